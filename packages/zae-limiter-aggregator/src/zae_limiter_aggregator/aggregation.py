@@ -105,7 +105,7 @@ class Aggregator:
         read = read_batch(records)
         known, deferred = self._look_up(read)
         batch = read.without(known.purged)
-        tasks = [*self._table_tasks(batch), *self._archive_tasks(batch), *self._trace_tasks(batch, known)]
+        tasks = [*self._table_tasks(batch, known), *self._archive_tasks(batch), *self._trace_tasks(batch, known)]
         results = run_all(tasks, writers=self._writers)
         failures = [*deferred, *_failures(each for each in results if not each.hopeless)]
         deleted = [Failure(each.position.sequence, DELETED) for each in batch.deleted]
@@ -167,8 +167,8 @@ class Aggregator:
             first = [Failure(sequence, problem) for sequence in batch.first_in_namespaces]
             return Known(batch.namespaces, {}), first
 
-    def _table_tasks(self, batch: Batch) -> list[Task]:
-        jobs = jobs_of(batch, self._settings, self._upkeep.clock.now_ms)
+    def _table_tasks(self, batch: Batch, known: Known) -> list[Task]:
+        jobs = jobs_of(batch, self._settings, self._upkeep.clock.now_ms, spread=known.spread)
         return [Task(job.kind, partial(self._upkeep.run, job.flow), job.records) for job in jobs]
 
     def _archive_tasks(self, batch: Batch) -> list[Task]:

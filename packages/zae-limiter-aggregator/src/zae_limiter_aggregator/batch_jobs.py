@@ -15,17 +15,22 @@ from .shards import split_jobs
 FRESH_MS: Final = 360_000  # the longest batch window and a minute: a stream further behind has a backlog
 
 
-def jobs_of(batch: Batch, settings: Settings, now: Callable[[], int]) -> list[Job]:
-    """Return the jobs of a batch, independent of each other. ``now`` returns epoch milliseconds."""
+def jobs_of(batch: Batch, settings: Settings, now: Callable[[], int], *, spread: bool) -> list[Job]:
+    """Return the jobs of a batch, independent of each other. ``now`` returns epoch milliseconds.
+
+    ``spread``: the table's schema has suffixes in the indexes.
+    """
     buckets = by_bucket(batch.changes)
     return [
-        *_snapshots(buckets, settings, now()),
+        *_snapshots(buckets, settings, now(), spread=spread),
         *_refills(buckets.values(), settings, now()),
         *split_jobs(buckets, settings.stack, now),
     ]
 
 
-def _snapshots(buckets: Mapping[BucketId, Sequence[BucketChange]], settings: Settings, now_ms: int) -> Iterator[Job]:
+def _snapshots(
+    buckets: Mapping[BucketId, Sequence[BucketChange]], settings: Settings, now_ms: int, *, spread: bool
+) -> Iterator[Job]:
     for bucket, changes in buckets.items():
         used = [change for change in changes if change.consumption]
         for window in WINDOW_SECONDS:
@@ -36,7 +41,7 @@ def _snapshots(buckets: Mapping[BucketId, Sequence[BucketChange]], settings: Set
                 ]
                 # At least a whole day after its window: so long may the stream deliver a record again.
                 expires_at = snapshot.expires_at(settings.usage_days(window))
-                flow = count_usage(snapshot, bucket.shard, uses, expires_at=expires_at, now_ms=now_ms)
+                flow = count_usage(snapshot, bucket.shard, uses, expires_at=expires_at, now_ms=now_ms, spread=spread)
                 yield Job("snapshots", flow, tuple(change.position.sequence for change in counted))
 
 

@@ -20,10 +20,14 @@ from zae_limiter.engines.memory.store import SyncMemoryStore
 from zae_limiter.engines.memory.table import MemoryTable
 from zae_limiter.maintenance import StreamState, Upkeep, stream_state
 from zae_limiter.operations.errors import NotApplied, Throttled, Unreachable
-from zae_limiter.operations.values import BatchGet, Get, Item, Key, Operation, Put, Query, Transact, Update
+from zae_limiter.operations.values import BatchGet, Get, Item, Key, Operation, Put, Query, Scan, Transact, Update
+from zae_limiter.schema import gsi2_pk_resource, gsi4_pk
 from zae_limiter.schema.items import BucketId
+from zae_limiter.schema.partitions import index_suffix
+from zae_limiter.schema.registry import version_item
 from zae_limiter.sync.driver import SyncDriver
 from zae_limiter.values.usage import WINDOW_SECONDS, UsageSnapshot, Window, window_start
+from zae_limiter.values.versions import SCHEMA_VERSION, VersionRecord
 from zae_limiter_aggregator.aggregation import Aggregator
 from zae_limiter_aggregator.settings import Settings
 
@@ -360,7 +364,19 @@ def test_the_namespaces_of_a_batch_are_read_at_once_and_where_that_fails_their_c
     assert account.archived == len(life.kept) > 0
     store.failing = lambda _: None
     assert life.take(list(life.stream), store).snapshots == 6
-    assert [len(asked.keys) for asked in store.asked if isinstance(asked, BatchGet)] == [3, 3]
+    assert [len(asked.keys) for asked in store.asked if isinstance(asked, BatchGet)] == [4, 4]  # and the version record
+
+
+@pytest.mark.parametrize("schema_version", [1, SCHEMA_VERSION])
+def test_snapshots_have_suffixes_in_the_indexes_if_the_schema_of_the_table_does(schema_version: int) -> None:
+    life = Life()
+    life.table.execute(Put(version_item(VersionRecord(schema_version, "0.1.0", "0.1.0"))))
+    ns = used(life, "one").namespace_id
+    assert life.take(list(life.stream), MortalStore(life.table)).snapshots == 2
+    suffix = index_suffix("key-abc") if schema_version == SCHEMA_VERSION else None
+    snapshots = [item for item in life.table.execute(Scan(1000)).items if item["SK"].startswith("#USAGE#")]
+    keys = {(item["GSI2PK"], item["GSI4PK"]) for item in snapshots}
+    assert keys == {(gsi2_pk_resource(ns, "gpt-4", suffix), gsi4_pk(ns, suffix))}
 
 
 # failures

@@ -14,6 +14,7 @@ from support.cli.by_hand import opened
 from zae_limiter import Limit, SyncRateLimiter, SyncRepository, VersionRecord
 from zae_limiter.maintenance import Consumption, SnapshotId, Use, count_usage, stream_mark
 from zae_limiter.schema.table import create_table_request
+from zae_limiter.values.versions import SCHEMA_VERSION
 from zae_limiter_cli.connection import Connection
 from zae_limiter_cli.errors import CommandError
 from zae_limiter_cli.live.health import Health
@@ -313,7 +314,7 @@ def test_a_stack_of_another_release_is_told_with_what_to_upgrade(record: Version
 
 def test_version_tells_what_is_installed_and_asks_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:1")
-    assert opened(run("version", "--output", "json").stdout)["schema"] == 1
+    assert opened(run("version", "--output", "json").stdout)["schema"] == SCHEMA_VERSION
     assert f"zae-limiter-core         {version('zae-limiter-core')}" in run("version").stdout
 
 

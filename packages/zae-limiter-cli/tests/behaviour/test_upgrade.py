@@ -86,7 +86,8 @@ def stack(aws: str) -> None:
 
 @pytest.fixture
 def migrations(stack: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The release that is installed now has two."""
+    """A table of the first schema; the release that is installed now has two migrations."""
+    set_record()
     monkeypatch.setattr(maintenance, "MIGRATIONS", REHEARSED)
     monkeypatch.setattr(migrating, "ITEMS_PER_PAGE", 3)
     monkeypatch.setattr(versions, "SCHEMA_VERSION", 3)
@@ -186,11 +187,35 @@ def test_a_deployment_does_not_lower_a_bound_and_a_check_does_not_mind_it(
     stack: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(versions, "OLDEST_CLIENT", "0.0.5")
-    set_record(core=core_version(), oldest="0.1.0")
+    set_record(versions.SCHEMA_VERSION, core=core_version(), oldest="0.1.0")
     assert succeed("check").splitlines()[-1] == "Stack and release match."
     assert succeed("deploy") == "No changes: stack my-app is up to date.\n"
     assert succeed("deploy", "--plan") == "No changes.\n"
-    assert record() == VersionRecord(1, core_version(), "0.1.0")
+    assert record() == VersionRecord(versions.SCHEMA_VERSION, core_version(), "0.1.0")
+
+
+def test_new_buckets_have_suffixes_behind_an_upgrade_and_none_moves(stack: None) -> None:
+    assert all("#" in item["GSI4PK"] for item in buckets())
+    set_record()
+    with SyncRateLimiter(SyncRepository.open("default", stack="my-app")) as limiter:
+        for name in ("before", "behind"):
+            with limiter.acquire(name, "gpt-4", {"rpm": 1}):
+                pass
+            if name == "before":
+                kept = buckets()
+                assert "Migrate table my-app from schema 1 to 2?" in fail("upgrade")
+                assert "migration spread-indexes schema 1 to 2, 0 of 0 items" in " ".join(
+                    succeed("upgrade", "--dry-run").split()
+                )
+                assert [each["name"] for each in upgrade("--yes")["migrations"]] == ["spread-indexes"]
+        with SyncRateLimiter(SyncRepository.open("default", stack="my-app")) as later:
+            with later.acquire("later", "gpt-4", {"rpm": 1}):
+                pass
+            assert later.repository.get_resource_capacity("gpt-4").entities == BUCKETS + 3
+    found = {item["entity_id"]: item["GSI4PK"] for item in buckets()}
+    assert all(found[item["entity_id"]] == item["GSI4PK"] for item in kept)
+    assert ["#" in found[name] for name in ("before", "behind", "later")] == [False, False, True]
+    assert succeed("upgrade") == "No changes: stack my-app is up to date.\n"
 
 
 def test_a_run_that_is_stopped_is_continued_by_the_next(migrations: None) -> None:

@@ -285,7 +285,8 @@ def open_registered(store: SyncStore, options: Options) -> "SyncRepository":
     registered = driver.run(
         with_public_errors(options.stack_name, registry.register(new_namespace(options.namespace_name, clock)))
     )
-    state = namespace_state_of(options, registered.name, registered.namespace_id, clock)
+    reads_spread = not store.capabilities.plain_indexes
+    state = namespace_state_of(options, registered.name, registered.namespace_id, clock, reads_spread=reads_spread)
     return SyncRepository(store, state, options, clock, driver=driver)
 
 
@@ -298,7 +299,9 @@ def open_table(options: Options) -> "SyncRepository":
 
     store = store_of(options)
     clock = clock_over(store, options)
-    return SyncRepository(store, namespace_state_of(options, options.namespace_name, "", clock), options, clock)
+    reads_spread = not store.capabilities.plain_indexes
+    state = namespace_state_of(options, options.namespace_name, "", clock, reads_spread=reads_spread)
+    return SyncRepository(store, state, options, clock)
 
 
 def run(table: "SyncRepository", flow: Flow[T]) -> T:
@@ -352,10 +355,11 @@ def _copy(
     for old, each in zip(wanted, new, strict=True):
         run(target, copying.begin(old, each))
     ids = {old.namespace_id: each.namespace_id for old, each in zip(wanted, new, strict=True)}
+    spread = target.namespace_state.settings.reads_spread and run(target, copying.has_suffixes())
     scan, count = (Scan(copying.ITEMS_PER_PAGE) if ids else None), 0
     while scan is not None:
         items, scan = run(source, copying.page(scan))
-        count += run(target, copying.write(items, ids))
+        count += run(target, copying.write(items, ids, spread=spread))
         report(count)
     for each in new:
         run(target, copying.finish(each))

@@ -5,6 +5,7 @@ arguments.
 import logging
 import secrets
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import count
 from types import CoroutineType
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from .clock.system import Clock, SystemClock
 from .engines.engine import Store, SyncStore
 from .exceptions import RateLimiterUnavailable, StoreRefusedError, ValidationError
-from .flows.process.late_opening import open_later
+from .flows.process.late_opening import OpenedNamespace, open_later
 from .flows.process.namespace_state import NamespaceState
 from .flows.records.opening import create_table, open_namespace
 from .flows.steps import Flow, Log, play
@@ -56,17 +57,15 @@ def is_doubted(clock: Clock) -> bool:
     return bool(getattr(clock, "doubted", False))
 
 
-def connecting(options: Options, clock: Clock) -> Flow[str]:
+def connecting(options: Options, clock: Clock) -> Flow[OpenedNamespace]:
     """Return the flow that opens the namespace of the options, and first creates the table if the options say so."""
     if options.create_table:
         yield from create_table(options.stack_name)
     return (yield from opening(options, options.namespace_name, clock))
 
 
-def opening(options: Options, name: str, clock: Clock) -> Flow[str]:
-    """Return the flow that finds or registers a namespace, and returns its id. Raises ``ValidationError`` for a bad
-    name.
-    """
+def opening(options: Options, name: str, clock: Clock) -> Flow[OpenedNamespace]:
+    """Return the flow that finds or registers a namespace. Raises ``ValidationError`` for a bad name."""
     check_namespace("namespace", name)
     return open_namespace(
         name,
@@ -88,7 +87,8 @@ def open_in_memory(options: Options, name: str, clock: Clock, table: "MemoryTabl
     table.count_usage(clock.now_ms)
     if (on_move := getattr(clock, "on_move", None)) is not None:
         on_move(lambda now_ms: table.expire(now_ms // 1000))
-    return play(opening(options, name, clock), lambda step: None if isinstance(step, Log) else table.execute(step))
+    found = play(opening(options, name, clock), lambda step: None if isinstance(step, Log) else table.execute(step))
+    return found.id
 
 
 def new_namespace(name: str, clock: Clock) -> Namespace:
@@ -107,7 +107,13 @@ _MEANWHILE: Final[Mapping[Policy, str]] = {"allow": "no call is counted", "share
 
 
 def late_namespace_state(
-    options: Options, name: str, clock: Clock, find: Callable[[], Flow[str]], outage: RateLimiterUnavailable
+    options: Options,
+    name: str,
+    clock: Clock,
+    find: Callable[[], Flow[OpenedNamespace]],
+    outage: RateLimiterUnavailable,
+    *,
+    reads_spread: bool,
 ) -> NamespaceState:
     """Return the state of a namespace that ``find`` will open when the store answers. Raises ``outage`` if it is
     blocking.
@@ -116,18 +122,30 @@ def late_namespace_state(
         raise outage
     meanwhile = _MEANWHILE[options.on_unavailable]
     log.warning("namespace %r is opened when the store answers; until then %s: %s", name, meanwhile, outage)
-    return open_later(namespace_state_of(options, name, None, clock), find)
+    return open_later(namespace_state_of(options, name, None, clock, reads_spread=reads_spread), find)
 
 
-def namespace_state_of(options: Options, name: str, namespace_id: str | None, clock: Clock) -> NamespaceState:
-    """Return the state of a namespace that this process has just opened; ``None`` for an id that is not known yet."""
+def namespace_state_of(
+    options: Options,
+    name: str,
+    namespace_id: str | None,
+    clock: Clock,
+    *,
+    reads_spread: bool = False,
+    spread: bool = False,
+) -> NamespaceState:
+    """Return the state of a namespace that this process has just opened; ``None`` for an id that is not known yet.
+
+    ``reads_spread``: the engine's indexes may have rows with a suffix. ``spread``: the table's schema has them.
+    """
     return NamespaceState(
         name,
         namespace_id,
         stack=options.stack_name,
         now=clock.now_ms,
-        settings=options.settings(),
+        settings=replace(options.settings(), reads_spread=reads_spread),
         doubted=partial(is_doubted, clock),
+        spread=spread,
     )
 
 

@@ -13,7 +13,7 @@ from ..engines.meter import Meter
 from ..engines.sqlite.place import url_of
 from ..exceptions import NamespaceNotFoundError, RateLimiterUnavailable, StoreRefusedError
 from ..flows.acquire.counting import count_the_rest, owes
-from ..flows.process.late_opening import known_id
+from ..flows.process.late_opening import OpenedNamespace, known_id
 from ..flows.process.namespace_state import NamespaceState
 from ..flows.records import opening as namespaces
 from ..flows.steps import Flow
@@ -148,7 +148,7 @@ class Repository(
         driver = Driver(store, operation_timeout=options.operation_timeout, clock=time)
         try:
             find = partial(connecting, options, time)
-            namespace_state = await _open(driver, options, options.namespace_name, time, find)
+            namespace_state = await _open(driver, store, options, options.namespace_name, time, find)
         except BaseException:
             await store.close()
             raise
@@ -159,7 +159,7 @@ class Repository(
     async def namespace(self, name: str) -> Self:
         """Return another namespace of the same table, over the same client; a missing one is registered."""
         find = partial(opening, self._options, name, self._clock)
-        namespace_state = await _open(self.driver, self._options, name, self._clock, find)
+        namespace_state = await _open(self.driver, self._store, self._options, name, self._clock, find)
         return type(self)(self._store, namespace_state, self._options, self._clock, driver=self.driver, owner=False)
 
     @property
@@ -221,13 +221,15 @@ class Repository(
 
 
 async def _open(
-    driver: Driver, options: Options, name: str, clock: Clock, find: Callable[[], Flow[str]]
+    driver: Driver, store: Store, options: Options, name: str, clock: Clock, find: Callable[[], Flow[OpenedNamespace]]
 ) -> NamespaceState:
     """Return the state of a namespace, which is opened later if the store is away and the policy is ``allow``."""
+    reads_spread = not store.capabilities.plain_indexes
     try:
-        return namespace_state_of(options, name, await driver.run(find()), clock)
+        found = await driver.run(find())
     except RateLimiterUnavailable as outage:
-        return late_namespace_state(options, name, clock, find, outage)
+        return late_namespace_state(options, name, clock, find, outage, reads_spread=reads_spread)
+    return namespace_state_of(options, name, found.id, clock, reads_spread=reads_spread, spread=found.spread)
 
 
 class RepositoryBuilder(BuilderBase):

@@ -197,7 +197,7 @@ def usage_updates(bucket: BucketId, before: Item, after: Item, hour: int, days: 
     add = additions([used]) if (used := consumption(before, after)) else {}
     for window in WINDOW_SECONDS if add else ():
         snapshot = SnapshotId.of_bucket(bucket, window, hour * HOUR_MS)
-        values = snapshot.attributes()
+        values = snapshot.attributes(spread=False)  # no key of these engines is hot
         if (expires_at := snapshot.expires_at(days[window])) is not None:
             values[TTL] = expires_at
         updates.append(Update(Key(snapshot.pk, snapshot.sk), add=add, set=values))

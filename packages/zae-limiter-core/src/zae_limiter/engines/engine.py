@@ -23,6 +23,8 @@ class Capabilities:
     or the ``"engine"`` itself; ``"unneeded"`` if an operation never waits.
     ``hot_items``: whether one item takes only so many writes a second, so that a bucket with more is split.
     ``expiry``: whether items go by themselves after their ``ttl``.
+    ``plain_indexes``: whether no key of an index is ever hot, so that no row has a suffix, and lists ask for one
+    partition.
     ``usage``: whether the store counts the usage of buckets itself; otherwise only an aggregator of its changes does.
     """
 
@@ -31,6 +33,7 @@ class Capabilities:
     deadlines: Literal["driver", "engine", "unneeded"] = "driver"
     hot_items: bool = False
     expiry: bool = False
+    plain_indexes: bool = False
     usage: bool = False
 
 

@@ -41,6 +41,7 @@ from .keys import (
     sk_usage,
     sk_version,
 )
+from .partitions import index_suffix
 from .plan_keys import gsi3_pk_plan, pk_plan
 
 __all__ = [
@@ -59,6 +60,7 @@ __all__ = [
     "gsi4_sk_audit",
     "gsi4_sk_entity_config",
     "gsi4_sk_usage",
+    "index_suffix",
     "parse_audit_pk",
     "parse_bucket_pk",
     "parse_entity_pk",

@@ -22,11 +22,9 @@ from .attributes import (
     CONFIG_READ_AT,
     COUNTERS,
     ENTITY_ID,
-    GSI2PK,
     GSI2SK,
     GSI3PK,
     GSI3SK,
-    GSI4PK,
     GSI4SK,
     OF_TEXT,
     PARENT_ID,
@@ -40,6 +38,7 @@ from .attributes import (
     parse_bucket_attribute,
 )
 from .limit_fields import read_limit
+from .partitions import index_partitions
 from .reading import UNREADABLE, flag, number, optional, reads, text, unreadable
 
 Item = dict[str, Any]
@@ -361,17 +360,16 @@ class BucketId:
         """Return another shard of the same bucket."""
         return BucketId(self.namespace_id, self.entity_id, self.resource, shard)
 
-    def attributes(self) -> Item:
-        """Return keys, index keys and names, which never change."""
+    def attributes(self, *, spread: bool = False) -> Item:
+        """Return keys, index keys and names, which never change; ``spread``: its rows have a suffix."""
         ns = self.namespace_id
         return {
             PK: self.pk,
             SK: keys.sk_state(),
-            GSI2PK: keys.gsi2_pk_resource(ns, self.resource),
+            **index_partitions(ns, self.entity_id, self.resource, spread=spread),
             GSI2SK: keys.gsi2_sk_bucket(self.entity_id, self.shard),
             GSI3PK: keys.gsi3_pk_entity(ns, self.entity_id),
             GSI3SK: keys.gsi3_sk_bucket(self.resource, self.shard),
-            GSI4PK: keys.gsi4_pk(ns),
             GSI4SK: self.pk,
             ENTITY_ID: self.entity_id,
             RESOURCE: self.resource,

@@ -199,9 +199,9 @@ def gsi1_sk_child(entity: str) -> str:
     return f"{CHILD_PREFIX}{encode(entity)}"
 
 
-def gsi2_pk_resource(ns: str, resource: str) -> str:
-    """Return the partition of a resource's buckets and usage."""
-    return f"{ns}/RESOURCE#{encode(resource)}"
+def gsi2_pk_resource(ns: str, resource: str, suffix: int | None = None) -> str:
+    """Return the partition of a resource's buckets and usage: of those with a suffix, or of those without."""
+    return f"{ns}/RESOURCE#{encode(resource)}{_suffix(suffix)}"
 
 
 def gsi2_sk_bucket(entity: str, shard: int) -> str:
@@ -236,11 +236,11 @@ def gsi3_sk_bucket(resource: str, shard: int) -> str:
     return f"{INDEX_BUCKET_PREFIX}{encode(resource)}#{shard}"
 
 
-def gsi4_pk(ns: str) -> str:
-    """Return the partition of all records of a namespace. Their sort key is the item's PK, but for entity configs,
-    usage snapshots and audit events.
+def gsi4_pk(ns: str, suffix: int | None = None) -> str:
+    """Return the partition of all records of a namespace without a suffix, or of those with one. Their sort key is the
+    item's PK, but for entity configs, usage snapshots and audit events.
     """
-    return ns
+    return f"{ns}{_suffix(suffix)}"
 
 
 def gsi4_sk_entity_config(resource: str, entity: str, until_ms: int | None = None) -> str:
@@ -322,6 +322,10 @@ def parse_entity_sk(resource: str, gsi3_sk: str) -> EntityConfigAddress:
     if end and not (len(end) == 1 and end[0].isdecimal() and str(int(end[0])) == end[0]):
         raise ValueError(f"not an entity config: {gsi3_sk!r}")
     return EntityConfigAddress(decode(resource), decode(entity), int(end[0]) if end else None)
+
+
+def _suffix(suffix: int | None) -> str:
+    return "" if suffix is None else f"#{suffix}"
 
 
 def _split(text: str, count: int, record: str) -> list[str]:

@@ -6,10 +6,12 @@ from . import keys
 from .attributes import (
     ACQUIRES,
     COUNTERS,
+    ENTITY_ID,
     GSI4PK,
     LOCK,
     PK,
     PROGRESS,
+    RESOURCE,
     SK,
     STOP,
     WCU,
@@ -17,6 +19,7 @@ from .attributes import (
     parse_refused_by,
 )
 from .items import ONE_WRITE, Item
+from .partitions import index_partitions
 from .table import KEY_ATTRIBUTES
 from .usage import is_mark
 
@@ -26,16 +29,18 @@ def namespace_in(item: Item) -> str:
     return str(item[PK]).partition("/")[0]
 
 
-def moved(item: Item, before: str, after: str) -> Item:
+def moved(item: Item, before: str, after: str, *, spread: bool = False) -> Item:
     """Return an item of the namespace ``before`` as one of ``after``: with its values, but as nobody has used it yet.
 
+    ``spread``: the index rows of buckets and snapshots get a suffix, else they have none, whatever they had.
     A bucket keeps its balances and begins to count: see `has_just_begun`. A snapshot loses the marks of another
     table's stream, a provisioner's state the lock of an apply that goes on elsewhere.
     """
     rekeyed = {name: _rekeyed(name, value, before, after) for name, value in item.items()}
     if item[SK] == keys.sk_state():
-        return _begun(rekeyed)
+        return _begun(rekeyed | _partitions(rekeyed, after, spread=spread))
     if item[SK].startswith(keys.USAGE_PREFIX):
+        rekeyed |= _partitions(rekeyed, after, spread=spread)
         return {name: value for name, value in rekeyed.items() if not is_mark(name)}
     if item[SK] == keys.sk_provisioner():
         for name in (LOCK, PROGRESS, STOP):
@@ -50,6 +55,12 @@ def _rekeyed(name: str, value: object, before: str, after: str) -> object:
         return keys.gsi4_pk(after) if value == keys.gsi4_pk(before) else value
     prefix = keys.pk_prefix(before)
     return keys.pk_prefix(after) + value.removeprefix(prefix) if value.startswith(prefix) else value
+
+
+def _partitions(item: Item, ns: str, *, spread: bool) -> Item:
+    """Return the partition keys of a bucket's or a snapshot's rows in the target's indexes, as far as it has them."""
+    found = index_partitions(ns, str(item.get(ENTITY_ID)), str(item.get(RESOURCE)), spread=spread)
+    return {name: value for name, value in found.items() if name in item}
 
 
 def _begun(bucket: Mapping[str, object]) -> Item:

@@ -25,9 +25,7 @@ from ..values.usage import (
 from . import keys
 from .attributes import (
     ENTITY_ID,
-    GSI2PK,
     GSI2SK,
-    GSI4PK,
     GSI4SK,
     PK,
     RESOURCE,
@@ -40,6 +38,7 @@ from .attributes import (
 )
 from .changes import Consumption
 from .items import BucketId, Item
+from .partitions import index_partitions, is_spread
 from .reading import number, reads, text
 
 SEQUENCE_DIGITS: Final = 40
@@ -96,7 +95,7 @@ class SnapshotId:
 
     def check(self, row: Item) -> None:
         """Raise ``ValueError`` unless the attributes of an item, or of its row in an index, are those of the id."""
-        for name, value in (SK, self.sk), *self.attributes().items():
+        for name, value in (SK, self.sk), *self.attributes(spread=is_spread(row)).items():
             if row.get(name, value) != value:
                 raise ValueError(f"not as the snapshot of its key: {row[PK]!r}, {row[SK]!r}")
 
@@ -111,12 +110,11 @@ class SnapshotId:
             return None
         return int(self.window_start.timestamp()) + WINDOW_SECONDS[self.window] + days * SECONDS_PER_DAY
 
-    def attributes(self) -> dict[str, Any]:
-        """Return the attributes of the item without its key and its counts."""
+    def attributes(self, *, spread: bool = False) -> dict[str, Any]:
+        """Return the attributes of the item without its key and its counts; ``spread``: its rows have a suffix."""
         return {
-            GSI2PK: keys.gsi2_pk_resource(self.namespace_id, self.resource),
+            **index_partitions(self.namespace_id, self.entity_id, self.resource, spread=spread),
             GSI2SK: self.index_sk,
-            GSI4PK: keys.gsi4_pk(self.namespace_id),
             GSI4SK: self.namespace_sk,
             ENTITY_ID: self.entity_id,
             RESOURCE: self.resource,

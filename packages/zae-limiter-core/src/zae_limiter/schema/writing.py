@@ -31,11 +31,15 @@ def bucket_item(
     shard_count: int,
     anchor_ms: int,
     config_read_at_ms: int,
+    spread: bool = False,
     expires_at: int | None = None,
 ) -> Item:
-    """Return the item of a new bucket shard, with its entity's ``parent_link``; ``expires_at`` is in epoch seconds."""
+    """Return the item of a new bucket shard, with its entity's ``parent_link``; ``expires_at`` is in epoch seconds.
+
+    ``spread``: its index rows have a suffix, as the table's schema says.
+    """
     item: Item = {
-        **bucket.attributes(),
+        **bucket.attributes(spread=spread),
         **parent_link,
         SHARD_COUNT: shard_count,
         CONFIG_READ_AT: config_read_at_ms,

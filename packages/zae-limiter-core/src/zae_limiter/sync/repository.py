@@ -13,7 +13,7 @@ from ..engines.meter import Meter
 from ..engines.sqlite.place import url_of
 from ..exceptions import NamespaceNotFoundError, RateLimiterUnavailable, StoreRefusedError
 from ..flows.acquire.counting import count_the_rest, owes
-from ..flows.process.late_opening import known_id
+from ..flows.process.late_opening import OpenedNamespace, known_id
 from ..flows.process.namespace_state import NamespaceState
 from ..flows.records import opening as namespaces
 from ..flows.steps import Flow
@@ -154,7 +154,7 @@ class SyncRepository(
         driver = SyncDriver(store, operation_timeout=options.operation_timeout, clock=time)
         try:
             find = partial(connecting, options, time)
-            namespace_state = _open(driver, options, options.namespace_name, time, find)
+            namespace_state = _open(driver, store, options, options.namespace_name, time, find)
         except BaseException:
             store.close()
             raise
@@ -165,7 +165,7 @@ class SyncRepository(
     def namespace(self, name: str) -> Self:
         """Return another namespace of the same table, over the same client; a missing one is registered."""
         find = partial(opening, self._options, name, self._clock)
-        namespace_state = _open(self.driver, self._options, name, self._clock, find)
+        namespace_state = _open(self.driver, self._store, self._options, name, self._clock, find)
         return type(self)(self._store, namespace_state, self._options, self._clock, driver=self.driver, owner=False)
 
     @property
@@ -227,13 +227,20 @@ class SyncRepository(
 
 
 def _open(
-    driver: SyncDriver, options: Options, name: str, clock: Clock, find: Callable[[], Flow[str]]
+    driver: SyncDriver,
+    store: SyncStore,
+    options: Options,
+    name: str,
+    clock: Clock,
+    find: Callable[[], Flow[OpenedNamespace]],
 ) -> NamespaceState:
     """Return the state of a namespace, which is opened later if the store is away and the policy is ``allow``."""
+    reads_spread = not store.capabilities.plain_indexes
     try:
-        return namespace_state_of(options, name, driver.run(find()), clock)
+        found = driver.run(find())
     except RateLimiterUnavailable as outage:
-        return late_namespace_state(options, name, clock, find, outage)
+        return late_namespace_state(options, name, clock, find, outage, reads_spread=reads_spread)
+    return namespace_state_of(options, name, found.id, clock, reads_spread=reads_spread, spread=found.spread)
 
 
 class SyncRepositoryBuilder(BuilderBase):

@@ -8,7 +8,7 @@ from typing import Final
 from ..exceptions import ClientTooOldError, OlderClientsError, StackTooOldError, ValidationError
 from ..runtime.forks import without_forks
 
-SCHEMA_VERSION: Final = 1  # of the items that this release writes; rises if an older client would misread them
+SCHEMA_VERSION: Final = 2  # the newest that this release writes; rises if an older client would misread the items
 OLDEST_SCHEMA_VERSION: Final = 1  # the oldest schema that this release supports
 OLDEST_CLIENT: Final = "0.1.0"  # the oldest client that can read the items of this release
 

@@ -33,11 +33,12 @@ class Failure(NamedTuple):
 class Wire:
     """What one process sends to a table. ``seen`` are the operations that it sent, in order.
 
-    ``seconds``: what each takes.
+    ``seconds``: what each takes. ``plain_indexes``: the table has no index rows with a suffix.
     """
 
     def __init__(self, table: MemoryTable) -> None:
         self.table = table
+        self.plain_indexes = True
         self.seen: list[Operation[Any]] = []
         self.in_flight = 0
         self.seconds = 0.0
@@ -132,7 +133,7 @@ class WireStore(Store):
 
     @property
     def capabilities(self) -> Capabilities:
-        return Capabilities(meter=self.wire.table.meter, hot_items=True)
+        return Capabilities(meter=self.wire.table.meter, hot_items=True, plain_indexes=self.wire.plain_indexes)
 
     async def perform(self, operation: Operation[Any]) -> Any:
         wire = self.wire
@@ -162,7 +163,7 @@ class SyncWireStore(SyncStore):
 
     @property
     def capabilities(self) -> Capabilities:
-        return Capabilities(meter=self.wire.table.meter, hot_items=True)
+        return Capabilities(meter=self.wire.table.meter, hot_items=True, plain_indexes=self.wire.plain_indexes)
 
     def perform(self, operation: Operation[Any]) -> Any:
         wire = self.wire

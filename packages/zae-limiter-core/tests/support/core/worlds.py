@@ -27,10 +27,12 @@ from zae_limiter.aio.observed_lease import ObservedLease
 from zae_limiter.engines.memory.table import MemoryTable
 from zae_limiter.engines.meter import Meter
 from zae_limiter.observers import Observer
-from zae_limiter.operations.values import Get, Item, Key
+from zae_limiter.operations.values import Get, Item, Key, Put
 from zae_limiter.schema import keys
+from zae_limiter.schema.registry import version_item
 from zae_limiter.sync.observed_lease import SyncObservedLease
 from zae_limiter.testing import ManualClock
+from zae_limiter.values.versions import record_of_this_release
 
 from .wires import SyncWireStore, Wire, WireStore
 
@@ -96,13 +98,19 @@ class Process(NamedTuple):
 
 
 class World:
-    """One table, one clock, and processes of one variant over it."""
+    """One table, one clock, and processes of one variant over it.
 
-    def __init__(self, variant: Literal["async", "sync"]) -> None:
+    ``spread``: processes ask for all partitions of the indexes, and the table's record has the schema that fills them.
+    """
+
+    def __init__(self, variant: Literal["async", "sync"], *, spread: bool = False) -> None:
         self.variant = variant
         self.clock = ManualClock()
         self.meter = Meter()
         self.table = MemoryTable(self.meter)
+        self.spread = spread
+        if spread:
+            self.table.execute(Put(version_item(record_of_this_release())))
 
     async def process(
         self,
@@ -114,6 +122,7 @@ class World:
         **options: Any,
     ) -> Process:
         wire = wire or Wire(self.table)
+        wire.plain_indexes = not self.spread
         chosen = Options(namespace=namespace, **{"clock": self.clock, **options})
         if self.variant == "async":
             opened = await Repository.over(WireStore(wire), chosen)

@@ -19,7 +19,7 @@ class _OverTable:
     def capabilities(self) -> Capabilities:
         """The meter of the table, which counts what the requests would cost on DynamoDB; no operation waits."""
         usage = self.table.counts_usage
-        return Capabilities(meter=self.table.meter, deadlines="unneeded", expiry=True, usage=usage)
+        return Capabilities(meter=self.table.meter, deadlines="unneeded", expiry=True, plain_indexes=True, usage=usage)
 
 
 class MemoryStore(_OverTable, Store):

@@ -76,7 +76,9 @@ class SQLiteStore(Store):
     @property
     def capabilities(self) -> Capabilities:
         """The clock of the host; usage is counted with each write, and what has expired goes."""
-        return Capabilities(clock=self.clock, meter=self.meter, deadlines="engine", expiry=True, usage=True)
+        return Capabilities(
+            clock=self.clock, meter=self.meter, deadlines="engine", expiry=True, plain_indexes=True, usage=True
+        )
 
     async def perform(self, operation: Operation[Any]) -> Any:
         """Return the answer that ``operation`` promises, or raise a ``StoreError``."""

@@ -11,13 +11,14 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from ...exceptions import ValidationError
-from ...operations.values import Item, Key, Page, Query
+from ...operations.values import Item, Key, Query
 from ...rules.balances import ShardLimit, limit_share, move_anchor, refill_bucket
 from ...rules.sharding import Part, calculate_balance, new_part, unseen_parts
 from ...rules.windows import window_at
 from ...schema import keys
 from ...schema.attributes import CONFIG_READ_AT, PK, REFUSED, SHADOWED, TTL, bucket_attributes
 from ...schema.items import BucketId, BucketState, read_bucket
+from ...schema.partitions import is_spread
 from ...schema.reading import reads
 from ...schema.trace import END_OF_TIME_MS
 from ...values.buckets import Bucket, BucketLimit, LimitCapacity, ResourceCapacity
@@ -25,9 +26,10 @@ from ...values.limits import MILLI, Limit
 from ...values.naming import check_identifier, check_resource
 from ...values.resolution import Config
 from ..index_rows import IndexRows, report
+from ..partitions import next_rows, of_resource
 from ..process.config_cache import check_record
 from ..process.namespace_state import NamespaceState, bucket_key
-from ..retry import key_of, read_all, with_retries
+from ..retry import key_of, read_all
 from ..steps import Flow
 from ..validation import validate_bucket, validate_places
 from .shifting import all_shifted
@@ -48,11 +50,11 @@ def get_buckets(namespace_state: NamespaceState, entity_id: str, resource: str |
         bucket = yield from get_bucket(namespace_state, entity_id, resource)
         return [] if bucket is None else [bucket]
     pk = keys.gsi3_pk_entity(namespace_state.namespace_id, check_identifier("entity_id", entity_id))
-    query: Query | None = Query(pk, index="GSI3", begins_with=keys.INDEX_BUCKET_PREFIX)
+    queries = [Query(pk, index="GSI3", begins_with=keys.INDEX_BUCKET_PREFIX)]
     rows = IndexRows(namespace_state.namespace_id)
     shards: dict[str, list[BucketState]] = {}
-    while query is not None:
-        query, states = yield from _states_of_page(namespace_state, query, rows)
+    while queries:
+        queries, states = yield from _states_of_page(namespace_state, queries, rows)
         for state in states:
             shards.setdefault(state.id.resource, []).append(state)
     found = yield from in_force(namespace_state, [shards[name] for name in sorted(shards)], rows)
@@ -73,15 +75,14 @@ def get_buckets_at(namespace_state: NamespaceState, places: Sequence[tuple[str, 
 
 
 def get_resource_capacity(namespace_state: NamespaceState, resource: str) -> Flow[ResourceCapacity]:
-    """Return the sums over all buckets of a resource; hold one page of them in memory at a time."""
+    """Return the sums over all buckets of a resource; hold a page of some partitions in memory at a time."""
     resource = check_resource("resource", resource)
-    pk = keys.gsi2_pk_resource(namespace_state.namespace_id, resource)
-    query: Query | None = Query(pk, index="GSI2", begins_with=keys.INDEX_BUCKET_PREFIX)
+    queries = of_resource(namespace_state, resource, Query("", "GSI2", begins_with=keys.INDEX_BUCKET_PREFIX))
     rows = IndexRows(namespace_state.namespace_id)
     sums: dict[str, _Sum] = {}
     entities = 0
-    while query is not None:
-        query, states = yield from _states_of_page(namespace_state, query, rows)
+    while queries:
+        queries, states = yield from _states_of_page(namespace_state, queries, rows)
         entities += sum(_shard_of(state) == 0 for state in states)
         now = namespace_state.now()
         for state in states:
@@ -276,22 +277,21 @@ def balance(state: BucketState, name: str, now_ms: int) -> int:
 def bucket_of_row(row: Item) -> BucketId:
     """Return the id of the bucket that an item, or its row in an index, is of. Raises ``ValueError`` for any other."""
     bucket = BucketId.parse(row[PK])
-    fixed = bucket.attributes()
+    fixed = bucket.attributes(spread=is_spread(row))
     if any(fixed.get(name, value) != value for name, value in row.items()):
         raise ValueError(f"not as the bucket of its key: {row[PK]!r}")
     return bucket
 
 
 def _states_of_page(
-    namespace_state: NamespaceState, query: Query, rows: IndexRows
-) -> Flow[tuple[Query | None, list[BucketState]]]:
-    """Return the bucket states behind one page of keys, and the query of the next page."""
-    page: Page = yield from with_retries(query)
-    places = [bucket_key(bucket) for bucket in rows.read(page.items, bucket_of_row)]
+    namespace_state: NamespaceState, queries: Sequence[Query], rows: IndexRows
+) -> Flow[tuple[list[Query], list[BucketState]]]:
+    """Return the queries that are left, and the bucket states behind a page of keys of each of the first."""
+    items, left = yield from next_rows(queries)
+    places = [bucket_key(bucket) for bucket in rows.read(items, bucket_of_row)]
     found = yield from read_all(places)
-    behind = None if page.next is None else replace(query, start=page.next)
     now_ms = namespace_state.now()
-    return behind, rows.read(
+    return left, rows.read(
         (found[place] for place in places if place in found), lambda item: checked_state(item, now_ms)
     )
 

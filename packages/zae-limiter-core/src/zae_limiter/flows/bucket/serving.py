@@ -29,7 +29,8 @@ def cached_bucket(namespace_state: NamespaceState, entity_id: str, resource: str
     """Return the cached bucket of a shard, with its queues; made if this process has none."""
     cached = namespace_state.cached_buckets.get((entity_id, resource, shard))
     if cached is None:
-        cached = CachedBucket(BucketId(namespace_state.namespace_id, entity_id, resource, shard))
+        bucket = BucketId(namespace_state.namespace_id, entity_id, resource, shard)
+        cached = CachedBucket(bucket, spread=namespace_state.spread)
         cached.queue = BucketQueue(partial(serve, namespace_state, cached), cached)
         cached.loading = BucketQueue(partial(load, namespace_state, cached))
         cached = namespace_state.cached_buckets.setdefault((entity_id, resource, shard), cached)

@@ -32,6 +32,7 @@ from ...schema.attributes import (
     bucket_attributes,
 )
 from ...schema.items import ONE_WRITE, WRITES, BucketId, BucketState, anchor_attributes, read_bucket
+from ...schema.partitions import is_spread
 from ...schema.writing import LimitBalance, bucket_item
 from ..process.namespace_state import CachedBucket, NamespaceState, bucket_key
 from ..retry import ATTEMPTS, PAUSES, RaceLost, read_all
@@ -240,7 +241,10 @@ def _divide(draft: UpdateDraft, state: BucketState, name: str, anchor_ms: int, n
 def _shard_like(
     state: BucketState, bucket: BucketId, begin: Mapping[str, _Begin], *, count: int, anchor_ms: int
 ) -> Item:
-    """Return the item of a new shard, with the rules of another one and nothing consumed."""
+    """Return the item of a new shard, with the rules of another one and nothing consumed.
+
+    Its index rows have a suffix if those of the other one have: then the table's schema allows it.
+    """
     return bucket_item(
         bucket,
         state.parent_link,
@@ -251,6 +255,7 @@ def _shard_like(
         shard_count=count,
         anchor_ms=anchor_ms,
         config_read_at_ms=state.item[CONFIG_READ_AT],
+        spread=is_spread(state.item),
     )
 
 

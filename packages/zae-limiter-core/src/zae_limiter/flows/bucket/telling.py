@@ -12,6 +12,7 @@ than this one has now. docs/design/admission.md ("Changed limits").
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Final, NamedTuple, TypeVar
 
 from ...operations.errors import ConditionFailed, Denied, OutcomeUnknown, StoreError, Throttled
@@ -21,8 +22,9 @@ from ...schema.attributes import CONFIG_READ_AT
 from ...schema.items import BucketId, BucketState
 from ...values.naming import DEFAULT_RESOURCE
 from ..index_rows import IndexRows, query_rows, report
+from ..partitions import READS_AT_ONCE, next_rows, of_namespace
 from ..process.namespace_state import NamespaceState
-from ..retry import ATTEMPTS, KEYS_PER_READ, RACE_PAUSES, RaceLost, with_retries
+from ..retry import ATTEMPTS, KEYS_PER_READ, RACE_PAUSES, RaceLost
 from ..steps import Flow, Sleep, Wait, call_all
 from ..validation import OwnPlace
 from .reading import bucket_of_row, read_whole
@@ -32,7 +34,6 @@ T = TypeVar("T")
 
 CLOCKS_MS: Final = 2_000
 WRITES_AT_ONCE: Final = 25
-READS_AT_ONCE: Final = 8
 LEAST_OF_MANY: Final = 20  # entities that take more to ask one by one than a page takes
 FEW_BUCKETS: Final = 1_000  # of a page, about 25 read units
 
@@ -60,7 +61,7 @@ def tell_many(namespace_state: NamespaceState, places: Iterable[OwnPlace]) -> Fl
 
     While a namespace has few live buckets, one page of that index has them all, and no entity costs a query.
     """
-    return (yield from _tell_own(namespace_state, places, _by_namespace))
+    return (yield from _tell_own(namespace_state, places, partial(_by_namespace, namespace_state)))
 
 
 def tell(
@@ -109,26 +110,32 @@ def _by_entity(entity_ids: Sequence[str], rows: IndexRows) -> Flow[list[BucketId
     return [bucket.other(0) for bucket in found]
 
 
-def _by_namespace(entity_ids: Sequence[str], rows: IndexRows) -> Flow[list[BucketId]]:
+def _by_namespace(namespace_state: NamespaceState, entity_ids: Sequence[str], rows: IndexRows) -> Flow[list[BucketId]]:
     """Return the buckets of entities by the index of all live buckets; by the entities, if there are many buckets, or
     if the caller may not read that index.
     """
-    every = (yield from _few_buckets(rows)) if len(entity_ids) >= LEAST_OF_MANY else None
+    every = (yield from _few_buckets(namespace_state, rows)) if len(entity_ids) >= LEAST_OF_MANY else None
     if every is None:
         return (yield from _by_entity(entity_ids, rows))
     wanted = set(entity_ids)
     return [bucket.other(0) for bucket in every if bucket.entity_id in wanted]
 
 
-def _few_buckets(rows: IndexRows) -> Flow[list[BucketId] | None]:
-    """Return all live buckets of a namespace; ``None`` if they do not fit on a page, or may not be read."""
-    ns = rows.namespace_id
-    every = Query(keys.gsi4_pk(ns), "GSI4", begins_with=keys.pk_buckets_of_namespace(ns), limit=FEW_BUCKETS)
-    try:
-        page: Page = yield from with_retries(every)
-    except Denied:
-        return None
-    return rows.read(page.items, bucket_of_row) if page.next is None else None
+def _few_buckets(namespace_state: NamespaceState, rows: IndexRows) -> Flow[list[BucketId] | None]:
+    """Return all live buckets of a namespace; ``None`` if they would not fit on a page, or may not be read."""
+    begin = keys.pk_buckets_of_namespace(rows.namespace_id)
+    queries = of_namespace(namespace_state, Query("", "GSI4", begins_with=begin, limit=FEW_BUCKETS))
+    found: list[Item] = []
+    while queries:
+        size = len(queries)
+        try:
+            items, queries = yield from next_rows(queries)
+        except Denied:
+            return None
+        found += items
+        if len(found) >= FEW_BUCKETS or len(queries) > max(0, size - READS_AT_ONCE):  # one has a next page
+            return None
+    return rows.read(found, bucket_of_row)
 
 
 def _tell(

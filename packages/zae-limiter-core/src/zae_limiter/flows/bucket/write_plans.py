@@ -366,6 +366,7 @@ class CreateWrite:
             shard_count=1,
             anchor_ms=self.now_ms,
             config_read_at_ms=config.read_at_ms,
+            spread=self.cached.spread,
             expires_at=expires_at(self, config, longest_ms),
         )
         begun = {bucket_attributes(name).begun: self.now_ms for name in taken_from(limits, batch)}

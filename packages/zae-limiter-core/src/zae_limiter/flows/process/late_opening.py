@@ -6,7 +6,7 @@ The first call that can asks, and those that come meanwhile wait for its answer.
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from ...exceptions import RateLimiterUnavailable, ZAELimiterError
 from ...operations.errors import StoreError, Unreachable
@@ -18,6 +18,13 @@ from .namespace_state import NamespaceState
 T = TypeVar("T")
 
 
+class OpenedNamespace(NamedTuple):
+    """The id of a namespace, and whether its table's schema has suffixes in the indexes."""
+
+    id: str
+    spread: bool
+
+
 class NotOpened(StoreError):
     """The store answered, and the namespace cannot be opened; ``problem`` is the public error."""
 
@@ -26,8 +33,8 @@ class NotOpened(StoreError):
         self.problem = problem
 
 
-def open_later(namespace_state: NamespaceState, find: Callable[[], Flow[str]]) -> NamespaceState:
-    """Return a namespace state whose id ``find`` finds with the first call that needs it; that call raises what
+def open_later(namespace_state: NamespaceState, find: Callable[[], Flow[OpenedNamespace]]) -> NamespaceState:
+    """Return a namespace state that ``find`` finds with the first call that needs it; that call raises what
     ``open`` raises.
     """
     namespace_state.opening = BucketQueue(partial(_open, namespace_state, find))
@@ -70,12 +77,15 @@ def known_id(namespace_state: NamespaceState) -> str:
         raise RateLimiterUnavailable(str(error)) from error
 
 
-def _open(namespace_state: NamespaceState, find: Callable[[], Flow[str]], waiters: Sequence[Waiter]) -> Flow[None]:
+def _open(
+    namespace_state: NamespaceState, find: Callable[[], Flow[OpenedNamespace]], waiters: Sequence[Waiter]
+) -> Flow[None]:
     """Find the id once, and settle all waiters."""
     error: StoreError | None = None
     try:
         if namespace_state.opening is not None:
-            namespace_state.identify((yield from find()))
+            found = yield from find()
+            namespace_state.identify(found.id, spread=found.spread)
     except RateLimiterUnavailable as outage:
         cause = outage.__cause__
         error = cause if isinstance(cause, StoreError) else Unreachable(str(outage))

@@ -41,7 +41,8 @@ class Settings:
     ``staleness_ms``: the age up to which a last seen state is good enough to refuse by; 0 always asks the store.
     ``ttl_multiplier``: the life of an idle bucket, in multiples of the time in which it fills; 0 keeps it for ever.
     ``split_above``: the writes a second to a shard above which it is split; ``None`` never splits.
-    ``acquire_timeout``: the most seconds that an acquire takes; ``None`` sets no bound.
+    ``acquire_timeout``: the most seconds that an acquire takes; ``None`` sets no bound. ``reads_spread``: the table may
+    have index rows with a suffix, so lists ask for all partitions.
     """
 
     staleness_ms: int = 1000
@@ -49,6 +50,7 @@ class Settings:
     ttl_multiplier: int = 7
     on_unavailable: Policy = "block"
     acquire_timeout: float | None = None
+    reads_spread: bool = False
     buckets_remembered: int = 10_000
     split_above: int | None = 500
 
@@ -66,7 +68,8 @@ class CachedBucket:
     bucket. ``count_due_ms``: when a separate write was due for the refusals in its last write; ``reminder_ms``: of one.
     ``first_ms``: since when every answer has shown a bucket; ``window_ends_ms``: the end of the window of
     ``consumption``. ``held_slots``: those that leases of this process hold. ``short_ms``: when a run refused somebody
-    last; ``refused``: the limits of the last call that this process refused.
+    last; ``refused``: the limits of the last call that this process refused. ``spread``: a new item has index rows with
+    a suffix.
     """
 
     __slots__ = (
@@ -92,14 +95,16 @@ class CachedBucket:
         "resolved",
         "seen_at_ms",
         "short_ms",
+        "spread",
         "state",
         "uncontended",
         "window_ends_ms",
         "write_rate",
     )
 
-    def __init__(self, bucket: BucketId) -> None:
+    def __init__(self, bucket: BucketId, *, spread: bool = False) -> None:
         self.id = bucket
+        self.spread = spread
         self.key = bucket_key(bucket)
         self.state: BucketState | None = None
         self.resolved: Resolved | None = None
@@ -248,6 +253,7 @@ class NamespaceState:
         settings: Settings,
         pick: Callable[[int], int] = chance.randrange,
         doubted: Callable[[], bool] = lambda: False,
+        spread: bool = False,
     ) -> None:
         self.namespace = namespace
         self.stack = stack
@@ -255,7 +261,7 @@ class NamespaceState:
         self.pick = pick
         self.doubted = doubted
         self.settings = settings
-        self.identify(namespace_id)
+        self.identify(namespace_id, spread=spread)
         self.degraded, self.unreturned = LogThrottle(), LogThrottle()
         self.bounded, self.ended_slots = LogThrottle(), LogThrottle()
         self.holding: dict[Hold, BucketRequest] = {}
@@ -282,8 +288,11 @@ class NamespaceState:
         """Whether the id of the namespace is known."""
         return self._namespace_id is not None
 
-    def identify(self, namespace_id: str | None) -> None:
-        """Set the id, which is that of all keys from now on."""
+    def identify(self, namespace_id: str | None, *, spread: bool = False) -> None:
+        """Set the id, which is that of all keys from now on; ``spread``: the table's schema has suffixes in the
+        indexes.
+        """
+        self.spread = spread and self.settings.reads_spread
         size = self.settings.buckets_remembered
         self.configs = ConfigCache(namespace_id or "", ttl_ms=self.settings.config_ttl_ms, size=size)
         self._namespace_id = namespace_id

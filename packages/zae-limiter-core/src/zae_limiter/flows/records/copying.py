@@ -25,10 +25,10 @@ from ...schema.moving import moved, namespace_in
 from ...schema.reading import check_item
 from ...schema.registry import copied_items, copying_items, purged_item
 from ...values.namespaces import Namespace
-from ...values.versions import SCHEMA_VERSION, core_version
+from ...values.versions import OLDEST_SCHEMA_VERSION, SCHEMA_VERSION, core_version
 from ..index_rows import IndexRows
 from ..pages import write_all
-from ..retry import ATTEMPTS, RaceLost, with_retries
+from ..retry import ATTEMPTS, RaceLost, read, with_retries
 from ..steps import Flow, Log
 from . import registry, versions
 from .purge import purge
@@ -58,12 +58,17 @@ class InDoubt(OutcomeUnknown):
 
 
 def check_schema(stack: str) -> Flow[None]:
-    """Raise a ``VersionError`` unless the table's items have this release's schema."""
+    """Raise a ``VersionError`` unless this release reads the table's schema; items are written in the target's."""
     record = yield from versions.get_version_record(stack)
-    if record is not None and record.schema_version < SCHEMA_VERSION:
-        raise StackTooOldError(stack, record.schema_version, SCHEMA_VERSION)
+    if record is not None and record.schema_version < OLDEST_SCHEMA_VERSION:
+        raise StackTooOldError(stack, record.schema_version, OLDEST_SCHEMA_VERSION)
     if record is not None and record.schema_version > SCHEMA_VERSION:
         raise ClientTooOldError(stack, core_version(), record.core_version)
+
+
+def has_suffixes() -> Flow[bool]:
+    """Return whether the schema of a table has suffixes in its indexes."""
+    return versions.has_suffixes((yield from read(versions.KEY)))
 
 
 def survey(names: Collection[str]) -> Flow[list[CopyForecast]]:
@@ -147,12 +152,16 @@ def _replaced(namespace_id: str, at: str) -> Flow[list[Put]]:
     return [Put(purged_item(by_id.item | {DELETED: at, PURGING: at}, at), registry.as_seen(by_id))]
 
 
-def write(items: Sequence[Item], ids: Ids) -> Flow[int]:
+def write(items: Sequence[Item], ids: Ids, *, spread: bool) -> Flow[int]:
     """Write those of the source's items that are of the namespaces; return their number.
+
+    ``spread``: the target's schema has suffixes in its indexes.
 
     Raises ``InDoubt`` if an answer was lost: the ids may not be opened.
     """
-    puts = [Put(moved(check_item(item), of, ids[of])) for item in items if (of := namespace_in(item)) in ids]
+    puts = [
+        Put(moved(check_item(item), of, ids[of], spread=spread)) for item in items if (of := namespace_in(item)) in ids
+    ]
     try:
         yield from write_all(puts)
     except OutcomeUnknown as error:

@@ -12,7 +12,7 @@ from itertools import islice
 from typing import Final
 
 from ...exceptions import ValidationError
-from ...operations.values import Item, Page, Query
+from ...operations.values import Item, Query
 from ...schema import keys
 from ...schema.attributes import GSI4SK, PK
 from ...schema.entities import read_entity
@@ -23,8 +23,9 @@ from ...values.naming import check_identifier, check_resource
 from ..bucket.reading import bucket_of_row, checked_state
 from ..bucket.reading import in_force as buckets_in_force
 from ..index_rows import IndexRows, report
+from ..partitions import SortedRows, of_namespace, of_resource
 from ..process.namespace_state import NamespaceState, bucket_key
-from ..retry import key_of, read_all, with_retries
+from ..retry import key_of, read_all
 from ..steps import Flow
 from ..validation import validate_page_size
 from .lineage import meta_key
@@ -42,8 +43,10 @@ def list_entities(
     validate_page_size(limit)
     after, prefix = _bounds(behind, begins_with)
     rows = IndexRows(namespace_state.namespace_id)
-    records = yield from _first(_records(rows, prefix, after), rows, lambda item: entity_of_row(rows, item), limit + 1)
-    buckets = yield from _first(_buckets(rows, prefix, after), rows, _of_bucket, limit + 1)
+    records = yield from _first(
+        [_records(rows, prefix, after)], rows, lambda item: entity_of_row(rows, item), limit + 1
+    )
+    buckets = yield from _first(_buckets(namespace_state, prefix, after), rows, _of_bucket, limit + 1)
     limits: set[str] = set()
     for resource in (yield from resources_with_entity_limits(namespace_state)):
         limits |= yield from _with_limits(namespace_state, rows, resource, prefix, after, limit + 1)
@@ -78,13 +81,11 @@ def list_buckets(
     validate_page_size(limit)
     resource = None if resource is None else check_resource("resource", resource)
     rows = IndexRows(namespace_state.namespace_id)
-    query: Query | None = _bucket_query(rows.namespace_id, resource, behind, limit + 1)
+    keyed = SortedRows(_bucket_queries(namespace_state, resource, behind, limit + 1))
     places: dict[tuple[str, str], list[BucketId]] = {}
-    while query is not None and len(places) <= limit:  # the first of the next bucket ends the shards of the last
-        page: Page = yield from with_retries(query)
-        for bucket in rows.read(page.items, bucket_of_row):
+    while not keyed.ended and len(places) <= limit:  # the first of the next bucket ends the shards of the last
+        for bucket in rows.read((yield from keyed.page()), bucket_of_row):
             places.setdefault((bucket.entity_id, bucket.resource), []).append(bucket)
-        query = None if page.next is None else replace(query, start=page.next)
     shown = dict(islice(places.items(), limit))
     states = yield from _read_states(namespace_state, rows, [each for shards in shown.values() for each in shards])
     buckets = yield from buckets_in_force(namespace_state, [states[place] for place in shown if place in states], rows)
@@ -108,10 +109,10 @@ def _records(rows: IndexRows, prefix: str, after: str | None) -> Query:
     )
 
 
-def _buckets(rows: IndexRows, prefix: str, after: str | None) -> Query:
-    begin = keys.pk_buckets_of_namespace(rows.namespace_id)
+def _buckets(namespace_state: NamespaceState, prefix: str, after: str | None) -> list[Query]:
+    begin = keys.pk_buckets_of_namespace(namespace_state.namespace_id)
     behind = None if after is None else f"{begin}{after}{BEHIND}"
-    return Query(keys.gsi4_pk(rows.namespace_id), "GSI4", begins_with=begin + prefix, after=behind)
+    return of_namespace(namespace_state, Query("", "GSI4", begins_with=begin + prefix, after=behind))
 
 
 def _with_limits(
@@ -126,17 +127,17 @@ def _with_limits(
     pk = keys.gsi3_pk_entity_config(rows.namespace_id, resource)
     behind = None if after is None else f"{after}{BEHIND}"
     query = Query(pk, "GSI3", begins_with=prefix or None, after=behind)
-    return (yield from _first(query, rows, entity, most))
+    return (yield from _first([query], rows, entity, most))
 
 
-def _first(query: Query, rows: IndexRows, reader: Callable[[Item], str | None], most: int) -> Flow[set[str]]:
-    """Return the first ``most`` different ids in the rows of a query."""
+def _first(
+    queries: Iterable[Query], rows: IndexRows, reader: Callable[[Item], str | None], most: int
+) -> Flow[set[str]]:
+    """Return the first ``most`` different ids in the rows of queries, in the order of their sort keys."""
     found: dict[str, None] = {}
-    following: Query | None = replace(query, limit=most)
-    while following is not None and len(found) < most:
-        page: Page = yield from with_retries(following)
-        found |= dict.fromkeys(each for each in rows.read(page.items, reader) if each is not None)
-        following = None if page.next is None else replace(following, start=page.next)
+    keyed = SortedRows([replace(each, limit=most) for each in queries])
+    while not keyed.ended and len(found) < most:
+        found |= dict.fromkeys(each for each in rows.read((yield from keyed.page()), reader) if each is not None)
     return set(islice(found, most))
 
 
@@ -175,15 +176,17 @@ def _read_states(
     return states
 
 
-def _bucket_query(ns: str, resource: str | None, behind: str | None, limit: int) -> Query:
+def _bucket_queries(
+    namespace_state: NamespaceState, resource: str | None, behind: str | None, limit: int
+) -> list[Query]:
     entity, on = (None, None) if behind is None else _parse_next(behind)
     if resource is None:
-        begin = keys.pk_buckets_of_namespace(ns)
+        begin = keys.pk_buckets_of_namespace(namespace_state.namespace_id)
         after = None if entity is None else f"{begin}{entity}#{on}{BEHIND}"
-        return Query(keys.gsi4_pk(ns), "GSI4", begins_with=begin, after=after, limit=limit)
+        return of_namespace(namespace_state, Query("", "GSI4", begins_with=begin, after=after, limit=limit))
     after = None if entity is None else f"{keys.INDEX_BUCKET_PREFIX}{entity}{BEHIND}"
-    pk = keys.gsi2_pk_resource(ns, resource)
-    return Query(pk, "GSI2", begins_with=keys.INDEX_BUCKET_PREFIX, after=after, limit=limit)
+    query = Query("", "GSI2", begins_with=keys.INDEX_BUCKET_PREFIX, after=after, limit=limit)
+    return of_resource(namespace_state, resource, query)
 
 
 def _next_bucket(entity_id: str, resource: str) -> str:

@@ -10,14 +10,13 @@ process whose clock is ahead by as much again; so buckets told in the first seco
 """
 
 import math
-from collections.abc import Callable, Iterator
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 from typing import Final
 
 from ...exceptions import ValidationError
 from ...operations.errors import StoreError
-from ...operations.values import Item, Page, Query
+from ...operations.values import Item, Query
 from ...schema import keys
 from ...schema.attributes import EVENT_ID, SK
 from ...schema.items import BucketId
@@ -26,9 +25,10 @@ from ...values.naming import DEFAULT_RESOURCE, check_resource
 from ..bucket.reading import bucket_of_row
 from ..bucket.telling import CLOCKS_MS, tell
 from ..index_rows import IndexRows, report
+from ..partitions import next_rows, of_namespace, of_resource
 from ..process.namespace_state import NamespaceState
 from ..public_errors import public_error
-from ..retry import KEYS_PER_READ, read, with_retries
+from ..retry import KEYS_PER_READ, read
 from ..steps import Flow
 from ..validation import OwnPlace, validate_flag
 from .limits import resource_place, system_place
@@ -45,10 +45,10 @@ def count_live_buckets(
 ) -> Flow[LiveBuckets]:
     """Count the buckets that ``tell_level`` would tell, by their rows in an index."""
     rows = IndexRows(namespace_state.namespace_id)
-    query, concerns = yield from _begin(rows, resource, for_switches=for_switches)
+    queries, concerns = yield from _begin(namespace_state, rows, resource, for_switches=for_switches)
     buckets = shards = others = 0
-    while query is not None:
-        query, found = yield from _page(query, rows)
+    while queries:
+        queries, found = yield from _page(queries, rows)
         for bucket in found:
             if concerns(bucket):
                 buckets += bucket.shard == 0
@@ -70,12 +70,12 @@ def tell_level(
     """Tell the live buckets of a resource, or with ``None`` those that the system's limits hold for."""
     _check_rate(writes_per_second)
     rows = IndexRows(namespace_state.namespace_id)
-    query, concerns = yield from _begin(rows, resource, for_switches=for_switches)
+    queries, concerns = yield from _begin(namespace_state, rows, resource, for_switches=for_switches)
     newer_than_ms = yield from _last_change(namespace_state, resource)
     told = before = 0
     failed: dict[BucketId, StoreError] = {}
-    while query is not None:
-        query, found = yield from _page(query, rows)
+    while queries:
+        queries, found = yield from _page(queries, rows)
         for part in _parts([each for each in found if each.shard == 0 and concerns(each)]):
             answer = yield from tell(
                 namespace_state, part, writes_per_second=writes_per_second, newer_than_ms=newer_than_ms
@@ -96,16 +96,18 @@ def _check_rate(writes_per_second: float) -> None:
         raise ValidationError("writes_per_second", writes_per_second, "must be a number of at least 1")
 
 
-def _begin(rows: IndexRows, resource: str | None, *, for_switches: bool) -> Flow[tuple[Query | None, Concerns]]:
-    """Return the query of the buckets, and what says whether the level's limits, or its switches, hold for one."""
+def _begin(
+    namespace_state: NamespaceState, rows: IndexRows, resource: str | None, *, for_switches: bool
+) -> Flow[tuple[list[Query], Concerns]]:
+    """Return the queries of the buckets, and what says whether the level's limits, or its switches, hold for one."""
     validate_flag("for_switches", for_switches)
-    ns = rows.namespace_id
     if resource is None:
-        query = Query(keys.gsi4_pk(ns), "GSI4", begins_with=keys.pk_buckets_of_namespace(ns))
-        return query, _everyone if for_switches else (yield from _concerned_by_system(rows))
+        begin = keys.pk_buckets_of_namespace(rows.namespace_id)
+        queries = of_namespace(namespace_state, Query("", "GSI4", begins_with=begin))
+        return queries, _everyone if for_switches else (yield from _concerned_by_system(rows))
     resource = check_resource("resource", resource)
-    query = Query(keys.gsi2_pk_resource(ns, resource), "GSI2", begins_with=keys.INDEX_BUCKET_PREFIX)
-    return query, _everyone if for_switches else (yield from _concerned_by_resource(rows, resource))
+    queries = of_resource(namespace_state, resource, Query("", "GSI2", begins_with=keys.INDEX_BUCKET_PREFIX))
+    return queries, _everyone if for_switches else (yield from _concerned_by_resource(rows, resource))
 
 
 def _everyone(_: BucketId) -> bool:
@@ -136,10 +138,9 @@ def _concerned_by_system(rows: IndexRows) -> Flow[Concerns]:
     return concerns
 
 
-def _page(query: Query, rows: IndexRows) -> Flow[tuple[Query | None, list[BucketId]]]:
-    page: Page = yield from with_retries(query)
-    behind = None if page.next is None else replace(query, start=page.next)
-    return behind, rows.read(page.items, _bucket)
+def _page(queries: Sequence[Query], rows: IndexRows) -> Flow[tuple[list[Query], list[BucketId]]]:
+    items, left = yield from next_rows(queries)
+    return left, rows.read(items, _bucket)
 
 
 def _bucket(row: Item) -> BucketId:

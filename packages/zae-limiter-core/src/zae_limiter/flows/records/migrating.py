@@ -79,13 +79,16 @@ def unrecorded_schema(migrations: Sequence[Migration], *, stack: str) -> Flow[in
 
 
 def forecast(wanted: Sequence[Migration]) -> Flow[list[Forecast]]:
-    """Return what these migrations would do, one after the other. Reads the whole table, and writes nothing."""
+    """Return what these migrations would do, one after the other. Reads the whole table if one of them changes items,
+    and writes nothing.
+    """
     forecasts = [Forecast(each) for each in wanted]
+    changing = [each for each in forecasts if each.migration.change is not None]
     scan = Scan(limit=ITEMS_PER_PAGE)
-    while wanted:
+    while changing:
         page: Page = yield from with_retries(scan)
         items = page.items
-        for each in forecasts:
+        for each in changing:
             items = _foreseen(each, items)
         if page.next is None:
             break
@@ -133,7 +136,7 @@ def _run(migration: Migration, record: VersionRecord, report: Report, stack: str
     report(progress)
     while True:
         start = None if progress.behind is None else dict(zip((PK, SK), progress.behind, strict=True))
-        page: Page = yield from with_retries(Scan(ITEMS_PER_PAGE, start))
+        page = Page([]) if migration.change is None else (yield from with_retries(Scan(ITEMS_PER_PAGE, start)))
         changed = yield from _change_all(migration, page.items)
         behind = None if page.next is None else (page.next[PK], page.next[SK])
         further = replace(
@@ -246,4 +249,4 @@ def _change_wave(migration: Migration, wave: Sequence[Item]) -> Flow[tuple[list[
 @reads
 def _change(item: Item, migration: Migration) -> Change | None:
     """Return the change of an item. Raises ``Unreadable``, which names it, for one that the migration cannot read."""
-    return migration.change(item)
+    return None if migration.change is None else migration.change(item)

@@ -40,18 +40,24 @@ class Change(NamedTuple):
 class Migration:
     """From ``schema_version`` to the next one, in place, item by item.
 
-    ``change`` gets every item of the table, and returns ``None`` for an item that is not in the old form. Clients
-    from ``oldest_client`` on read both forms and write the new one; others must be shut out.
+    ``change`` gets every item of the table, and returns ``None`` for an item that is not in the old form. Without a
+    ``change`` no item changes: those of the old form stay, and processes that open the table from then on write the new
+    one. Clients from ``oldest_client`` on read both forms; others must be shut out.
     """
 
     schema_version: int
     name: str
     description: str
     oldest_client: str
-    change: Callable[[Item], Change | None]
+    change: Callable[[Item], Change | None] | None = None
 
 
-MIGRATIONS: Final[Sequence[Migration]] = ()  # from schema 1, each to the next, up to SCHEMA_VERSION
+# Rows that have no suffix keep their keys: to move them, each would be removed from the key that takes too few writes.
+SPREAD_INDEXES: Final = Migration(
+    1, "spread-indexes", "New buckets and usage get index keys with suffixes; no item changes.", "0.1.0"
+)
+
+MIGRATIONS: Final[Sequence[Migration]] = (SPREAD_INDEXES,)  # from schema 1, each to the next, up to SCHEMA_VERSION
 
 
 def newest_schema(migrations: Sequence[Migration]) -> int:

@@ -5,14 +5,15 @@ from collections.abc import Callable
 
 from ...exceptions import NamespaceNotFoundError, NoUpgradePathError, RateLimiterUnavailable, ZAELimiterError
 from ...operations.errors import ConditionFailed, ForeignRecord, StoreError, TableExists, TableMissing
-from ...operations.values import NEVER, CreateTable, DescribeTable, EnableTtl, Get, Key, Update
-from ...schema.attributes import COPYING, DELETED
+from ...operations.values import NEVER, Conditions, CreateTable, DescribeTable, EnableTtl, Get, Key, Put, Update
+from ...schema.attributes import COPYING, DELETED, PK
 from ...schema.items import ONE_WRITE, WRITES
 from ...schema.keys import pk_bucket, sk_state
-from ...schema.registry import RegistryRecord, read_record
+from ...schema.partitions import SPREAD_SCHEMA
+from ...schema.registry import RegistryRecord, read_record, version_item
 from ...values.namespaces import Namespace
-from ...values.versions import check_compatible
-from ..process.late_opening import opened
+from ...values.versions import check_compatible, record_of_this_release
+from ..process.late_opening import OpenedNamespace, opened
 from ..process.namespace_state import NamespaceState
 from ..public_errors import public_error
 from ..retry import read_all, with_retries
@@ -36,8 +37,8 @@ def open_namespace(
     register: bool,
     client_version: str | None,
     doubted: Callable[[], bool],
-) -> Flow[str]:
-    """Return the id of the namespace; with ``register``, register a missing namespace, with a warning.
+) -> Flow[OpenedNamespace]:
+    """Return the namespace; with ``register``, register a missing namespace, with a warning.
 
     Before it is registered, the first answer corrects the clock, and further ones if the clock is still in doubt.
 
@@ -46,13 +47,13 @@ def open_namespace(
     ``InfrastructureNotFoundError``, ``RateLimiterUnavailable``, ``StoreRefusedError``, ``VersionError``.
     """
     try:
-        found = yield from _find(name, stack=stack, client_version=client_version)
+        found, spread = yield from _find(name, stack=stack, client_version=client_version)
         yield from _agree_on_the_time(doubted)
         if found is None and register:
             registered = yield from registry.register(new := make())
             if registered is new and name != FIRST_NAMESPACE:
                 yield Log(__name__, logging.WARNING, "registered the new namespace %r: %s", values=(name, REFUSE))
-            return registered.namespace_id
+            return OpenedNamespace(registered.namespace_id, spread)
     except ForeignRecord as error:
         raise NoUpgradePathError(stack, str(error)) from error
     except StoreError as error:
@@ -61,15 +62,21 @@ def open_namespace(
         raise NamespaceNotFoundError(name)
     if found.has(DELETED):
         raise NamespaceNotFoundError(name, found.id, found.item.get(COPYING))
-    return found.id
+    return OpenedNamespace(found.id, spread)
 
 
-def _find(name: str, *, stack: str, client_version: str | None) -> Flow[RegistryRecord | None]:
+def _find(name: str, *, stack: str, client_version: str | None) -> Flow[tuple[RegistryRecord | None, bool]]:
+    """Return the record of the name, and whether the table's schema has suffixes in the indexes: unless a record says
+    so, older clients may use the table, which would not find such rows.
+    """
     key = registry.name_key(name)
     found = yield from read_all([key] if client_version is None else [key, versions.KEY])
+    spread = False
     if client_version is not None and versions.KEY in found:
-        check_compatible(versions.recorded(found[versions.KEY], stack), stack=stack, client_version=client_version)
-    return read_record(found[key]) if key in found else None
+        record = versions.recorded(found[versions.KEY], stack)
+        check_compatible(record, stack=stack, client_version=client_version)
+        spread = record.schema_version >= SPREAD_SCHEMA
+    return read_record(found[key]) if key in found else None, spread
 
 
 def _agree_on_the_time(doubted: Callable[[], bool]) -> Flow[None]:
@@ -105,10 +112,20 @@ def _create(stack: str) -> Flow[None]:
         if (yield from _is_active()):
             if known:  # it may be another product's: set nothing
                 yield from versions.check_ours()
+            else:
+                yield from _record_versions()
             yield from with_retries(EnableTtl())
             return
         yield Sleep(POLL_SECONDS)
     raise RateLimiterUnavailable(f"table {stack!r} did not become active within {POLLS * POLL_SECONDS:.0f} s")
+
+
+def _record_versions() -> Flow[None]:
+    """Write the version record of a new table, so that its items have this release's schema from the first on."""
+    try:
+        yield from with_retries(Put(version_item(record_of_this_release()), Conditions(absent=(PK,))))
+    except ConditionFailed:  # our own write, whose answer was lost
+        return
 
 
 def _is_active() -> Flow[bool]:

@@ -4,17 +4,17 @@ The order of the steps lets an interrupted purge continue.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from ...exceptions import NamespaceStateError
 from ...operations.errors import ConditionFailed
-from ...operations.values import Delete, Page, Put, Query
-from ...schema import keys
+from ...operations.values import Delete, Put, Query
 from ...schema.attributes import PURGING
 from ...schema.registry import purged_item
 from ...values.naming import check_namespace_id
 from ..index_rows import IndexRows, report
 from ..pages import delete_all
+from ..partitions import everywhere, next_rows
 from ..retry import ATTEMPTS, RaceLost, key_of, with_retries
 from ..steps import Flow, Sleep
 from .registry import applied, as_seen, both, is_live, name_key
@@ -88,13 +88,10 @@ def _remove_items(rows: IndexRows, removed: _Removed) -> Flow[None]:
     """Remove all items of the namespace that the index shows, page by page. Leave the items of other namespaces
     alone.
     """
-    query = Query(keys.gsi4_pk(rows.namespace_id), "GSI4", limit=KEYS_PER_PAGE)
-    while True:
-        page: Page = yield from with_retries(query)
-        yield from delete_all(map(key_of, rows.own(page.items)), removed.more)
-        if page.next is None:
-            return
-        query = replace(query, start=page.next)
+    queries = everywhere(rows.namespace_id, Query("", "GSI4", limit=KEYS_PER_PAGE))
+    while queries:
+        items, queries = yield from next_rows(queries)
+        yield from delete_all(map(key_of, rows.own(items)), removed.more)
 
 
 def _unregister(namespace_id: str, at: str) -> Flow[None]:

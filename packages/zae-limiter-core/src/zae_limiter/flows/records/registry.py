@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from ...exceptions import NamespaceNotFoundError, NamespaceStateError, ValidationError
 from ...operations.errors import TransactionCancelled
-from ...operations.values import Conditions, Delete, Key, Page, Put, Query, Transact, Update
+from ...operations.values import Conditions, Delete, Key, Put, Query, Transact, Update
 from ...schema import keys
 from ...schema.attributes import COPYING, DELETED, NAMESPACE_ID, PK, PURGED, PURGING, TRACE
 from ...schema.registry import MARKS, RegistryRecord, check_not_foreign, namespace_items, read_record
@@ -14,6 +14,7 @@ from ...values.namespaces import Namespace
 from ...values.naming import check_namespace, check_namespace_id
 from ..index_rows import IndexRows, report
 from ..pages import query_all
+from ..partitions import everywhere, next_rows
 from ..retry import ATTEMPTS, RaceLost, read, read_all, with_retries
 from ..steps import Flow
 from . import versions
@@ -121,25 +122,26 @@ def _empty(namespace_ids: Iterable[str]) -> Flow[set[str]]:
 
 def is_empty(rows: IndexRows) -> Flow[bool]:
     """Return whether the index shows no item of the namespace; skip rows of others."""
-    query = Query(keys.gsi4_pk(rows.namespace_id), "GSI4", limit=1)
-    while True:
-        page: Page = yield from with_retries(query)
-        if rows.own(page.items):
+    queries = everywhere(rows.namespace_id, Query("", "GSI4", limit=1))
+    while queries:
+        items, left = yield from next_rows(queries)
+        if rows.own(items):
             return False
-        if page.next is None:
-            return True
-        query = replace(query, start=page.next, limit=ROWS_PER_PAGE)
+        queries = [each if each.start is None else replace(each, limit=ROWS_PER_PAGE) for each in left]
+    return True
 
 
 class Known(NamedTuple):
     """What the registry knows of some namespaces, by their ids.
 
     Nothing may be written to those that are ``purged``: their purge has begun, or ended within the last two days.
-    ``traced`` has of how many of a thousand entities each of the others keeps a trace, if it keeps one.
+    ``traced`` has of how many of a thousand entities each of the others keeps a trace, if it keeps one. ``spread``: the
+    table's schema has suffixes in the indexes.
     """
 
     purged: set[str]
     traced: Mapping[str, int]
+    spread: bool = False
 
 
 def look_up(namespace_ids: Iterable[str]) -> Flow[Known]:
@@ -150,14 +152,18 @@ def look_up(namespace_ids: Iterable[str]) -> Flow[Known]:
     the ids is not known, it looks for that.
     """
     wanted = [id_key(each) for each in sorted(set(namespace_ids))]
-    found = yield from read_all(wanted)
+    if not wanted:
+        return Known(set(), {})
+    found = yield from read_all([*wanted, versions.KEY])
+    version = found.pop(versions.KEY, None)
     rows = IndexRows(keys.REGISTRY)
     records = rows.read(found.values(), read_record)
     yield from report(rows)
-    if len(found) < len(wanted):
-        yield from versions.check_ours()
+    if len(found) < len(wanted) and version is None:
+        yield from versions.check_registry()
     purged = {record.id for record in records if record.has(PURGING)}
-    return Known(purged, {record.id: record.trace for record in records if record.trace and record.id not in purged})
+    traced = {record.id: record.trace for record in records if record.trace and record.id not in purged}
+    return Known(purged, traced, versions.has_suffixes(version))
 
 
 def trace_of(name: str) -> Flow[int]:

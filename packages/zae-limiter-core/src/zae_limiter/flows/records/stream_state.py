@@ -7,15 +7,16 @@ not shows that nothing does, however long ago the last batch was. So an idle tab
 
 from typing import NamedTuple
 
-from ...operations.values import Item, Page, Query
+from ...operations.values import Item, Query
 from ...schema import keys
 from ...schema.attributes import ACQUIRES, PK
 from ...schema.items import BucketId
 from ...schema.reading import number
 from ...schema.usage import COUNTED_AT, COUNTED_EVENTS, COUNTED_UNTIL, SnapshotId
 from ..index_rows import IndexRows, report
+from ..partitions import SortedRows, everywhere
 from ..process.namespace_state import bucket_key
-from ..retry import key_of, read_all, with_retries
+from ..retry import key_of, read_all
 from ..steps import Flow
 from . import registry
 
@@ -56,11 +57,11 @@ def stream_state() -> Flow[StreamState]:
 
 def _state_of(namespace_id: str) -> Flow[StreamState]:
     rows = IndexRows(namespace_id)
-    newest = Query(
-        keys.gsi4_pk(namespace_id), "GSI4", begins_with=keys.INDEX_USAGE_PREFIX, limit=SNAPSHOTS, descending=True
-    )
-    page: Page = yield from with_retries(newest)
-    found = yield from read_all([key_of(row) for row in rows.own(page.items)])
+    newest = Query("", "GSI4", begins_with=keys.INDEX_USAGE_PREFIX, limit=SNAPSHOTS, descending=True)
+    keyed, first = SortedRows(everywhere(namespace_id, newest)), list[Item]()
+    while not keyed.ended and len(first) < SNAPSHOTS:
+        first += yield from keyed.page()
+    found = yield from read_all([key_of(row) for row in rows.own(first[:SNAPSHOTS])])
     counted = rows.read((item for item in found.values() if COUNTED_EVENTS in item), _counted)
     last: dict[BucketId, tuple[int, int, int]] = {}
     for bucket, until, batch, events in counted:

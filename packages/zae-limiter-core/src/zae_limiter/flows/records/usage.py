@@ -5,13 +5,13 @@ This module has the keys to read and the ends of pages; the aggregator writes sn
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Final, NamedTuple
 
 from ...exceptions import ValidationError
-from ...operations.values import Item, Key, Page, Query
+from ...operations.values import Item, Key, Query
 from ...schema import keys
 from ...schema.attributes import SK, TOTALS
 from ...schema.usage import SnapshotId, is_hourly, read_milli, read_usage
@@ -27,8 +27,9 @@ from ...values.usage import (
     window_key,
 )
 from ..index_rows import IndexRows, report
+from ..partitions import SortedRows, of_namespace, of_resource
 from ..process.namespace_state import NamespaceState
-from ..retry import key_of, read_all, with_retries
+from ..retry import key_of, read_all
 from ..steps import Flow
 from ..validation import LARGEST_PAGE, validate_page_size
 
@@ -100,7 +101,7 @@ def get_snapshots(namespace_state: NamespaceState, asked: Asked, *, limit: int, 
     """
     _validate_page(limit, behind)
     rows = IndexRows(namespace_state.namespace_id)
-    page = yield from read_page(rows, asked, limit, behind)
+    page = yield from read_page(namespace_state, rows, asked, limit, behind)
     yield from report(rows)
     return UsagePage(tuple(each.usage for each in page.snapshots), page.next)
 
@@ -149,13 +150,15 @@ class _Page(NamedTuple):
     next: str | None
 
 
-def read_page(rows: IndexRows, asked: Asked, limit: int, behind: str | None) -> Flow[_Page]:
+def read_page(
+    namespace_state: NamespaceState, rows: IndexRows, asked: Asked, limit: int, behind: str | None
+) -> Flow[_Page]:
     """Return up to ``limit`` snapshots after ``behind``; count the rows that are dropped."""
     found: list[Snapshot] = []
-    query = _query(rows.namespace_id, asked, limit, behind)
+    keyed = SortedRows(_queries(namespace_state, asked, limit, behind))
     while True:
-        page: Page = yield from with_retries(query)
-        *others, last = page.items or (None,)
+        items = yield from keyed.page()
+        *others, last = items or (None,)
         looked_at = [item for item in others if item is not None and asked.may_cover(item)]
         usable = rows.read([*looked_at, *([] if last is None else [last])], _row)
         wanted = [row for row in usable if asked.covers(row.id.window, row.id.window_start)]
@@ -163,11 +166,10 @@ def read_page(rows: IndexRows, asked: Asked, limit: int, behind: str | None) -> 
         found += rows.read((yield from _read(asked, taken)), partial(_snapshot, {row.key: row.id for row in taken}))
         if len(taken) < len(wanted):
             return _Page(found, _place(asked, taken[-1].id))
-        if page.next is None or _is_past(asked, usable):
+        if keyed.ended or _is_past(asked, usable):
             return _Page(found, None)
         if len(found) >= limit:
             return _Page(found, _place(asked, usable[-1].id))
-        query = replace(query, start=page.next)
 
 
 def _row(item: Item) -> _Row:
@@ -186,23 +188,24 @@ def every_snapshot(namespace_state: NamespaceState, asked: Asked, add: Callable[
     rows = IndexRows(namespace_state.namespace_id)
     behind, more = None, True
     while more:
-        page = yield from read_page(rows, asked, LARGEST_PAGE, behind)
+        page = yield from read_page(namespace_state, rows, asked, LARGEST_PAGE, behind)
         for snapshot in page.snapshots:
             add(snapshot)
         behind, more = page.next, page.next is not None
     yield from report(rows)
 
 
-def _query(ns: str, asked: Asked, limit: int, behind: str | None) -> Query:
+def _queries(namespace_state: NamespaceState, asked: Asked, limit: int, behind: str | None) -> list[Query]:
     size = limit * KEYS_OF_A_DAY if asked.window == "daily" else 2 * limit
     after = _before_start(asked) if behind is None else asked.prefix + behind
     if asked.entity_id is not None:
         prefix = asked.prefix if asked.resource is None else keys.sk_usage(asked.resource, "")
-        return Query(keys.pk_entity(ns, asked.entity_id), begins_with=prefix, after=after, limit=size)
+        pk = keys.pk_entity(namespace_state.namespace_id, asked.entity_id)
+        return [Query(pk, begins_with=prefix, after=after, limit=size)]
     if asked.resource is None:
-        return Query(keys.gsi4_pk(ns), index="GSI4", begins_with=asked.prefix, after=after, limit=size)
-    pk = keys.gsi2_pk_resource(ns, asked.resource)
-    return Query(pk, index="GSI2", begins_with=asked.prefix, after=after, limit=size)
+        return of_namespace(namespace_state, Query("", "GSI4", begins_with=asked.prefix, after=after, limit=size))
+    query = Query("", "GSI2", begins_with=asked.prefix, after=after, limit=size)
+    return of_resource(namespace_state, asked.resource, query)
 
 
 def _before_start(asked: Asked) -> str | None:

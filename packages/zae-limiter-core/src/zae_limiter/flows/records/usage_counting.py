@@ -39,18 +39,25 @@ class Use:
 
 
 def count_usage(
-    snapshot: SnapshotId, shard: int, uses: Sequence[Use], *, expires_at: int | None, now_ms: int | None = None
+    snapshot: SnapshotId,
+    shard: int,
+    uses: Sequence[Use],
+    *,
+    expires_at: int | None,
+    now_ms: int | None = None,
+    spread: bool = False,
 ) -> Flow[bool]:
     """Add the uses of one shard that the snapshot has not counted; return whether there were any.
 
     This is one write if none of them was counted before. ``expires_at`` is in epoch seconds. With
-    ``now_ms`` the write also says how far the stream is counted.
+    ``now_ms`` the write also says how far the stream is counted. ``spread``: the table's schema has suffixes in the
+    indexes.
     """
     distinct = {use.mark: use for use in uses}
     left = [distinct[mark] for mark in sorted(distinct)]
     while left:
         try:
-            yield from with_retries(_counting(snapshot, shard, left, expires_at, now_ms))
+            yield from with_retries(_counting(snapshot, shard, left, expires_at, now_ms, spread=spread))
         except ConditionFailed as failure:
             left = _not_counted(failure.item, shard, left)
         else:
@@ -67,11 +74,11 @@ def _not_counted(item: Item | None, shard: int, uses: Sequence[Use]) -> list[Use
 
 
 def _counting(
-    snapshot: SnapshotId, shard: int, uses: Sequence[Use], expires_at: int | None, now_ms: int | None
+    snapshot: SnapshotId, shard: int, uses: Sequence[Use], expires_at: int | None, now_ms: int | None, *, spread: bool
 ) -> Update:
     """Return the update that adds the uses, in order, if the snapshot has counted none of them."""
     counted = counted_attribute(shard)
-    values = {**snapshot.attributes(), counted: uses[-1].mark}
+    values = {**snapshot.attributes(spread=spread), counted: uses[-1].mark}
     if expires_at is not None:
         values[TTL] = expires_at
     if now_ms is not None:

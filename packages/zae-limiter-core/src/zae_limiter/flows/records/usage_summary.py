@@ -54,7 +54,7 @@ def every_own_snapshot(namespace_state: NamespaceState, asked: Asked, add: Calla
 
     behind, more = None, True
     while more:
-        page = yield from read_page(rows, asked, LARGEST_PAGE, behind)
+        page = yield from read_page(namespace_state, rows, asked, LARGEST_PAGE, behind)
         for snapshot in page.snapshots:
             if window and window[0].usage.window_start != snapshot.usage.window_start:
                 yield from end_window()

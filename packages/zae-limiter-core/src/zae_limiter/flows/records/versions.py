@@ -7,6 +7,7 @@ from ...operations.errors import AccessLost, ConditionFailed, Denied, Unreadable
 from ...operations.values import Conditions, Item, Key, Put, Query
 from ...schema import keys
 from ...schema.attributes import PK
+from ...schema.partitions import SPREAD_SCHEMA
 from ...schema.registry import check_not_foreign, read_version, version_item
 from ...values.versions import VersionRecord
 from ..pages import query_all
@@ -53,6 +54,16 @@ def recorded(item: Item, stack: str) -> VersionRecord:
         return read_version(item)
     except Unreadable as error:
         raise NoUpgradePathError(stack, f"its version record cannot be read: {error.problem}") from error
+
+
+def has_suffixes(item: Item | None) -> bool:
+    """Return whether a table with this version record has suffixes in its indexes. Without a readable record it has
+    none: older clients, which would not find such rows, may use it.
+    """
+    try:
+        return item is not None and read_version(item).schema_version >= SPREAD_SCHEMA
+    except Unreadable:
+        return False
 
 
 def set_version_record(record: VersionRecord) -> Flow[None]:

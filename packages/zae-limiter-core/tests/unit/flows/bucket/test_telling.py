@@ -77,7 +77,7 @@ def test_who_may_not_read_the_index_of_the_namespace_asks_entity_by_entity() -> 
         return Page([])
 
     entities = [f"e{number}" for number in range(20)]
-    assert play(_by_namespace(entities, IndexRows("n")), perform) == []
+    assert play(_by_namespace(stage().namespace_state, entities, IndexRows("n")), perform) == []
     assert [query.index for query in asked] == ["GSI4", *["GSI3"] * 20]
 
 
