@@ -1,5 +1,6 @@
 import io
 import itertools
+import ssl
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -7,9 +8,10 @@ import pytest
 from botocore.awsrequest import AWSResponse
 from botocore.credentials import ReadOnlyCredentials
 from botocore.exceptions import EndpointProviderError, EndpointVariantError
+from botocore.httpsession import create_urllib3_context
 
 from zae_limiter.engines.dynamodb.aws.endpoint import Endpoint, find_endpoint, of_account, open_session
-from zae_limiter.engines.dynamodb.aws.opening import open_service
+from zae_limiter.engines.dynamodb.aws.opening import open_service, tls_context
 from zae_limiter.engines.dynamodb.options import ClientOptions
 from zae_limiter.operations.errors import NotApplied
 
@@ -377,3 +379,7 @@ def test_an_empty_region_of_the_environment_is_none(monkeypatch: pytest.MonkeyPa
     monkeypatch.setenv("AWS_DEFAULT_REGION", "us-west-2")
     assert found().region == "us-west-2"
     assert ClientOptions().session()["region_name"] is None
+
+
+def test_no_older_tls_than_that_of_botocore_is_spoken() -> None:
+    assert tls_context(None).minimum_version >= create_urllib3_context().minimum_version >= ssl.TLSVersion.TLSv1_2

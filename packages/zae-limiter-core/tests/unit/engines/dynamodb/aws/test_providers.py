@@ -1,5 +1,6 @@
 """Credentials through botocore's own providers, on this machine."""
 
+import hashlib
 import json
 import sys
 import threading
@@ -66,6 +67,9 @@ def served(answer: Callable[[], tuple[int, str]]) -> Iterator[str]:
             self.wfile.write(text.encode())
 
         def do_POST(self) -> None:
+            self.do_GET()
+
+        def do_PUT(self) -> None:
             self.do_GET()
 
         def log_message(self, *_: Any) -> None:
@@ -263,3 +267,39 @@ def test_a_role_that_is_refused(configure: Configure, monkeypatch: pytest.Monkey
         monkeypatch.setenv("AWS_ENDPOINT_URL_STS", url)
         with pytest.raises(Denied, match="not authorized to assume it"):
             of_profile("own").refreshed().result(LONG)
+
+
+def test_the_role_of_an_instance(monkeypatch: pytest.MonkeyPatch) -> None:
+    parts = {"Code": "Success", "AccessKeyId": "key", "SecretAccessKey": "secret", "Token": "token"}
+    answers = iter([(200, "a-token"), (200, "the-role"), (200, json.dumps({**parts, "Expiration": stamp(3600)}))])
+    monkeypatch.delenv("AWS_EC2_METADATA_DISABLED")
+    with served(lambda: next(answers)) as url:
+        monkeypatch.setenv("AWS_EC2_METADATA_SERVICE_ENDPOINT", url)
+        assert of_profile().refreshed().result(LONG) == Credentials("key", "secret", "token")
+
+
+def test_the_token_of_a_web_identity(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "token").write_text("a.b.c")
+    monkeypatch.setenv("AWS_WEB_IDENTITY_TOKEN_FILE", str(tmp_path / "token"))
+    monkeypatch.setenv("AWS_ROLE_ARN", "arn:aws:iam::123456789012:role/own")
+    text = ASSUMED.replace("AssumeRole", "AssumeRoleWithWebIdentity").format(number=1, expiry=stamp(3600))
+    with served(lambda: (200, text)) as url:
+        monkeypatch.setenv("AWS_ENDPOINT_URL_STS", url)
+        assert of_profile().refreshed().result(LONG)[:3] == ("key1", "secret", "token")
+
+
+def test_a_session_of_sso(configure: Configure, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    configure(
+        "[profile own]\nsso_session = mine\nsso_account_id = 123456789012\nsso_role_name = Dev\n"
+        "[sso-session mine]\nsso_region = us-east-1\nsso_start_url = https://mine.awsapps.com/start\n"
+    )
+    cache = tmp_path / ".aws" / "sso" / "cache"
+    cache.mkdir(parents=True)
+    token = {"accessToken": "t", "expiresAt": stamp(3600), "startUrl": "https://mine.awsapps.com/start"}
+    (cache / f"{hashlib.sha1(b'mine').hexdigest()}.json").write_text(json.dumps({**token, "region": "us-east-1"}))
+    monkeypatch.setattr("botocore.tokens.SSOTokenProvider._SSO_TOKEN_CACHE_DIR", str(cache))
+    keys = {"accessKeyId": "key", "secretAccessKey": "secret", "sessionToken": "token"}
+    expiry = int((time.time() + 3600) * 1000)
+    with served(lambda: (200, json.dumps({"roleCredentials": {**keys, "expiration": expiry}}))) as url:
+        monkeypatch.setenv("AWS_ENDPOINT_URL_SSO", url)
+        assert of_profile("own").refreshed().result(LONG)[:3] == ("key", "secret", "token")
