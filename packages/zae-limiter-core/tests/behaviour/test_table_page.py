@@ -15,6 +15,7 @@ import pytest
 
 from support.core.copies import copy, opened, table_over
 from support.core.shards import played, split
+from support.core.wires import Wire
 from support.core.worlds import World
 from zae_limiter import Limit, OnRefused, ProvisionerState, RateLimitExceeded, VersionRecord
 from zae_limiter.engines.memory.store import SyncMemoryStore
@@ -48,7 +49,7 @@ if not DOCS.is_dir():
 RPM = Limit.per_minute("rpm", 60)
 TPM = Limit.per_minute("tpm", 6_000, burst=9_000)
 MARKED = Limit.per_minute("rpm", 2, shadow=True, ahead=1, weights={"input": 1})  # its usable burst is 1
-TEMPLATES = {r"b_wcu_tc": "b_wcu_tc", r"([blo])_(?:rpm|tpm)_(\w+)": r"\1_{limit}_\2"}
+TEMPLATES = {r"w\d": "w{slot}", r"b_wcu_tc": "b_wcu_tc", r"([blo])_(?:rpm|tpm)_(\w+)": r"\1_{limit}_\2"}
 TEMPLATES |= {
     r"rj_[^/]+/(?:rpm|tpm)": "rj_{ancestor}/{limit}",
     r"_refused_by_[^/]+/(?:rpm|tpm)": "_refused_by_{ancestor}/{limit}",
@@ -184,7 +185,8 @@ async def written(async_world: World, monkeypatch: pytest.MonkeyPatch) -> list[I
 
 
 async def _write_what_marked_limits_need(world: World) -> None:
-    limiter, wire = await world.process()
+    (wire := Wire(world.table)).lossy = True
+    limiter, _ = await world.process(wire=wire)
     policy = OnRefused(overflow="credits")
     await limiter.set_system_defaults([MARKED], on_refused=policy)
     await limiter.set_resource_defaults("gpt-4", [MARKED], on_refused=policy)

@@ -10,6 +10,7 @@ from zae_limiter.engines.dynamodb.render import render
 from zae_limiter.engines.effects import MAX_ITEM_BYTES
 from zae_limiter.engines.memory.table import MemoryTable
 from zae_limiter.flows.process.refusals import MOST_IN_A_WRITE
+from zae_limiter.flows.process.write_tokens import WriteTokens
 from zae_limiter.operations.sizes import item_size
 from zae_limiter.operations.values import Get, Put, Transact, Update
 from zae_limiter.schema.attributes import late_counts_of
@@ -23,6 +24,12 @@ OPERATOR = re.compile(r"BETWEEN|AND|OR|NOT|>=|<=|<>|[=<>+]|attribute_\w+")
 case = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name.replace(" ", "-"))
 
 
+def signed(case: Case) -> Put | Update | Transact:
+    """The write of a case, with a token if it may have one."""
+    write = case.make()
+    return WriteTokens(2**32 - 1).sign(write, {}, 2 * 10**12) if isinstance(write, Update) else write
+
+
 def written(request: dict[str, Any]) -> list[dict[str, Any]]:
     """The single writes of a rendered request."""
     if "TransactItems" not in request:
@@ -32,7 +39,7 @@ def written(request: dict[str, Any]) -> list[dict[str, Any]]:
 
 @case
 def test_no_expression_is_longer_than_dynamodb_takes(case: Case) -> None:
-    for write in written(render(case.make(), "t")[1]):
+    for write in written(render(signed(case), "t")[1]):
         for kind in ("UpdateExpression", "ConditionExpression"):
             assert len(write.get(kind, "").encode()) <= MAX_EXPRESSION_BYTES, kind
             operators = OPERATOR.findall(write.get(kind, "")) if kind == "ConditionExpression" else []
@@ -43,7 +50,7 @@ def test_no_expression_is_longer_than_dynamodb_takes(case: Case) -> None:
 
 @case
 def test_it_is_applied_and_leaves_an_item_that_is_far_from_too_large(case: Case) -> None:
-    table, operation = MemoryTable(), case.make()
+    table, operation = MemoryTable(), signed(case)
     if case.before is not None:
         table.execute(Put(case.before))
     table.execute(operation)
@@ -62,5 +69,5 @@ def test_writes_carry_as_many_counts_of_refusals_as_they_may() -> None:
 
 
 def test_the_cases_are_as_wide_as_they_claim() -> None:
-    widest = {case.name: len(written(render(case.make(), "t")[1])[0].get("UpdateExpression", "")) for case in CASES}
+    widest = {case.name: len(written(render(signed(case), "t")[1])[0].get("UpdateExpression", "")) for case in CASES}
     assert max(widest.values()) > 3_500, widest

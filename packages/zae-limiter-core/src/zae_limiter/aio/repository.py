@@ -64,6 +64,8 @@ class Repository(
     ) -> None:
         driver = driver or Driver(store, operation_timeout=options.operation_timeout, clock=clock)
         super().__init__(driver, namespace_state, options, clock)
+        if store.capabilities.lossy:
+            namespace_state.sign_writes()
         self._store = store
         self._owner = owner
         endings.register(self, type(self)._at_exit)

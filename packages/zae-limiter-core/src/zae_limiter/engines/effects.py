@@ -114,7 +114,9 @@ def holds(when: Conditions, item: Item) -> bool:
     return _within(at_least, at_most, item)
 
 
-def _sorts_before(value: Value, limit: str) -> bool:
+def _sorts_before(value: Value, limit: str | int) -> bool:
+    if isinstance(limit, int):
+        return type(value) is int and value < limit
     return isinstance(value, str) and value.encode() < limit.encode()
 
 

@@ -25,6 +25,8 @@ class Capabilities:
     ``expiry``: whether items go by themselves after their ``ttl``.
     ``plain_indexes``: whether no key of an index is ever hot, so that no row has a suffix, and lists ask for one
     partition.
+    ``lossy``: whether the answer to a write may get lost on its way: then writes to buckets carry tokens, by which a
+    repeat is provable.
     ``usage``: whether the store counts the usage of buckets itself; otherwise only an aggregator of its changes does.
     """
 
@@ -34,6 +36,7 @@ class Capabilities:
     hot_items: bool = False
     expiry: bool = False
     plain_indexes: bool = False
+    lossy: bool = False
     usage: bool = False
 
 

@@ -1,13 +1,14 @@
 """Repeat requests: the numbers of attempts, the pauses, and reads.
 
 A write whose answer was lost may have been applied: only writes that are safe to repeat go through ``with_retries``.
-Drivers sleep between half of a pause and all of it. All pauses together are less than the time of an acquire.
+Those of buckets have tokens, by which ``commit_run`` repeats them. Drivers sleep between half of a pause and all of it.
+All pauses together are less than the time of an acquire.
 """
 
 from collections.abc import Sequence
 from typing import Final, TypeVar
 
-from ..operations.errors import OutcomeUnknown, RaceLost, Throttled
+from ..operations.errors import OutcomeUnknown, RaceLost, ServerFault, Throttled
 from ..operations.values import BatchGet, Get, Item, Key, Operation
 from ..schema.attributes import PK, SK
 from .steps import Flow, Sleep, call
@@ -52,19 +53,19 @@ def read(key: Key) -> Flow[Item | None]:
 
 
 def with_retries(operation: Operation[R]) -> Flow[R]:
-    """Send an operation that may be repeated: after a pause if it is throttled and the budget of retries has room, once
-    if its answer was lost.
+    """Send an operation that may be repeated, after a pause each time, if the budget of retries has room: if it is
+    throttled or the store fails, and once if no answer came, because each silence takes as long as a request may.
     """
-    lost = False
+    silent = False
     for pause in PAUSES:
         try:
             return (yield from call(operation))
-        except Throttled as error:
+        except (Throttled, ServerFault) as error:
             if not error.may_repeat():
                 raise
-            yield Sleep(pause)
-        except OutcomeUnknown:
-            if lost:
+        except OutcomeUnknown as error:
+            if silent or not error.may_repeat():
                 raise
-            lost = True
+            silent = True
+        yield Sleep(pause)
     return (yield from call(operation))

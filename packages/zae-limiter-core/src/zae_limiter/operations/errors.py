@@ -24,6 +24,8 @@ StoreError
 └── OutcomeUnknown        may or may not have been applied: no answer, or an unclear one
     └── BudgetSpent       the time budget of the call ended before the answer came
 
+``Throttled`` and ``OutcomeUnknown`` are ``Unserved``: a repeat may be served.
+
 An *outage* may end by itself: ``OUTAGE``. Every other error is raised, whatever ``on_unavailable`` says. ``health``
 makes outages of ``Denied``, ``Untrusted``, ``TableMissing`` and ``Unrecognized`` if the store served before.
 """
@@ -48,6 +50,7 @@ __all__ = [
     "OutcomeUnknown",
     "RaceLost",
     "Reason",
+    "ServerFault",
     "StoreError",
     "TableExists",
     "TableMissing",
@@ -57,6 +60,7 @@ __all__ = [
     "Unreachable",
     "Unreadable",
     "Unrecognized",
+    "Unserved",
     "Untrusted",
     "is_invalid",
 ]
@@ -92,14 +96,24 @@ class NotApplied(StoreError):
     """The store certainly did not apply the operation, nor would it apply a repeat; ``__cause__`` has the reason."""
 
 
-class Throttled(NotApplied):
-    """The store throttles the request: it may be sent again after a pause, if ``may_repeat``.
+class Unserved(StoreError):
+    """The store did not serve the request, and may serve a repeat: after a pause, if ``may_repeat``.
 
-    ``reasons``: DynamoDB's, such as ``TableWriteAccountLimitExceeded``; empty if it gives none. ``budget``: that of the
-    store's retries, set by who guards the store.
+    ``budget``: that of the store's retries, set by who guards the store.
     """
 
     budget: RetryBudget | None = None
+
+    def may_repeat(self, *, for_others: bool = False) -> bool:
+        """Return whether the budget of retries pays for sending the request again, and take that from it."""
+        return self.budget is None or self.budget.take(for_others=for_others)
+
+
+class Throttled(NotApplied, Unserved):
+    """The store throttles the request: it may be sent again after a pause, if ``may_repeat``.
+
+    ``reasons``: DynamoDB's, such as ``TableWriteAccountLimitExceeded``; empty if it gives none.
+    """
 
     def __init__(self, problem: str = "", reasons: tuple[str, ...] = ()) -> None:
         super().__init__(problem)
@@ -109,10 +123,6 @@ class Throttled(NotApplied):
     def shows_hot_key(self) -> bool:
         """Whether the store refuses writes to this range of keys, and not to the table, the account or an index."""
         return HOT_KEY in self.reasons
-
-    def may_repeat(self, *, for_others: bool = False) -> bool:
-        """Return whether the budget of retries pays for sending the request again, and take that from it."""
-        return self.budget is None or self.budget.take(for_others=for_others)
 
 
 class Conflict(Throttled):
@@ -184,8 +194,12 @@ class RaceLost(StoreError):
         super().__init__(problem)
 
 
-class OutcomeUnknown(StoreError):
+class OutcomeUnknown(Unserved):
     """The operation may have been applied: the answer was lost, or is unclear."""
+
+
+class ServerFault(OutcomeUnknown):
+    """The store answered that it failed, with a 500 or a 503: it may have applied the operation before."""
 
 
 class BudgetSpent(OutcomeUnknown):

@@ -151,6 +151,9 @@ class Health:
                 error.budget = kind.retries
             return error
         self._unanswered += 1
+        if isinstance(error, OutcomeUnknown):
+            kind.retries.unanswered(kind.answers)
+            error.budget = kind.retries
         if not proves:
             return error
         kind.failed = operation

@@ -1,4 +1,4 @@
-"""The budget of retries of one store, for reads or for writes: how often a process may send again what was throttled.
+"""The budget of retries of one store, for reads or for writes: how often a process may send again what was not served.
 
 A table at its limit refuses what is above it, and each repeat is one more request above it. With a fixed number of
 repeats for each call, a table at half of the demand got 4.6 requests for each acquire. So repeats are paid from a
@@ -27,7 +27,12 @@ class RetryBudget:
 
     def throttled(self, answers: int) -> None:
         """Note a throttled request, the last one of so many ``answers``; those before it have earned repeats."""
-        self._earn(EARNED * (answers - 1 - self._answers))
+        self.unanswered(answers - 1)
+        self._answers = answers
+
+    def unanswered(self, answers: int) -> None:
+        """Note a request without an answer, behind so many ``answers``."""
+        self._earn(EARNED * (answers - self._answers))
         self._answers = answers
 
     def take(self, *, for_others: bool = False) -> bool:

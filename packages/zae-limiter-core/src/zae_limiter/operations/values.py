@@ -91,7 +91,7 @@ class Scan(Operation[Page]):
 class Conditions(NamedTuple):
     """The conditions of a write, all of which must hold; ``exists=("PK",)`` means that the item exists.
 
-    ``below``: each of these attributes is absent, or sorts before the given string.
+    ``below``: each of these attributes is absent, or sorts before the given string, or is less than the given number.
     """
 
     exists: tuple[str, ...] = ()
@@ -99,7 +99,7 @@ class Conditions(NamedTuple):
     equals: Mapping[str, Value] = NOTHING
     at_least: Mapping[str, int] = NOTHING
     at_most: Mapping[str, int] = NOTHING
-    below: Mapping[str, str] = NOTHING
+    below: Mapping[str, str | int] = NOTHING
 
 
 UNCONDITIONAL: Final = Conditions()

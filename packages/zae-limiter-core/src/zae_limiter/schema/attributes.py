@@ -39,6 +39,7 @@ BELOW: Final = "eb"  # the number of admitted acquires that entities below asked
 REFUSED_BELOW: Final = "rb"  # the number of refused ones of these
 REFUSED_ASK: Final = "rq"  # what the refused acquire asked for that was counted last: "rpm:1 tpm:8000", in tokens
 UNCOUNTED: Final = "uc"  # the number of acquires that an outage let through, of which nothing else is counted
+WRITE_TOKENS: Final = tuple(f"w{slot}" for slot in range(8))  # the last write of up to eight processes
 SHARD_COUNT: Final = "shard_count"
 CASCADE: Final = "cascade"  # also of an entity
 PARENT_ID: Final = "parent_id"  # also of an entity, the first one, and of a parent link

@@ -70,6 +70,8 @@ class SyncRepository(
     ) -> None:
         driver = driver or SyncDriver(store, operation_timeout=options.operation_timeout, clock=clock)
         super().__init__(driver, namespace_state, options, clock)
+        if store.capabilities.lossy:
+            namespace_state.sign_writes()
         self._store = store
         self._owner = owner
         endings.register(self, type(self)._at_exit)

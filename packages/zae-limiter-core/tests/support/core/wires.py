@@ -34,7 +34,10 @@ class Wire:
     """What one process sends to a table. ``seen`` are the operations that it sent, in order.
 
     ``seconds``: what each takes. ``plain_indexes``: the table has no index rows with a suffix.
+    ``lossy``: the store says that answers may get lost.
     """
+
+    lossy = False
 
     def __init__(self, table: MemoryTable) -> None:
         self.table = table
@@ -133,7 +136,9 @@ class WireStore(Store):
 
     @property
     def capabilities(self) -> Capabilities:
-        return Capabilities(meter=self.wire.table.meter, hot_items=True, plain_indexes=self.wire.plain_indexes)
+        return Capabilities(
+            meter=self.wire.table.meter, hot_items=True, plain_indexes=self.wire.plain_indexes, lossy=self.wire.lossy
+        )
 
     async def perform(self, operation: Operation[Any]) -> Any:
         wire = self.wire
@@ -163,7 +168,9 @@ class SyncWireStore(SyncStore):
 
     @property
     def capabilities(self) -> Capabilities:
-        return Capabilities(meter=self.wire.table.meter, hot_items=True, plain_indexes=self.wire.plain_indexes)
+        return Capabilities(
+            meter=self.wire.table.meter, hot_items=True, plain_indexes=self.wire.plain_indexes, lossy=self.wire.lossy
+        )
 
     def perform(self, operation: Operation[Any]) -> Any:
         wire = self.wire

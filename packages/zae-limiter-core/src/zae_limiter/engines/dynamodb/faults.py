@@ -16,6 +16,7 @@ from ...operations.errors import (
     NotApplied,
     OutcomeUnknown,
     Reason,
+    ServerFault,
     StoreError,
     TableExists,
     TableMissing,
@@ -197,7 +198,9 @@ def _of_status(response: Response, problem: str, *, certain: bool = False) -> St
     status = metadata.get("HTTPStatusCode", 500)
     if status == HTTPStatus.TOO_MANY_REQUESTS:  # without a code it comes from something before DynamoDB, as the next
         return Throttled(problem)
-    if not 400 <= status < 500 or status == HTTPStatus.REQUEST_TIMEOUT:
+    if status >= HTTPStatus.INTERNAL_SERVER_ERROR:
+        return ServerFault(problem)
+    if status < 400 or status == HTTPStatus.REQUEST_TIMEOUT:
         return OutcomeUnknown(problem)
     if certain or code in _OF_THE_REQUEST:
         return NotApplied(problem)

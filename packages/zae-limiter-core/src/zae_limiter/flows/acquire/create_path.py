@@ -15,6 +15,7 @@ from ..bucket.batch import Batch, fit_batch
 from ..bucket.write_plans import CreateWrite
 from ..bucket_queue import BucketQueue, BucketRequest, Outcome, Waiter
 from ..process.namespace_state import CachedBucket, NamespaceState
+from ..retry import with_retries
 from ..steps import Enqueue, Flow, Parallel, call
 from .claims import Claim
 
@@ -74,7 +75,7 @@ def _create_for(
     if len(writes) < len(puts):
         return
     try:
-        yield from call(Transact(writes))
+        yield from _put_all(namespace_state, writes, now)
     except TransactionCancelled as cancelled:
         for cached, reason in zip(buckets, cancelled.reasons, strict=True):
             if reason.item is not None:
@@ -89,6 +90,14 @@ def _create_for(
             short = batch.shadow_short.get(request, NOTHING)
             request.outcome = Outcome("admitted", read_bucket(put.item), now, shadow_short=short)
             _learn(cached, put.item, now)
+
+
+def _put_all(namespace_state: NamespaceState, puts: Sequence[Put], now_ms: int) -> Flow[None]:
+    """Put the items in one transaction, which a request token makes safe to repeat."""
+    tokens = namespace_state.write_tokens
+    if tokens is None:
+        return (yield from call(Transact(tuple(puts))))
+    return (yield from with_retries(Transact(tuple(puts), tokens.request_token(now_ms))))
 
 
 def _learn(cached: CachedBucket, item: Item, now_ms: int) -> None:

@@ -7,7 +7,8 @@ from ...operations.values import Item, Update
 from ...schema.attributes import ANCHOR, bucket_attributes
 from ...schema.items import BucketState, anchor_attributes
 from ..process.namespace_state import bucket_key
-from ..steps import Flow, Log, call
+from ..retry import with_retries
+from ..steps import Flow, Log
 from .batch import Batch, UpdateDraft
 
 
@@ -16,7 +17,7 @@ def repair(state: BucketState, now_ms: int) -> Flow[tuple[Item | None, int]]:
     is.
     """
     try:
-        item = yield from call(_anchored(state, now_ms))
+        item = yield from with_retries(_anchored(state, now_ms))  # it is applied once: the anchor moves
     except ConditionFailed as failure:
         return failure.item, 0
     yield Log(

@@ -5,7 +5,7 @@ This module decides and learns; ``batch`` chooses the requests that fit, ``write
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from ...operations.errors import ConditionFailed, StoreError, Throttled
+from ...operations.errors import ConditionFailed, StoreError, Throttled, Unserved
 from ...operations.retry_budget import RetryBudget
 from ...operations.values import NOTHING, Get, Item, Put, Update
 from ...schema.attributes import CONFIG_READ_AT, REFUSED_ASK, bucket_attributes, late_counts_of
@@ -18,6 +18,7 @@ from ..steps import Flow, Sleep
 from .anchor_repair import repair
 from .batch import Batch, fit_batch, hopeless
 from .contest import is_newer, may_reshape
+from .doubts import Doubts
 from .drawing import draw_ahead, drawn, headroom_and_held, put_back
 from .limit_removal import TooManyLimits, excess, make_room
 from .other_shards import headroom_elsewhere
@@ -32,7 +33,7 @@ class CommitRun:
 
     ``seen``: an answer of this run has shown the bucket, or its absence. Until then no correction is dropped: the last
     seen state may be older than the amounts that come back. ``lost``: the number of lost races. ``budget``: that of
-    the retries, if a request was throttled.
+    the retries, if a request was not served. ``doubts``: the writes whose answers were lost.
     """
 
     config: Config | None = None
@@ -48,6 +49,7 @@ class CommitRun:
         self.namespace_state = namespace_state
         self.cached = cached
         self.pending: Sequence[BucketRequest] = requests
+        self.doubts = Doubts(namespace_state)
         for request in requests:  # all with the same limits, which may have been read at different times
             if request.config is not None and (self.config is None or request.config.is_newer_than(self.config)):
                 self.config = request.config
@@ -142,7 +144,8 @@ class CommitRun:
             self._settle_by_answer()
             self._admit(batch, [request for request in batch.carried if request.outcome is None])
             return
-        item = operation.item if isinstance(operation, Put) else answer
+        self.doubts.first = self.doubts.again = None  # this write is in the place of any before it
+        item = operation.item if isinstance(operation, Put) and answer is None else answer
         self.seen, own = True, operation.add if isinstance(operation, Update) else NOTHING
         cached.learn(item, self.now_ms, own_writes=1, own=own)
         if plan.reshapes and self.config is not None:
@@ -163,33 +166,41 @@ class CommitRun:
 
     def failed(self, error: StoreError, decision: Decision | None) -> Flow[None]:
         """React to an error of the store: try again where that may help, else fail the requests."""
+        doubts = self.doubts
+        if decision is not None and (item := doubts.settles(error, decision)) is not None:
+            return self.answered(decision, item)
+        sent_before = doubts.again is not None
+        if doubts.repeats(error, decision, self.now_ms) and (yield from self._backs_off(error)):
+            return None
+        doubts.again, known = None, error if doubts.first is None else doubts.first.error  # of all that may be applied
         if decision is not None:
-            put_back(self.namespace_state, self.cached, decision.batch, error)
-        if isinstance(error, ConditionFailed):
+            put_back(self.namespace_state, self.cached, decision.batch, known if sent_before else error)
+        if isinstance(error, ConditionFailed) and not doubts.is_past(error.item):
             self._refused(error.item, None if decision is None else decision.plan)
             yield from self._lose()
-        elif isinstance(error, Throttled):
-            yield from self._back_off(error)
+        elif isinstance(error, Throttled) and not sent_before and (yield from self._backs_off(error)):
+            gone = [request for request in self.pending if request.unwanted and request.droppable]
+            self.settle(gone, "failed", known)
         else:
-            self.settle(self.pending, "failed", error)
+            self.settle(self.pending, "failed", known)
+        return None
 
-    def _back_off(self, error: Throttled) -> Flow[None]:
-        """Pause after a throttled request, and fail what is pending if it may not be sent again.
+    def _backs_off(self, error: StoreError) -> Flow[bool]:
+        """Pause after a request that was not served, and return whether it may be sent again.
 
         The pause comes first: callers that come meanwhile wait for this write, and share the next one.
         """
-        if error.shows_hot_key:
+        assert isinstance(error, Unserved), "nothing else is repeated"
+        capped = isinstance(error, Throttled) and bool(error.reasons) and not error.shows_hot_key
+        if isinstance(error, Throttled) and error.shows_hot_key:
             self.cached.write_rate.throttled()
         if self.pauses is None:
-            self.pauses = iter(CAPPED_PAUSES if error.reasons and not error.shows_hot_key else PAUSES)
+            self.pauses = iter(CAPPED_PAUSES if capped else PAUSES)
         self.budget = error.budget or self.budget
-        pause = next(self.pauses, None)
-        if pause is not None:
-            yield Sleep(pause)
-        if pause is None or not error.may_repeat(for_others=bool(self.cached.queue.waiting)):
-            self.settle(self.pending, "failed", error)
-        gone = [request for request in self.pending if request.unwanted and request.droppable]
-        self.settle(gone, "failed", error)
+        if (pause := next(self.pauses, None)) is None:
+            return False
+        yield Sleep(pause)
+        return error.may_repeat(for_others=bool(self.cached.queue.waiting))
 
     def _lose(self) -> Flow[None]:
         """Count a lost race; pause from the second one on."""
@@ -270,7 +281,8 @@ class CommitRun:
         refusals = self.namespace_state.refusals
         if self.cached in refusals.counts and plan.state is not None:
             batch.refused, batch.refused_ask = refusals.take(self.cached), self.cached.refused_ask
-        return Decision(plan.write(batch), batch, plan)
+        write = self.doubts.signed(plan.write(batch), self.cached.state, self.now_ms)
+        return Decision(write, batch, plan)
 
     def _is_to_count(self, batch: Batch) -> bool:
         """Return whether a write is due for the sake of pending refusals."""

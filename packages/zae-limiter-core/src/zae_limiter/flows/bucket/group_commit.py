@@ -7,9 +7,9 @@ arrives meanwhile shares the next one, as transactions of a database share one w
 requests a write serves.
 
 The price is that callers share what happens to a write: behind a slow one all wait, if a condition fails all are
-decided again, and if its answer is lost all fail. Requests are served first come first served, but one that does not
-fit does not block a smaller one behind it; who must not be overtaken waits in a ``waiting_line``. A caller's own task
-used to write for everybody; its cancellation took all others with it, so that is the work of drivers now.
+decided again, and if its answer is lost for good all fail. Requests are served first come first served, but one that
+does not fit does not block a smaller one behind it; who must not be overtaken waits in a ``waiting_line``. A caller's
+own task used to write for everybody; its cancellation took all others with it, so that is the work of drivers now.
 
 docs/design/admission.md ("One acquire", "Lost races"); docs/decisions/who-serves-a-queue.md. This module sends requests
 in their order; ``commit_run`` decides, drivers wait.
@@ -42,6 +42,8 @@ def commit(namespace_state: NamespaceState, cached: CachedBucket, requests: Sequ
         yield from _serve(CommitRun(namespace_state, cached, requests), attempts=ATTEMPTS)
         yield from _follow_slots(namespace_state, cached, requests)
         return (yield from _follow_refusals(namespace_state, cached, requests))
+    if namespace_state.write_tokens is not None and state is not None:
+        write = namespace_state.write_tokens.sign(write, state.item, now_ms)
     failure: StoreError | None = None
     try:
         answer: Item = yield write  # as `call` does, without its cost: every warm acquire comes by here
@@ -61,9 +63,9 @@ def commit(namespace_state: NamespaceState, cached: CachedBucket, requests: Sequ
 def _serve(run: CommitRun, *, attempts: int) -> Flow[None]:
     answered = False
     for _ in range(attempts):
-        if not (yield from run.prepare()):
+        if run.doubts.again is None and not (yield from run.prepare()):
             continue
-        decision = run.decide() if run.pending else None
+        decision = run.doubts.again or (run.decide() if run.pending else None)
         if decision is None:
             break
         try:

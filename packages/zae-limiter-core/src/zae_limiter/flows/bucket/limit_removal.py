@@ -9,14 +9,15 @@ from typing import Any, Final
 
 from ...exceptions import ValidationError
 from ...operations.errors import ConditionFailed, StoreError
-from ...operations.values import Conditions, Get, Update
+from ...operations.values import Conditions, Update
 from ...rules.balances import refill_bucket
 from ...schema.attributes import ANCHOR, CONFIG_READ_AT, bucket_attributes
 from ...schema.items import ONE_WRITE, WRITES, BucketId, BucketState, anchor_attributes
 from ...values.limits import MAX_LIMITS
 from ...values.resolution import Config
 from ..process.namespace_state import CachedBucket, NamespaceState, bucket_key
-from ..steps import Flow, call
+from ..retry import read, with_retries
+from ..steps import Flow
 
 MAX_IN_BUCKET: Final = 2 * MAX_LIMITS  # those of one config, and as many of former ones
 
@@ -74,7 +75,7 @@ def make_room(cached: CachedBucket, config: Config, now_ms: int) -> Flow[bool]:
     """
     names = _in_the_way(cached.state, config, now_ms)
     if names is None:  # an old copy refuses nothing: read the bucket
-        cached.learn((yield from call(Get(cached.key))), now_ms, own_writes=0)
+        cached.learn((yield from read(cached.key)), now_ms, own_writes=0)
         names = _in_the_way(cached.state, config, now_ms)
     if names is None and cached.state is not None:
         new = config.by_name.keys() - cached.state.shard_limits.keys()
@@ -104,7 +105,7 @@ def drop(cached: CachedBucket, names: Sequence[str], now_ms: int, *, cv: int) ->
     state = cached.state
     assert state is not None, "only a bucket that was seen has limits"
     try:
-        item = yield from call(dropped(state, names, _anchor(state, now_ms), cv=cv))
+        item = yield from with_retries(dropped(state, names, _anchor(state, now_ms), cv=cv))
     except ConditionFailed as failure:
         cached.learn(failure.item, now_ms, own_writes=0)
         return False

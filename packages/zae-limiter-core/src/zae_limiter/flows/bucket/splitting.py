@@ -19,7 +19,7 @@ import logging
 from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
-from ...operations.errors import ConditionFailed, StoreError, Throttled, TransactionCancelled
+from ...operations.errors import ConditionFailed, OutcomeUnknown, StoreError, Throttled, TransactionCancelled
 from ...operations.values import Conditions, Item, Put, Transact, Update
 from ...rules.balances import limit_share
 from ...rules.sharding import MAX_SHARDS, Halves, born_at, halve, parent_of
@@ -35,7 +35,7 @@ from ...schema.items import ONE_WRITE, WRITES, BucketId, BucketState, anchor_att
 from ...schema.partitions import is_spread
 from ...schema.writing import LimitBalance, bucket_item
 from ..process.namespace_state import CachedBucket, NamespaceState, bucket_key
-from ..retry import ATTEMPTS, PAUSES, RaceLost, read_all
+from ..retry import ATTEMPTS, PAUSES, RaceLost, read_all, with_retries
 from ..steps import Flow, Log, Sleep, call
 from .anchor_repair import repair
 from .batch import UpdateDraft
@@ -167,7 +167,7 @@ def _split(namespace_state: NamespaceState, state: BucketState) -> Flow[Collecti
             if mine is None and other is None:  # the bucket is gone
                 break
             state, leftover = (state, other) if mine is None else (read_bucket(mine), None)
-        except Throttled as error:
+        except (Throttled, OutcomeUnknown) as error:  # applied once: the anchor moves
             pause = next(pauses, None)
             if pause is None or not error.may_repeat():
                 raise
@@ -268,6 +268,6 @@ def _make(home: BucketState, shard: int, now_ms: int) -> Flow[None]:
     }
     item = _shard_like(home, home.id.other(shard), begin, count=count, anchor_ms=now_ms)
     try:
-        yield from call(Put(item, Conditions(absent=(PK,))))
+        yield from with_retries(Put(item, Conditions(absent=(PK,))))
     except ConditionFailed:
         return  # another process created it

@@ -29,6 +29,7 @@ from .settled_amounts import SettledAmounts
 from .shares import Shares
 from .waiting_line import WaitingLine
 from .write_rate import WriteRate
+from .write_tokens import PROCESS_BITS, WriteTokens
 
 RECENT_ANSWERS = 0xFF
 KEPT = 0.75  # of the sums behind ``demand``, with each answer
@@ -239,9 +240,11 @@ class NamespaceState:
     ``now`` returns epoch milliseconds, ``pick(n)`` a random number below ``n``, and ``doubted`` whether the last
     answers contradict the clock. ``opening``: the queue of the calls that wait for an id that is not known yet.
     ``holding``: the holds in use, each with the request that ends it. ``holds_ahead``: any bucket has had a hold.
+    ``write_tokens``: makes the tokens of writes, whose answers may get lost; ``None`` over a store that loses none.
     """
 
     holds_ahead = False
+    write_tokens: WriteTokens | None = None
 
     def __init__(
         self,
@@ -275,6 +278,12 @@ class NamespaceState:
         """Begin again in a child process: nobody decides there what calls of the parent have taken."""
         for cached in self.cached_buckets:
             cached.queue.undecided.clear()
+        if self.write_tokens is not None:
+            self.sign_writes()
+
+    def sign_writes(self) -> None:
+        """Give the writes to buckets tokens from now on: those of a process that is like no other."""
+        self.write_tokens = WriteTokens(self.pick(1 << PROCESS_BITS))
 
     @property
     def namespace_id(self) -> str:

@@ -19,6 +19,7 @@ from zae_limiter.operations.errors import (
     NotApplied,
     OutcomeUnknown,
     Reason,
+    ServerFault,
     StoreError,
     TableExists,
     TableMissing,
@@ -65,9 +66,9 @@ def response(code: str, status: int = 400, message: str = "why", **more: Any) ->
         ("SerializationException", 400, NotApplied),
         ("LimitExceededException", 400, Unrecognized),
         ("403", 403, Unrecognized),
-        ("InternalServerError", 500, OutcomeUnknown),
-        ("ServiceUnavailable", 503, OutcomeUnknown),
-        ("502", 502, OutcomeUnknown),
+        ("InternalServerError", 500, ServerFault),
+        ("ServiceUnavailable", 503, ServerFault),
+        ("502", 502, ServerFault),
     ],
 )
 def test_a_code_says_what_is_certain(code: str, status: int, expected: type[StoreError]) -> None:
@@ -82,7 +83,7 @@ def test_damaged_throttling_reasons_are_none(reasons: Any) -> None:
 
 
 def test_an_answer_that_does_not_tell_leaves_the_outcome_unknown() -> None:
-    assert type(read_fault(GET, {})) is OutcomeUnknown
+    assert type(read_fault(GET, {})) is ServerFault
 
 
 @pytest.mark.parametrize(

@@ -69,7 +69,9 @@ class DynamoDBStore(Store):
     @property
     def capabilities(self) -> Capabilities:
         """What DynamoDB and this client can do."""
-        return Capabilities(clock=self.clock, meter=self.meter, deadlines="engine", hot_items=True, expiry=True)
+        return Capabilities(
+            clock=self.clock, meter=self.meter, deadlines="engine", hot_items=True, expiry=True, lossy=True
+        )
 
     async def perform(self, operation: Operation[Any]) -> Any:
         """Return the answer that ``operation`` promises, or raise a ``StoreError``."""
