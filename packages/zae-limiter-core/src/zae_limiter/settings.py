@@ -7,7 +7,7 @@ from typing import Any, Self, TypedDict, Unpack
 
 from .clock.system import Clock
 from .engines.connection import Connection, check_flag, check_number, check_whole
-from .engines.dynamodb.options import Transport
+from .engines.dynamodb.options import Handed, Transport
 from .engines.engine import Capabilities
 from .exceptions import ValidationError
 from .flows.process.namespace_state import Settings
@@ -168,6 +168,7 @@ class SharedOptions(PolicyOptions, total=False):
     """The fields of ``Options`` that both ``open`` and ``in_memory`` take by keyword only."""
 
     profile: str | None
+    credentials: Handed | None
     split_above: int | None
     max_connections: int
     transport: Transport | None

@@ -2,12 +2,13 @@
 
 import os
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from ..exceptions import ValidationError
-from .dynamodb.options import TRANSPORTS, Transport, transport_of
+from .dynamodb.aws.handed import check_handed, is_session
+from .dynamodb.options import TRANSPORTS, Handed, Transport, transport_of
 from .meter import Meter
 from .sqlite.place import path_of
 
@@ -20,7 +21,7 @@ class Connection:
 
     ``stack``: if ``None``, ``ZAEL_STACK`` of the environment, else ``zae-limiter``.
     ``store``: the URL of a file, like ``sqlite:///limits.db``; if ``None``, ``ZAEL_STORE`` of the environment, unless
-    ``stack``, ``region``, ``endpoint_url`` or ``profile`` is given, which is for DynamoDB.
+    ``stack``, ``region``, ``endpoint_url``, ``profile`` or ``credentials`` is given, which is for DynamoDB.
     ``transport``: the way to DynamoDB: ``http``, the client of this package, or ``sdk``, aioboto3 and boto3. If
     ``None``, ``ZAEL_TRANSPORT`` of the environment, else ``http``.
     ``count_units``: whether to ask the store for the capacity units of each request, which observers are told.
@@ -42,18 +43,29 @@ class Connection:
     """The most connections to the store."""
     transport: Transport | None = None
     count_units: bool = False
+    credentials: Handed | None = field(default=None, repr=False)
+    """Credentials of botocore, or a session of boto3 or botocore; ``None`` leaves them to botocore's chain."""
 
     def __post_init__(self) -> None:
-        for field in ("connect_timeout", "read_timeout"):
-            check_number(field, getattr(self, field), at_least=0.001)
+        for name in ("connect_timeout", "read_timeout"):
+            check_number(name, getattr(self, name), at_least=0.001)
         check_whole("max_connections", self.max_connections, at_least=1)
-        for field in ("stack", "region", "endpoint_url", "profile"):
-            if not isinstance(getattr(self, field), str | None):
-                raise ValidationError(field, getattr(self, field), "must be a string")
+        for name in ("stack", "region", "endpoint_url", "profile"):
+            if not isinstance(getattr(self, name), str | None):
+                raise ValidationError(name, getattr(self, name), "must be a string")
         check_flag("count_units", self.count_units)
         if self.transport is not None:
             _check_transport("transport", self.transport)
         _ = self.file  # which checks the URL
+        if self.credentials is not None:
+            self._check_credentials()
+
+    def _check_credentials(self) -> None:
+        kind = type(check_handed(self.credentials)).__name__  # the value may show a secret
+        if self.store is not None:
+            raise ValidationError("credentials", kind, f"are for DynamoDB, and the store {self.store} is a file")
+        if self.profile is not None and is_session(self.credentials):
+            raise ValidationError("profile", self.profile, "leave it out: the session in `credentials` has its own")
 
     @property
     def stack_name(self) -> str:
@@ -67,7 +79,7 @@ class Connection:
         """
         if self.store is not None:
             return path_of(self.store)
-        is_of_aws = any((self.stack, self.region, self.endpoint_url, self.profile))
+        is_of_aws = any((self.stack, self.region, self.endpoint_url, self.profile)) or self.credentials is not None
         url = None if is_of_aws else os.environ.get("ZAEL_STORE")
         return path_of(url, field="ZAEL_STORE") if url else None
 
@@ -79,7 +91,8 @@ class Connection:
     def store_options(self) -> dict[str, Any]:
         """Return the options of a DynamoDB store. Raises ``ValidationError`` for a bad ``ZAEL_TRANSPORT``."""
         _check_transport("ZAEL_TRANSPORT", transport_of(self.transport))
-        names = ("region", "endpoint_url", "profile", "connect_timeout", "read_timeout", "max_connections", "transport")
+        names: tuple[str, ...] = ("region", "endpoint_url", "profile", "credentials", "connect_timeout", "read_timeout")
+        names += ("max_connections", "transport")
         return {name: getattr(self, name) for name in names} | ({"meter": Meter()} if self.count_units else {})
 
     def file_options(self) -> dict[str, Any]:

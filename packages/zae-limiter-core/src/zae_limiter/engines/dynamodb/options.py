@@ -1,8 +1,11 @@
 """The options of a DynamoDB client."""
 
 import os
-from dataclasses import dataclass
-from typing import Any, Final, Literal, get_args
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, get_args
+
+if TYPE_CHECKING:
+    from .aws.handed import HandedIn
 
 from ...values.versions import core_version
 
@@ -10,6 +13,23 @@ Transport = Literal["http", "sdk"]
 TRANSPORTS: Final = get_args(Transport)
 OPENING_SECONDS: Final = 30.0  # a provider of credentials may run a program, or ask another service
 LEAST_SHARE: Final = 4  # of the time for an answer: sent with less, a write would hardly tell its outcome
+
+
+class CredentialsOfBotocore(Protocol):
+    """Credentials of botocore, such as ``Credentials`` or ``RefreshableCredentials``."""
+
+    def get_frozen_credentials(self) -> Any:
+        """Return the access key, the secret key and the token of now."""
+
+
+class SessionWithCredentials(Protocol):
+    """A session of boto3 or of botocore."""
+
+    def get_credentials(self) -> Any:
+        """Return its credentials."""
+
+
+Handed = CredentialsOfBotocore | SessionWithCredentials
 
 
 def transport_of(chosen: Transport | None) -> str:
@@ -29,6 +49,7 @@ class ClientOptions:
     region: str | None = None
     endpoint_url: str | None = None
     profile: str | None = None
+    credentials: "HandedIn | None" = field(default=None, repr=False)
     connect_timeout: float = 1.0
     read_timeout: float = 2.0
     max_connections: int = 100

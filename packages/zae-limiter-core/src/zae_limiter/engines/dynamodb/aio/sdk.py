@@ -9,20 +9,25 @@ from urllib.parse import urlsplit
 
 import aioboto3
 import aiohttp
+from aiobotocore.credentials import AioCredentials
+from aiobotocore.session import AioSession
 from botocore import exceptions as errors
 from botocore.config import Config
+from botocore.credentials import ReadOnlyCredentials
 from botocore.httpsession import get_cert_path
 
 from ....operations.errors import NotApplied, OutcomeUnknown, StoreError, Unreachable
 from ....operations.values import Operation
 from ....runtime.callables import is_awaited
 from ...in_time import in_time
-from ..aws.endpoint import refuse_credentials
+from ..aws.credentials import CredentialSource
+from ..aws.endpoint import open_session, refuse_credentials
 from ..aws.opening import log_retries, tls_context
 from ..aws.trust import untrusted
 from ..faults import no_client, read_fault, unsent
 from ..options import ClientOptions
 from ..protocol.answers import check_answer
+from .http import refreshed
 
 
 class SdkClient:
@@ -96,8 +101,9 @@ def _complete(closing: Awaitable[None]) -> None:
 async def open_sdk(options: ClientOptions) -> SdkClient:
     """Return a new client. Raises ``StoreError`` if none can be made."""
     closing = AsyncExitStack()
+    handed = None if options.credentials is None else await _with_credentials(open_session(options))
     try:
-        session = aioboto3.Session(**options.session())
+        session = aioboto3.Session(botocore_session=handed) if handed else aioboto3.Session(**options.session())
         log_retries(session._session)
         config = Config(**options.config())
         client = await closing.enter_async_context(
@@ -114,6 +120,30 @@ async def open_sdk(options: ClientOptions) -> SdkClient:
     client.meta.events.register("response-received.dynamodb", check_answer)
     _call_without_context(client)
     return SdkClient(client, closing, options.operation_timeout)
+
+
+async def _with_credentials(session: Any) -> AioSession:
+    """Return a session of aiobotocore with the settings and the credentials of one of botocore."""
+    source = CredentialSource(session)
+    first = await refreshed(source)
+
+    class Found(AioCredentials):  # type: ignore[misc]  # which has no types
+        async def get_frozen_credentials(self) -> ReadOnlyCredentials:
+            """Return the credentials of now, renewed as those of the HTTP transport are. Raises ``StoreError``."""
+            found = await refreshed(source)
+            return ReadOnlyCredentials(*found[: len(ReadOnlyCredentials._fields)])  # older ones have no account
+
+    class Provider:
+        async def load_credentials(self) -> AioCredentials:
+            found = Found(first.access_key, first.secret_key, first.token)
+            found.account_id = first.account
+            return found
+
+    found = AioSession()
+    for name, value in session.instance_variables().items():
+        found.set_config_variable(name, value)
+    found.register_component("credential_provider", Provider())
+    return found
 
 
 def _verify_hosts(http: Any) -> None:

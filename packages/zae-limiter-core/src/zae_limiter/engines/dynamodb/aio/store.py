@@ -12,9 +12,10 @@ from ....runtime import forks
 from ....runtime.elapsed import elapsed_ms
 from ...engine import Capabilities, Store
 from ...meter import Meter
+from ..aws.handed import HandedIn
 from ..aws.identity import CallerIdentity
 from ..aws.proxy_password import raise_without_password
-from ..options import ClientOptions, Transport
+from ..options import ClientOptions, Handed, Transport
 from ..render import read_answer, read_date, render, render_body
 from .transport import Client, Opener, Send, counted
 
@@ -22,7 +23,8 @@ from .transport import Client, Opener, Send, counted
 class DynamoDBStore(Store):
     """A DynamoDB table, through one client, which the first operation on an event loop opens.
 
-    Times are in seconds. ``transport`` is ``http``, or ``sdk`` for aioboto3. ``meter`` counts requests and units; it
+    Times are in seconds. ``transport`` is ``http``, or ``sdk`` for aioboto3. ``credentials`` are those of botocore, or
+    of a session of boto3 or botocore; botocore finds some without. ``meter`` counts requests and units; it
     may be set until the first operation, and costs nothing without one. The date of every answer corrects ``clock``.
     """
 
@@ -33,6 +35,7 @@ class DynamoDBStore(Store):
         region: str | None = None,
         endpoint_url: str | None = None,
         profile: str | None = None,
+        credentials: Handed | None = None,
         connect_timeout: float = 1.0,
         read_timeout: float = 2.0,
         max_connections: int = 100,
@@ -52,6 +55,7 @@ class DynamoDBStore(Store):
             region=region,
             endpoint_url=endpoint_url,
             profile=profile,
+            credentials=None if credentials is None else HandedIn(credentials),
             connect_timeout=connect_timeout,
             read_timeout=read_timeout,
             max_connections=max_connections,

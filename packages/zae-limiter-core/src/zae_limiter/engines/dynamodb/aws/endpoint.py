@@ -48,10 +48,12 @@ def open_session(options: ClientOptions) -> Any:
 
     try:
         session = Session(profile=options.profile)
+        if options.credentials is not None:
+            options.credentials.configure(session)
         session.get_scoped_config()  # reads the files
     except (BotoCoreError, OSError, ValueError) as error:
         raise no_client(error) from error
-    if region := _chosen_region(options):
+    if region := _chosen_region(session, options):
         session.set_config_variable("region", region)  # also for the roles that its credentials assume
     return session
 
@@ -129,15 +131,16 @@ def of_account(endpoint: Endpoint, account: str | None) -> Endpoint:
 # the region
 
 
-def _chosen_region(options: ClientOptions) -> str | None:
-    return options.region or os.environ.get("AWS_REGION") or None
+def _chosen_region(session: Any, options: ClientOptions) -> str | None:
+    set_on_it: str | None = session.instance_variables().get("region")  # by whom handed the session in
+    return options.region or set_on_it or os.environ.get("AWS_REGION") or None
 
 
 def _region(session: Any, options: ClientOptions) -> str:
     from botocore.exceptions import InvalidRegionError, NoRegionError
     from botocore.utils import validate_region_name
 
-    region: str | None = _chosen_region(options) or session.get_config_variable("region")
+    region: str | None = _chosen_region(session, options) or session.get_config_variable("region")
     if not region:
         raise NoRegionError
     validate_region_name(region)

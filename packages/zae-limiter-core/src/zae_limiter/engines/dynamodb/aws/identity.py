@@ -44,11 +44,12 @@ class CallerIdentity:
 def caller_arn(options: ClientOptions) -> str | None:
     """Return the ARN that STS has for the credentials of the options; ``None`` if it cannot be known."""
     from botocore.exceptions import BotoCoreError, ClientError
+    from botocore.parsers import ResponseParserError
 
     try:
         client = _client(options)
         return None if client is None else str(client.get_caller_identity()["Arn"])[:LONGEST]
-    except (BotoCoreError, ClientError, StoreError, OSError, ValueError, KeyError) as error:
+    except (BotoCoreError, ClientError, ResponseParserError, StoreError, OSError, ValueError, KeyError) as error:
         log.info("changes have no author, because STS does not tell who the caller is: %s", type(error).__name__)
         return None
 
@@ -59,7 +60,8 @@ def _client(options: ClientOptions) -> Any:
 
     with without_forks():
         session = open_session(options)
-        if configured_endpoint(session, options)[1] or any(map(session.get_scoped_config().get, ASK_PERSONS)):
+        asks = options.credentials is None and any(map(session.get_scoped_config().get, ASK_PERSONS))
+        if configured_endpoint(session, options)[1] or asks:
             return None
         config = Config(connect_timeout=1, read_timeout=1, retries={"total_max_attempts": 1})
         return session.create_client("sts", config=config)

@@ -12,7 +12,7 @@ from urllib3.exceptions import ConnectTimeoutError, NewConnectionError
 
 from ....operations.errors import OutcomeUnknown, StoreError, Unreachable
 from ....operations.values import Operation
-from ..aws.endpoint import refuse_credentials
+from ..aws.endpoint import open_session, refuse_credentials
 from ..aws.opening import log_retries
 from ..aws.trust import untrusted
 from ..faults import no_client, read_fault, unsent
@@ -75,8 +75,9 @@ def _is_of_botocore(error: BaseException) -> bool:
 
 def open_sdk(options: ClientOptions) -> SdkClient:
     """Return a new client. Raises ``StoreError`` if none can be made."""
+    handed = None if options.credentials is None else open_session(options)
     try:
-        session = boto3.Session(**options.session())
+        session = boto3.Session(botocore_session=handed) if handed else boto3.Session(**options.session())
         log_retries(session._session)
         config = Config(**options.config())
         client = session.client("dynamodb", endpoint_url=options.endpoint_url, config=config)

@@ -13,9 +13,10 @@ from ....runtime.elapsed import elapsed_ms
 from ...engine import Capabilities, SyncStore
 from ...meter import Meter
 from ...time_left import time_left
+from ..aws.handed import HandedIn
 from ..aws.identity import CallerIdentity
 from ..aws.proxy_password import raise_without_password
-from ..options import OPENING_SECONDS, ClientOptions, Transport
+from ..options import OPENING_SECONDS, ClientOptions, Handed, Transport
 from ..render import read_answer, read_date, render, render_body
 from .transport import Client, Opener, Send, counted
 
@@ -23,8 +24,9 @@ from .transport import Client, Opener, Send, counted
 class SyncDynamoDBStore(SyncStore):
     """A DynamoDB table, through one client that the first operation opens. Threads may share it.
 
-    Times are in seconds. ``transport`` is ``http``, or ``sdk`` for boto3. ``meter`` counts requests and units; it may
-    be set until the first operation, and costs nothing without one. The date of every answer corrects ``clock``.
+    Times are in seconds. ``transport`` is ``http``, or ``sdk`` for boto3. ``credentials`` are those of botocore, or of
+    a session of boto3 or botocore; botocore finds some without. ``meter`` counts requests and units; it may be set
+    until the first operation, and costs nothing without one. The date of every answer corrects ``clock``.
     """
 
     def __init__(
@@ -34,6 +36,7 @@ class SyncDynamoDBStore(SyncStore):
         region: str | None = None,
         endpoint_url: str | None = None,
         profile: str | None = None,
+        credentials: Handed | None = None,
         connect_timeout: float = 1.0,
         read_timeout: float = 2.0,
         max_connections: int = 100,
@@ -53,6 +56,7 @@ class SyncDynamoDBStore(SyncStore):
             region=region,
             endpoint_url=endpoint_url,
             profile=profile,
+            credentials=None if credentials is None else HandedIn(credentials),
             connect_timeout=connect_timeout,
             read_timeout=read_timeout,
             max_connections=max_connections,
