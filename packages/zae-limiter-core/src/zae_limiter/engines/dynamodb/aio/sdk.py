@@ -22,6 +22,7 @@ from ....runtime.callables import is_awaited
 from ...in_time import in_time
 from ..aws.credentials import CredentialSource
 from ..aws.endpoint import open_session, refuse_credentials
+from ..aws.mocked import refuse_mocked
 from ..aws.opening import log_retries, tls_context
 from ..aws.trust import untrusted
 from ..faults import no_client, read_fault, unsent
@@ -114,6 +115,7 @@ async def open_sdk(options: ClientOptions) -> SdkClient:
     try:
         _verify_hosts(client._endpoint.http_session)
         refuse_credentials("endpoint_url", client.meta.endpoint_url)
+        refuse_mocked(client.meta.endpoint_url)
     except NotApplied:
         await closing.aclose()
         raise

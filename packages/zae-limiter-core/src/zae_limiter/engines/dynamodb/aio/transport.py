@@ -12,6 +12,7 @@ from ....runtime.tasks import result_of
 from ....runtime.threads import in_thread
 from ...meter import Meter
 from ..aws.credentials import too_late
+from ..aws.mocked import refuse_mocked
 from ..aws.opening import Service, log_proxy, open_service
 from ..consumed import COUNTED, count_answer, count_refusal
 from ..options import OPENING_SECONDS, ClientOptions, transport_of
@@ -64,6 +65,7 @@ class Opener:
             return await self._open_sdk()
         if self._service is None:
             self._service = await result_of(in_thread(partial(open_service, self._options)))
+        refuse_mocked(self._service.endpoint.url)
         with without_forks():
             from .http import HttpClient, refreshed
 

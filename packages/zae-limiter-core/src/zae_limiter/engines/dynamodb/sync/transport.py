@@ -7,6 +7,7 @@ from ....operations.errors import StoreError
 from ....operations.values import Operation
 from ....runtime.forks import without_forks
 from ...meter import Meter
+from ..aws.mocked import is_mocked
 from ..aws.opening import Service, log_proxy, open_service
 from ..consumed import COUNTED, count_answer, count_refusal
 from ..options import ClientOptions, transport_of
@@ -46,7 +47,9 @@ class Opener:
             return None
         if self._service is None:
             self._service = open_service(self._options)
-        return self._service if self._service.proxy is None else None
+        if self._service.proxy is not None or is_mocked(self._service.endpoint.url):
+            return None
+        return self._service
 
     def open(self, service: Service | None) -> Client:
         """Return a new client by what ``find`` returned. Raises ``StoreError`` if none can be made."""
