@@ -32,9 +32,10 @@ from zae_limiter.engines.dynamodb.marshal import read_item
 from zae_limiter.operations.sizes import projected
 from zae_limiter.operations.values import BatchWrite, Item, Key, Page, Put, Scan
 from zae_limiter.schema.attributes import PURGED
+from zae_limiter.schema.partitions import INDEX_SUFFIXES
 from zae_limiter.schema.table import INDEXES, create_table_request
 from zae_limiter.values.usage import UsageSnapshot
-from zae_limiter.values.versions import core_version
+from zae_limiter.values.versions import core_version, record_of_this_release
 
 RPM = Limit.per_minute("rpm", 100)
 PER_BATCH = 25
@@ -102,7 +103,8 @@ async def test_the_life_of_a_namespace_and_what_it_costs(
 ) -> None:
     pair = target.quirks.two_items_units
     made = await repository.register_namespace("prod")
-    assert cost(harness) == ({"BatchGetItem": 1, "Query": 1, "TransactWriteItems": 1}, pair)
+    looks = {"Query": 1} if harness.target.folder is not None else {}  # without a version record
+    assert cost(harness) == ({"BatchGetItem": 1, "TransactWriteItems": 1, **looks}, pair)
     assert await repository.register_namespace("prod") == made
     assert cost(harness) == ({"BatchGetItem": 1}, 0)
     assert await repository.get_namespace("prod") == made
@@ -144,7 +146,9 @@ async def test_a_purge_leaves_nothing_of_it_and_all_of_another(harness: Harness,
     harness.meter.reset()
     removed = await other.purge_namespace(prod.namespace_id)
     requests, written = cost(harness)
-    assert requests == {"GetItem": 4, "PutItem": 1, "Query": 2, "BatchWriteItem": 1, "TransactWriteItems": 1}
+    assert requests["Query"] == 2 * (INDEX_SUFFIXES + 1)  # until no partition shows anything
+    assert 1 <= requests.pop("BatchWriteItem") <= 3
+    assert {**requests, "Query": 0} == {"GetItem": 4, "PutItem": 1, "Query": 0, "TransactWriteItems": 1}
     assert written == 1 + removed + target.quirks.two_items_units
     own = of(before, prod.namespace_id)
     assert removed == len(own) - 2
@@ -210,8 +214,12 @@ def in_indexes(harness: Harness, namespace_id: str) -> list[tuple[str, Key]]:
 
 @costed
 async def test_the_version_record_and_what_it_costs(harness: Harness, repository: Repository) -> None:
-    assert await repository.get_version_record() is None
-    assert cost(harness) == ({"GetItem": 1, "Query": 1}, 0)  # without one, the table may be another product's
+    if harness.target.folder is not None:
+        assert await repository.get_version_record() is None
+        assert cost(harness) == ({"GetItem": 1, "Query": 1}, 0)  # without one, the table may be another product's
+    else:
+        assert await repository.get_version_record() == record_of_this_release()
+        assert cost(harness) == ({"GetItem": 1}, 0)
     record = VersionRecord(1, core_version(), "0.1.0")
     await repository.set_version_record(record)
     assert cost(harness) == ({"PutItem": 1}, 1)

@@ -21,6 +21,7 @@ from zae_limiter import (
     ZAELimiterError,
 )
 from zae_limiter.operations.values import BatchGet, Key, Query
+from zae_limiter.schema.partitions import every_gsi4_pk
 from zae_limiter.stores import DynamoDBStore, MemoryStore, MemoryTable, SyncDynamoDBStore, SyncMemoryStore
 from zae_limiter.testing import ManualClock
 
@@ -94,7 +95,7 @@ class Script:
 
 def everything(store: SyncStore, namespace_id: str) -> Mapping[Key, Any]:
     """All items of a namespace."""
-    found = store.perform(Query(namespace_id, "GSI4")).items
+    found = [item for pk in every_gsi4_pk(namespace_id) for item in store.perform(Query(pk, "GSI4")).items]
     keys = tuple(Key(item["PK"], item["SK"]) for item in found)
     return store.perform(BatchGet(keys)).items
 

@@ -183,7 +183,7 @@ def buckets(entities: int, resources: int) -> Step:
 
 def _bucket(ns: str, entity: str, resource: str) -> Item:
     item = {
-        **BucketId(ns, entity, resource).attributes(),
+        **BucketId(ns, entity, resource).attributes(spread=True),
         "cascade": False,
         "shard_count": 1,
         "rf": 1,
@@ -203,7 +203,7 @@ def usage(entities: int, hours: int) -> Step:
         consumed = {limit.name: 12_345 for limit in LIMITS}
         starts = [MIDNIGHT + timedelta(hours=hour) for hour in range(hours)]
         made = (UsageSnapshot(entity, MODEL, "hourly", at, consumed, 99) for at in starts for entity in ids(entities))
-        it.put(usage_item(it.ns, each) for each in made)
+        it.put(usage_item(it.ns, each, spread=True) for each in made)
 
     return step
 

@@ -11,16 +11,16 @@ from zae_limiter.clock.system import SystemClock
 from zae_limiter.engines.dynamodb.aio.store import DynamoDBStore
 from zae_limiter.engines.dynamodb.sync.store import SyncDynamoDBStore
 from zae_limiter.engines.engine import Store, SyncStore
-from zae_limiter.engines.memory import table as memory
-from zae_limiter.engines.memory.store import MemoryStore, SyncMemoryStore
 from zae_limiter.engines.meter import Meter
 from zae_limiter.engines.sqlite.aio import SQLiteStore
 from zae_limiter.engines.sqlite.sync import SyncSQLiteStore
 from zae_limiter.operations.values import BatchGet, Get, Item, Key, Operation, Query
 from zae_limiter.schema.attributes import bucket_attributes
 from zae_limiter.schema.items import BucketId
+from zae_limiter.schema.partitions import INDEX_SUFFIXES, every_gsi4_pk
 
 from .awaited import Awaited, Variant
+from .spread_memory import SpreadMemoryStore, SyncSpreadMemoryStore, spread_table
 from .targets import Target
 
 REGION = "us-east-1"
@@ -35,10 +35,15 @@ class Harness:
         self.variant = variant
         self.meter = Meter()
         self.namespace_id = ""
-        self._memory = memory.MemoryTable(self.meter)
+        self._memory = spread_table(self.meter)
         self._threads = ThreadPoolExecutor(64)
         self._closing: list[Callable[[], Awaitable[None]]] = []
         self._aside = self._sync_store(None, None)
+
+    @property
+    def partitions(self) -> int:
+        """How many partitions of an index a list of buckets or of usage asks for."""
+        return 1 if self.target.folder is not None else INDEX_SUFFIXES + 1
 
     async def open(
         self,
@@ -88,7 +93,8 @@ class Harness:
 
     def items(self) -> list[Item]:
         """All items of the namespace, by key."""
-        found = self.perform(Query(self.namespace_id, "GSI4")).items
+        pages = [self.perform(Query(pk, "GSI4")) for pk in every_gsi4_pk(self.namespace_id)]
+        found = [item for page in pages for item in page.items]
         keys = sorted(Key(item["PK"], item["SK"]) for item in found)
         return [item for _, item in sorted(self.perform(BatchGet(tuple(keys))).items.items())]
 
@@ -107,13 +113,13 @@ class Harness:
         if self.target.folder is not None:
             return SQLiteStore(self.target.folder / self.table_name, timeout=30, meter=self.meter)
         if self.target.endpoint_url is None:
-            return MemoryStore(self._memory)
+            return SpreadMemoryStore(self._memory)
         return DynamoDBStore(self.table_name, region=REGION, meter=self.meter, **client)
 
     def _sync_store(self, client: dict[str, Any] | None, meter: Meter | None) -> SyncStore:
         if self.target.folder is not None:
             return SyncSQLiteStore(self.target.folder / self.table_name, meter=meter)
         if self.target.endpoint_url is None:
-            return SyncMemoryStore(self._memory)
+            return SyncSpreadMemoryStore(self._memory)
         chosen = client or {"endpoint_url": self.target.endpoint_url, "read_timeout": 10}
         return SyncDynamoDBStore(self.table_name, region=REGION, meter=meter, **chosen)

@@ -7,6 +7,7 @@ import shlex
 import time
 from collections.abc import Iterator
 from contextlib import chdir, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final, NamedTuple
@@ -101,7 +102,7 @@ def counted() -> dict[str, Meter]:
 
 @contextmanager
 def _incident() -> Iterator[Meter]:
-    """A fresh file, at half past this hour, and what is asked of it."""
+    """A fresh file, at half past this hour, and what is asked of it: as of a table with suffixes in its indexes."""
     now_ms = time.time_ns() // 1_000_000
     meter, clock = Meter(), ManualClock(now_ms - now_ms % HOUR_MS + HALF_AN_HOUR_MS)
     begin = SyncSQLiteStore.__init__
@@ -109,8 +110,14 @@ def _incident() -> Iterator[Meter]:
     def begun(store: SyncSQLiteStore, path: Any, **options: Any) -> None:
         begin(store, path, **{**options, "meter": meter, "clock": clock})
 
+    plain = SyncSQLiteStore.capabilities
+    spread = patch.object(
+        SyncSQLiteStore,
+        "capabilities",
+        property(lambda store: replace(plain.__get__(store), plain_indexes=False)),
+    )
     environment = {"ZAEL_STORE": "sqlite:///limits.db"}
     counting = patch.object(SyncSQLiteStore, "__init__", begun)
-    with TemporaryDirectory() as folder, chdir(folder), patch.dict("os.environ", environment), counting:
+    with TemporaryDirectory() as folder, chdir(folder), patch.dict("os.environ", environment), counting, spread:
         prepare_file()
         yield meter

@@ -4,8 +4,6 @@ What never does: a time.
 
 from collections.abc import Iterator
 
-from zae_limiter.engines.memory.store import SyncMemoryStore
-from zae_limiter.engines.memory.table import MemoryTable
 from zae_limiter.engines.meter import Meter
 from zae_limiter.testing import ManualClock
 from zae_limiter_manifest import LimitsManifest, Request
@@ -13,6 +11,7 @@ from zae_limiter_provisioner.actions import perform
 from zae_limiter_provisioner.table import Table
 
 from .declared import many
+from .spread_memory import SyncSpreadMemoryStore, spread_table
 
 HEAD = "| what | requests | read units | write units | on indexes |\n|---|---|---:|---:|---:|"
 
@@ -24,7 +23,7 @@ def table() -> str:
 
 def _cases() -> Iterator[tuple[str, Meter]]:
     meter, clock = Meter(), ManualClock()  # which stands still: an apply has one checkpoint
-    store = SyncMemoryStore(MemoryTable(meter))
+    store = SyncSpreadMemoryStore(spread_table(meter))
     for count in (10, 1_000):
         steps = {
             "plan, all to create": ("plan", many(count)),
