@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import pytest
 
+from support.core.shards import split_into
 from support.core.worlds import World, drain, take, until
 from zae_limiter import Draw, Limit
 from zae_limiter.operations.errors import TableMissing
@@ -170,3 +171,22 @@ async def test_a_table_whose_version_record_is_missing_opens(world: World) -> No
     table = [item for item in items(world) if "#VERSION" not in item["SK"]]
     put_back(world, table)
     await take((await world.process(default_limits=LIMITS)).limiter, "ann", "api", rpm=1)
+
+
+@pytest.mark.parametrize("split_at", ["the backup", "the end"])
+async def test_a_bucket_that_had_another_number_of_shards_then_gives_no_more(world: World, split_at: str) -> None:
+    old = (await world.process(default_limits=LIMITS)).limiter
+    for _ in range(30):
+        await take(old, "ann", "api", rpm=1)
+    if split_at == "the backup":
+        split_into(world, old, 4, "ann", "api")
+    kept = items(world)
+    if split_at == "the end":
+        split_into(world, old, 4, "ann", "api")
+    for _ in range(40):
+        await take(old, "ann", "api", rpm=1)
+    put_back(world, kept)
+    new = (await world.process(default_limits=LIMITS)).limiter
+    assert await drain(old, "ann", "api", "rpm") + await drain(new, "ann", "api", "rpm") <= 70
+    world.clock.advance(60)
+    assert 96 <= await drain(new, "ann", "api", "rpm") + await drain(old, "ann", "api", "rpm") <= 100
