@@ -33,10 +33,11 @@ class BatchResult:
     """The counts of a batch. The stream has to be delivered again from the first of the ``failures`` on.
 
     ``dead_letters`` are the records that can never be processed, and are in the dead-letter queue now. ``splits``
-    counts the shards that were split. ``admitted``, ``refused`` and ``uncounted`` count acquires, the last ones those
-    that an outage let through. ``alerts`` counts the thresholds that were told of, ``alerts_failed`` what failed of
-    that, which holds nothing up. ``dropped`` counts the re-anchorings and splits that failed, which a later
-    batch repeats, and the objects of traces, which nothing repeats. ``traced`` counts the writes that were kept.
+    counts the shards that were split, ``merges`` those that have gone because a bucket is quiet. ``admitted``,
+    ``refused`` and ``uncounted`` count acquires, the last ones those that an outage let through. ``alerts`` counts the
+    thresholds that were told of, ``alerts_failed`` what failed of that, which holds nothing up. ``dropped`` counts the
+    re-anchorings, splits and merges that failed, which a later batch repeats, and the objects of traces, which nothing
+    repeats. ``traced`` counts the writes that were kept.
     """
 
     records: int
@@ -54,6 +55,7 @@ class BatchResult:
     alerts: int = 0
     alerts_failed: int = 0
     traced: int = 0
+    merges: int = 0
 
 
 class Aggregator:
@@ -82,7 +84,7 @@ class Aggregator:
         self._send: SendMessage | None = None
 
     def process(self, records: Sequence[Record]) -> BatchResult:
-        """Count the usage of a batch, move old anchors, split hot shards, archive events, tell of thresholds.
+        """Count the usage of a batch, move old anchors, split and merge shards, archive events, tell of thresholds.
 
         Contents that no step foresaw fail the whole batch, and the mapping, which never gives up, sends it in halves.
         What is left of them is one record, which goes to the dead-letter queue: else it would hold up the stream for
@@ -128,6 +130,7 @@ class Aggregator:
             alerts=telling.told,
             alerts_failed=telling.failed,
             traced=_changed(results, "traced"),
+            merges=_changed(results, "merges"),
         )
 
     def _give_up(

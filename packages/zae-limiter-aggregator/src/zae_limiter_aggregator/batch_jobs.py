@@ -1,7 +1,6 @@
-"""The jobs of a batch: count usage, move old anchors, split hot shards. Each job is a flow of core."""
+"""The jobs of a batch: count usage, move old anchors, split hot shards, merge quiet ones. Each is a flow of core."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Final
 
 from zae_limiter.maintenance import ACQUIRES, BucketId, SnapshotId, Use, count_usage, reanchor
 from zae_limiter.values.usage import WINDOW_SECONDS, Window
@@ -10,9 +9,7 @@ from .batch import Batch, by_bucket
 from .jobs import Job
 from .records import BucketChange
 from .settings import Settings
-from .shards import split_jobs
-
-FRESH_MS: Final = 360_000  # the longest batch window and a minute: a stream further behind has a backlog
+from .shards import FRESH_MS, measures, merge_jobs, split_jobs
 
 
 def jobs_of(batch: Batch, settings: Settings, now: Callable[[], int], *, spread: bool) -> list[Job]:
@@ -25,6 +22,7 @@ def jobs_of(batch: Batch, settings: Settings, now: Callable[[], int], *, spread:
         *_snapshots(buckets, settings, now(), spread=spread),
         *_refills(buckets.values(), settings, now()),
         *split_jobs(buckets, settings.stack, now),
+        *merge_jobs(buckets, settings.stack, now),
     ]
 
 
@@ -57,12 +55,17 @@ def _by_snapshot(
 
 def _refills(buckets: Iterable[Sequence[BucketChange]], settings: Settings, now_ms: int) -> Iterator[Job]:
     """Yield a job for each anchor that was old at the last use of its bucket: move it to that instant, by the table's
-    clock.
+    clock. Shard 0 of several has a shorter time (``merge_jobs``).
 
     Skip instants long past: every batch of a backlog would repeat the work of the first.
     """
     oldest_ms = settings.refill_after_seconds * 1000
     for changes in buckets:
         last = changes[-1]
-        if oldest_ms and last.at_ms - last.anchor_ms > oldest_ms and now_ms - last.at_ms <= FRESH_MS:
+        if (
+            oldest_ms
+            and not measures(last)
+            and last.at_ms - last.anchor_ms > oldest_ms
+            and now_ms - last.at_ms <= FRESH_MS
+        ):
             yield Job("refills", reanchor(last.after, last.at_ms))

@@ -5,7 +5,7 @@ from typing import Literal
 
 from zae_limiter.maintenance import Flow
 
-Kind = Literal["snapshots", "refills", "splits", "archived", "traced", "dead_letters"]
+Kind = Literal["snapshots", "refills", "splits", "merges", "archived", "traced", "dead_letters"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,16 +1,17 @@
-"""Find the shards to split: shards with too many writes, and shards that lag behind a split of shard 0."""
+"""Find the shards to split, with too many writes or behind a split of shard 0, and the buckets whose shards merge."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import groupby
 from typing import Final
 
-from zae_limiter.maintenance import BucketId, Flow, split_shard, writes
+from zae_limiter.maintenance import BucketId, Flow, is_quiet, merge_shards, reanchor, split_shard, writes
 
 from .jobs import Job
 from .records import BucketChange
 
 SPLIT_FROM: Final = 800  # writes a second: 80 % of the capacity of one item
+FRESH_MS: Final = 360_000  # the longest batch window and a minute: a stream further behind has a backlog
 
 
 def split_jobs(buckets: Mapping[BucketId, Sequence[BucketChange]], stack: str, now: Callable[[], int]) -> Iterator[Job]:
@@ -22,6 +23,24 @@ def split_jobs(buckets: Mapping[BucketId, Sequence[BucketChange]], stack: str, n
         grown = sorted({change.grew_from for change in changes if change.grew_from is not None})  # once each
         if grown:
             yield Job("splits", _split_others(split, bucket, grown))
+
+
+def merge_jobs(buckets: Mapping[BucketId, Sequence[BucketChange]], stack: str, now: Callable[[], int]) -> Iterator[Job]:
+    """Yield a merge for each bucket of several shards that was quiet for ten minutes; for one that was not, the begin
+    of the next ten minutes: its shard 0 is re-anchored.
+    """
+    for bucket, changes in buckets.items():
+        last = changes[-1]
+        quiet = is_quiet(last.after, last.at_ms) if measures(last) and now() - last.at_ms <= FRESH_MS else None
+        if quiet:
+            yield Job("merges", merge_shards(bucket, stack=stack, now=now))
+        elif quiet is not None:
+            yield Job("refills", reanchor(last.after, last.at_ms))
+
+
+def measures(change: BucketChange) -> bool:
+    """Return whether a shard tells how often its bucket is written: shard 0 of several."""
+    return change.bucket.shard == 0 and change.shards > 1
 
 
 def write_rate(changes: Sequence[BucketChange]) -> int:

@@ -13,6 +13,7 @@ METRICS: Final[Mapping[str, str]] = {
     "snapshots": "Count",
     "refills": "Count",
     "splits": "Count",
+    "merges": "Count",
     "archived": "Count",
     "failures": "Count",
     "dead_letters": "Count",

@@ -211,3 +211,65 @@ def test_a_request_that_several_shards_serve_is_counted_whole() -> None:
     life.drain()
     (usage,) = life.usage("key-abc", "daily")
     assert (dict(usage.consumed), usage.total_events) == ({"tpm": 1_000_499}, 2)
+
+
+def written_for(life: Busy, seconds: int, per_second: int) -> list[Record]:
+    """So many writes a second to shard 0; the records of them, one a second."""
+    before = len(life.stream)
+    for _ in range(seconds):
+        life.clock.advance(1)
+        life.table.execute(Update(life.key(0), add={"b_wcu_tc": 1000 * per_second}))
+    return life.stream[before:]
+
+
+def test_a_bucket_that_is_quiet_for_ten_minutes_has_one_shard_again() -> None:
+    life = Busy()
+    life.split(0)
+    life.split(0)
+    life.split(1)
+    before = life.available()
+    assert life.take(written_for(life, 590, 1)).merges == 0
+    records = written_for(life, 20, 1)
+    usage = life.take(records)
+    assert (usage.merges, usage.splits, usage.dropped, life.counts()) == (3, 0, 0, [1])
+    life.clock.advance(0.01)  # two anchors were set within a millisecond
+    assert life.available() == before
+    assert life.take(records).merges == 0
+    assert life.take(written_for(life, 700, 1)).merges == 0
+
+
+def test_a_bucket_that_is_written_often_stays_split_and_is_measured_anew_every_ten_minutes() -> None:
+    """Traffic that has ended long ago does not keep a bucket split: each time begins with its own count."""
+    life = Busy()
+    life.split(0)
+    for _ in range(2):
+        account = life.take(written_for(life, 601, 65))  # 130 a second on both shards
+        assert (account.merges, account.refills, life.counts()) == (0, 1, [2, 2])
+    assert life.take(written_for(life, 601, 60)).merges == 1
+
+
+def test_a_bucket_that_was_split_before_anybody_noted_its_writes_is_measured_first() -> None:
+    life = Busy()
+    life.split(0)
+    life.table.execute(Update(life.key(0), add={"b_wcu_tc": 1000}, remove=("wa",)))
+    assert [life.take(written_for(life, 601, 1)).merges for _ in range(2)] == [0, 1]
+
+
+def test_merges_count_no_usage_again() -> None:
+    life = Busy()
+    life.split(0)
+    for _ in range(50):
+        with life.limiter.acquire("key-abc", "gpt-4", {"tpm": 500}):
+            pass
+    life.clock.advance(601)
+    with life.limiter.acquire("key-abc", "gpt-4", {"tpm": 500}):
+        pass
+    written_for(life, 1, 1)
+    life.take(life.stream)
+    assert life.counts() == [1]
+    life.take(life.stream)
+    found = life.repository.get_bucket("key-abc", "gpt-4")
+    assert found is not None
+    assert {each.limit.name: each.consumed for each in found.limits} == {"rpm": 0, "tpm": 52 * 500}
+    (day,) = life.usage("key-abc", "daily")
+    assert (day.consumed, day.total_events) == ({"tpm": 52 * 500}, 52)

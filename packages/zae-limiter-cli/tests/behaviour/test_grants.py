@@ -84,15 +84,23 @@ def test_the_provisioners_role_allows_what_its_contract_calls_and_nothing_else(r
 def batch(stack: None) -> dict[str, Any]:
     """A batch with all that the aggregator cares for.
 
-    It has use, an old anchor, a hot bucket, an audit event that expired, a record that can never be read.
+    It has use, an old anchor, a hot bucket, a quiet one that is split, an audit event that expired, a record that can
+    never be read.
     """
     with SyncRateLimiter(repository=SyncRepository.open(stack="my-app")) as limiter:
         limiter.set_system_defaults(ALERTING)
-        for _ in range(2):
-            with limiter.acquire("key-abc", "gpt-4", {"rpm": 1, "credits": 1}):
+        state = limiter.repository.namespace_state
+        for resource in ("gpt-5", "gpt-4", "gpt-4"):
+            with limiter.acquire("key-abc", resource, {"rpm": 1, "credits": 1}):
                 pass
-    found = {record["dynamodb"]["Keys"]["SK"]["S"][:6]: record for record in stream_of("my-app")}
+            if resource == "gpt-5":
+                split = split_shard(state, BucketId(state.namespace_id, "key-abc", resource))
+                limiter.repository.driver.run(split)
+    records = stream_of("my-app")
+    [quiet, *_] = [each for each in records if "wa" in each["dynamodb"].get("NewImage", {})]
+    found = {record["dynamodb"]["Keys"]["SK"]["S"][:6]: record for record in records}
     bucket, audit = found["#STATE"], found["#AUDIT"]
+    quiet["dynamodb"]["NewImage"]["rf"]["N"] = str(int(quiet["dynamodb"]["NewImage"]["rf"]["N"]) - 700_000)
     image = bucket["dynamodb"]["NewImage"]
     image["b_wcu_tc"]["N"] = str(int(image["b_wcu_tc"]["N"]) + 1_000_000)
     image["rf"]["N"] = str(int(image["rf"]["N"]) - 86_400_000)
@@ -101,7 +109,9 @@ def batch(stack: None) -> dict[str, Any]:
     boto3.client("s3").create_bucket(Bucket="archive")
     damaged = copy.deepcopy(bucket)
     damaged["dynamodb"]["NewImage"]["shard_count"]["N"] = str(10**12)
-    return {"Records": [bucket, audit, damaged | {"dynamodb": damaged["dynamodb"] | {"SequenceNumber": "9" * 30}}]}
+    return {
+        "Records": [quiet, bucket, audit, damaged | {"dynamodb": damaged["dynamodb"] | {"SequenceNumber": "9" * 30}}]
+    }
 
 
 def stream_of(table: str) -> list[dict[str, Any]]:

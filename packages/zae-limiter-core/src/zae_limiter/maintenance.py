@@ -9,8 +9,9 @@ They are versioned apart from core, so that they import no room of core but this
 - **Its stream**: ``bucket_of``, ``is_audit_event``, ``audit_event_of`` and ``namespace_of`` say which item a record is
   of; ``check_bucket`` and ``read_bucket_image`` refuse what core cannot have written; ``consumption``, ``writes``,
   ``anchor_of`` and ``shard_count_of`` read the images of a bucket.
-- **Its upkeep**, each a ``Flow`` to run: ``count_usage``, ``reanchor``, ``split_shard``, ``look_up``, which
-  tells what is ``Known`` of namespaces; ``stream_state`` says how far it has counted (``StreamState``).
+- **Its upkeep**, each a ``Flow`` to run: ``count_usage``, ``reanchor``, ``split_shard``, ``merge_shards`` of a bucket
+  that ``is_quiet``, ``look_up``, which tells what is ``Known`` of namespaces; ``stream_state`` says how far it has
+  counted (``StreamState``).
 - **Its alerts**: ``watch`` finds the limits with thresholds in changes of buckets (``BucketUse``), ``find_crossings``
   what was crossed (``Crossing``), and ``remember_told`` that it was told of (``Told``); the last two are flows.
 - **Its migrations**: ``MIGRATIONS``, ``pending``, ``forecast`` and ``migrate``; ``change_version_record`` and
@@ -53,6 +54,7 @@ from .engines.sqlite.connection import check_tables, restrict
 from .engines.sqlite.owners import risks_of
 from .engines.sqlite.place import check_place
 from .exceptions import RateLimiterUnavailable
+from .flows.bucket.merging import is_quiet, merge_bucket
 from .flows.bucket.reanchoring import reanchor
 from .flows.bucket.splitting import split_shard as _split_shard
 from .flows.process.namespace_state import NamespaceState, Settings
@@ -179,6 +181,7 @@ __all__ = [
     "is_audit_event",
     "is_invalid",
     "is_plain_limit",
+    "is_quiet",
     "is_traced",
     "judged",
     "lasts_seconds",
@@ -186,6 +189,7 @@ __all__ = [
     "log_as_json",
     "look_up",
     "looks_back_ms",
+    "merge_shards",
     "migrate",
     "namespace_of",
     "note_progress",
@@ -270,6 +274,15 @@ def split_shard(bucket: BucketId, *, stack: str, now: Callable[[], int], among: 
     """
     namespace_state = NamespaceState("", bucket.namespace_id, stack=stack, now=now, settings=Settings())
     return _split_shard(namespace_state, bucket, among=among)
+
+
+def merge_shards(bucket: BucketId, *, stack: str, now: Callable[[], int]) -> Flow[int]:
+    """Merge all shards of a bucket into one; the flow returns how many have gone.
+
+    ``now`` is in epoch milliseconds. Raises ``StoreError``, also if the bucket is written too often for it.
+    """
+    namespace_state = NamespaceState("", bucket.namespace_id, stack=stack, now=now, settings=Settings())
+    return merge_bucket(namespace_state, bucket.other(0))
 
 
 def open_registered(store: SyncStore, options: Options) -> "SyncRepository":

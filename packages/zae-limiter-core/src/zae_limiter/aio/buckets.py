@@ -55,6 +55,15 @@ class BucketMethods(FlowRunner):
         """
         return await self._run(buckets.get_resource_capacity(self.namespace_state, resource))
 
+    async def merge_bucket(self, entity_id: str, resource: str) -> int:
+        """Merge the shards of a bucket into one; return how many have gone: 0 if it has one, or there is none.
+
+        The tokens stay what they are, to the sum of all shards. The aggregator does so with buckets that are quiet; a
+        bucket that is written too often for it raises ``ContentionError``, and may have fewer shards then. No audit
+        event is written, as for a split.
+        """
+        return await self._run(bucket_admin.merge_shards(self.namespace_state, entity_id, resource))
+
     async def reset_bucket(
         self, entity_id: str, resource: str, *, principal: str | None = None, idempotency_key: str | None = None
     ) -> bool:

@@ -83,8 +83,9 @@ class BucketRequest(Waiter):
     ``below``: those of the ``events`` that an entity below asked for.
     ``unlimited``: amounts of an acquire that no limit refuses, and that are only counted.
     ``insists``: its limits were read again more than once, so it goes by the bucket's if newer. ``defers``: outdated if
-    it does not know the bucket's schedule. ``elsewhere``: after the run, the amounts that go back to shards split off
-    since. ``frees``: slots that come back; a run finds ``freed``, ``slot_changes``. ``keeps_count``: they stay counted.
+    it does not know the bucket's schedule. ``elsewhere``: after the run, the amounts that go back to other shards,
+    split off since or merged with. ``frees``: slots that come back; a run finds ``freed``, ``slot_changes``.
+    ``keeps_count``: they stay counted.
     ``beside``: if it was refused, the requests by which something could come back then.
     """
 
@@ -249,6 +250,13 @@ class BucketRequest(Waiter):
             self.shards *= 2
             self.elsewhere = (*self.elsewhere, ShardReturn(shard + self.shards // 2, self.shards, halves))
 
+    def pass_on(self, shard: int, shards: int) -> None:
+        """Leave all that comes back to another shard, which has what its own had: the two have merged."""
+        part = ShardReturn(shard, shards, self.given, self.count_only, self.events, self.below, self.shadows)
+        self.elsewhere = (*self.elsewhere, part)
+        self.given = self.count_only = NOTHING
+        self.events = self.below = self.shadows = 0
+
     def trim(self, known: Mapping[str, int], state: BucketState | None) -> None:
         """Drop the corrections of limits that are not ``known``: the bucket no longer has them.
 
@@ -346,15 +354,21 @@ class SlotRenewal(BucketRequest):
 
 
 class ShardReturn(NamedTuple):
-    """Amounts that go back to ``shard``, when the bucket had ``shards`` of them."""
+    """Amounts that go back to ``shard``, when the bucket had ``shards`` of them, with what goes with them."""
 
     shard: int
     shards: int
     given: Mapping[str, int]
+    count_only: Mapping[str, int] = NOTHING
+    events: int = 0
+    below: int = 0
+    shadows: int = 0
 
     def enter(self, queue: "BucketQueue") -> BucketRequest:
         """Return the request that gives them back."""
-        return BucketRequest(queue, given=self.given, shards=self.shards)
+        request = BucketRequest(queue, given=self.given, events=self.events, shards=self.shards)
+        request.count_only, request.below, request.shadows = self.count_only, self.below, self.shadows
+        return request
 
 
 class KnownShard(Protocol):

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from ..values.limits import MILLI, Limit
-from .balances import ShardLimit, limit_share, reached_at, refill_bucket
+from .balances import ShardLimit, limit_share, move_anchor, reached_at, refill_bucket
 from .rule import FOREVER_MS
 
 NEVER: Final = math.inf
@@ -90,6 +90,74 @@ class Part(NamedTuple):
 
     shard_limit: ShardLimit
     tokens_milli: int
+
+
+class Merged(NamedTuple):
+    """One limit of two shards in one, in millitokens as of the new anchor; ``fraction``, in units of the merged shard,
+    is 0 for a limit that has none. ``begun_ms``: of its window, if one of the first use has begun.
+    """
+
+    tokens: int
+    fraction: int
+    begun_ms: int | None
+
+
+def merge(halves: Sequence[Part], limit: Limit, at_ms: int) -> Merged:
+    """Return what the two shards ``k`` and ``k + n`` of ``2n`` hold of a limit together, as shard ``k`` of ``n``: the
+    sum of their headrooms at the new anchor ``at_ms``, debts included.
+
+    No token comes earlier than to a bucket that was never split: a fraction becomes the larger one, a window of the
+    first use ends with the later one.
+    """
+    moved = [half if half.shard_limit.limit == limit else Part(*move_anchor(*half, at_ms, limit)) for half in halves]
+    mine, full, tokens, fraction = moved[0].shard_limit, 0, 0, 0
+    count = mine.shards // 2
+    for shard_limit, stored in moved:
+        if refill_bucket(shard_limit, stored, at_ms) >= shard_limit.ceiling_milli:
+            full, tokens, part = full + 1, tokens + shard_limit.ceiling_milli, shard_limit.whole_at(at_ms)
+        else:
+            tokens, part = tokens + stored + shard_limit.moved_by_anchor(at_ms), shard_limit.fraction or 0
+        fraction = max(fraction, part)
+    if full == 2:
+        fraction = mine.rule.remainder(at_ms, mine.shard, count) if mine.rule.unit(count) else 0
+    elif mine.unit:  # a unit of the merged shard is twice as large as one of its halves
+        whole, fraction = divmod(fraction, mine.unit // 2)
+        tokens -= whole
+        if not mine.rule.unit(count):  # it is not slow any more
+            tokens, fraction = tokens - (fraction > 0), 0
+    return Merged(tokens, fraction, _later_begin(moved, at_ms))
+
+
+def _later_begin(halves: Sequence[Part], at_ms: int) -> int | None:
+    """Return the begin of the window under way that ends last; ``None`` if none has begun."""
+    limit = halves[0].shard_limit.limit
+    if limit.kind != "first_use" or all(half.shard_limit.begun_ms is None for half in halves):
+        return None
+    begins, length_ms = [], limit.refill_period * MILLI
+    for shard_limit, stored in halves:
+        begun_ms = shard_limit.anchor_ms if shard_limit.begun_ms is None else shard_limit.begun_ms
+        is_full = refill_bucket(shard_limit, stored, at_ms) >= shard_limit.ceiling_milli
+        if shard_limit.begun_ms is not None or not is_full:
+            begins.append(begun_ms + max(0, at_ms - begun_ms) // length_ms * length_ms)
+    return max(begins)
+
+
+def next_merge(counts: Mapping[int, int]) -> tuple[int, int] | None:
+    """Return the two shards to merge next, ``None`` if one is left; ``counts`` has the shard count that each shard
+    knows.
+
+    Shard 0 goes first, as in a split, so that it knows the newest count; those that lag behind it follow before it goes
+    on. What no shard was split into is no part of the bucket.
+    """
+    known = {0: counts[0]}
+    for shard in sorted(counts.keys() - known.keys()):
+        if known.get(parent_of(shard), 0) > born_at(shard):
+            known[shard] = counts[shard]
+    most = max(known.values())
+    if most == 1:
+        return None
+    first = 0 if known[0] == most else min(shard for shard, count in known.items() if count == most)
+    return first % (most // 2), first % (most // 2) + most // 2
 
 
 def full_part(limit: Limit, at_ms: int, shard: int = 0, shards: int = 1) -> Part:

@@ -41,6 +41,7 @@ REFUSED_ASK: Final = "rq"  # what the refused acquire asked for that was counted
 UNCOUNTED: Final = "uc"  # the number of acquires that an outage let through, of which nothing else is counted
 WRITE_TOKENS: Final = tuple(f"w{slot}" for slot in range(8))  # the last write of up to eight processes
 SHARD_COUNT: Final = "shard_count"
+WRITES_THEN: Final = "wa"  # of shard 0 of several: the writes that it had counted when its anchor was set
 CASCADE: Final = "cascade"  # also of an entity
 PARENT_ID: Final = "parent_id"  # also of an entity, the first one, and of a parent link
 

@@ -49,6 +49,8 @@ def consumption(before: Image | None, after: Image) -> Consumption:
     old, new = _counters(before or NO_ITEM), _counters(after)
     if new.has_just_begun:
         return Consumption({})  # it replaces a leftover, whose tokens are not given back
+    if before is not None and after.get(SHARD_COUNT, 1) < before.get(SHARD_COUNT, 1):
+        return Consumption({})  # a merge: what the other shard had counted is counted already
     tokens: dict[str, int] = {}
     rests: dict[str, int] = {}
     for limit, total in new.milli.items():

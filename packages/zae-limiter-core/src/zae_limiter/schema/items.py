@@ -34,6 +34,7 @@ from .attributes import (
     SK,
     TTL,
     WCU,
+    WRITES_THEN,
     bucket_attributes,
     parse_bucket_attribute,
 )
@@ -45,7 +46,7 @@ Item = dict[str, Any]
 
 WRITES: Final = bucket_attributes(WCU).consumed
 ONE_WRITE: Final = MILLI
-_NUMBERS: Final = frozenset((*COUNTERS, TTL))
+_NUMBERS: Final = frozenset((*COUNTERS, TTL, WRITES_THEN))
 AHEAD_MS: Final = 60_000
 
 

@@ -15,6 +15,7 @@ from .attributes import (
     SK,
     STOP,
     WCU,
+    WRITES_THEN,
     parse_bucket_attribute,
     parse_refused_by,
 )
@@ -70,7 +71,7 @@ def _begun(bucket: Mapping[str, object]) -> Item:
         attribute = parse_bucket_attribute(name)
         if name == ACQUIRES:
             begun[name] = 0
-        elif name in COUNTERS or parse_refused_by(name) is not None:
+        elif name in COUNTERS or name == WRITES_THEN or parse_refused_by(name) is not None:
             continue
         elif attribute is not None and attribute.field == "consumed":
             begun[name] = ONE_WRITE if attribute.limit == WCU else 0

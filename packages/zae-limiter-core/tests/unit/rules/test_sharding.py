@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from zae_limiter.rules.balances import ShardLimit, reached_at, refill_bucket, share
+from zae_limiter.rules.balances import ShardLimit, limit_share, reached_at, refill_bucket, share
 from zae_limiter.rules.sharding import (
     NEVER,
     Part,
@@ -14,6 +14,8 @@ from zae_limiter.rules.sharding import (
     calculate_servable,
     calculate_wait,
     halve,
+    merge,
+    next_merge,
     parent_of,
     unseen_parts,
     unseen_shards,
@@ -32,6 +34,8 @@ LIMITS = st.builds(
 )
 COUNTS = st.sampled_from([1, 2, 4, 8, 32])
 INSTANTS = st.integers(0, 10**7)
+WINDOWS = st.sampled_from(["minute", "hour", "day"])
+SECONDS = st.sampled_from([1, 60, 3600])
 
 
 @st.composite
@@ -202,3 +206,78 @@ def test_the_next_token_is_there_at_its_time_and_not_before(drawn: list[tuple[Sh
         at = now + round(seconds * 1000)
         assert calculate_balance(parts, at) // 1000 > before
         assert calculate_balance(parts, at - 1) // 1000 <= before
+
+
+NEARLY_SLOW = st.builds(
+    lambda refill, period: Limit.custom("rpm", 500, refill_amount=refill, refill_period=period),
+    st.integers(1, 64),
+    st.integers(1, 8),
+)
+OF_ALL_KINDS = st.one_of(
+    LIMITS,
+    NEARLY_SLOW,  # slow on many shards, and fast on half of them
+    st.builds(
+        lambda amount, window: Limit.custom("rpm", amount, kind="calendar", window=window), st.integers(1, 500), WINDOWS
+    ),
+    st.builds(
+        lambda amount, seconds: Limit.custom("rpm", amount, kind="first_use", refill_period=seconds),
+        st.integers(1, 500),
+        SECONDS,
+    ),
+    st.builds(lambda amount: Limit.total("rpm", amount), st.integers(1, 500)),
+)
+
+
+@st.composite
+def two_to_merge(draw: st.DrawFn) -> tuple[list[Part], int]:
+    """Shards ``k`` and ``k + n`` of ``2n`` with balances and anchors of their own, and the anchor of the merged one."""
+    limit, shards, length_ms = draw(OF_ALL_KINDS), draw(st.sampled_from([2, 4, 8, 64])), 10**6
+    shard, has_begun, parts = draw(st.integers(0, shards // 2 - 1)), draw(st.booleans()), []
+    for each in (shard, shard + shards // 2):
+        anchor_ms = NOW + draw(st.integers(0, length_ms))
+        begun_ms = anchor_ms - draw(st.integers(0, length_ms)) if has_begun and limit.kind == "first_use" else None
+        empty = ShardLimit(limit, anchor_ms, each, shards, None, begun_ms)
+        fraction = draw(st.integers(0, empty.unit - 1)) if empty.unit else None
+        shard_limit = ShardLimit(limit, anchor_ms, each, shards, None, begun_ms, fraction=fraction)
+        parts.append(Part(shard_limit, draw(st.integers(-(10**6), 10**6 // shards))))
+    return parts, max(part.shard_limit.anchor_ms for part in parts) + draw(st.integers(1, length_ms))
+
+
+@given(two_to_merge(), st.integers(0, 10**8))
+def test_a_merged_shard_never_has_more_than_both_would_have_unbounded(
+    two: tuple[list[Part], int], later_ms: int
+) -> None:
+    halves, at_ms = two
+    first = halves[0].shard_limit
+    limit, count, then_ms = first.limit, first.shards // 2, at_ms + later_ms
+    found = merge(halves, limit, at_ms)
+    whole = ShardLimit(limit, at_ms, first.shard, count, None, found.begun_ms, fraction=found.fraction)
+    had = [refill_bucket(*half, at_ms) for half in halves]
+    assert whole.ceiling_milli == sum(half.shard_limit.ceiling_milli for half in halves)
+    assert whole.ceiling_milli == limit_share(limit, limit.ceiling_milli, first.shard, count)
+    assert sum(had) - (3 if first.unit else 0) <= refill_bucket(whole, found.tokens, at_ms) <= sum(had)
+    minted = [half.shard_limit.minted(then_ms) - half.shard_limit.minted(at_ms) for half in halves]
+    ceilings = [half.shard_limit.ceiling_milli for half in halves]
+    full = sum(each == most for each, most in zip(had, ceilings, strict=True)) * (first.unit > 0)
+    most = min(whole.ceiling_milli, sum(had) + sum(minted) + full)  # one that is full is whole now
+    assert refill_bucket(whole, found.tokens, then_ms) <= most
+
+
+@given(half_split())
+def test_all_shards_merge_into_one_shard_0_first(shards: list[tuple[int, int]]) -> None:
+    counts, steps = dict(shards), 0
+    while (pair := next_merge(counts)) is not None:
+        first, second = pair
+        assert counts[first] == counts[second] == 2 * second - 2 * first
+        assert first == 0 or max(counts.values()) > counts[0]
+        counts[first] //= 2
+        del counts[second]
+        steps += 1
+        assert sum(share(10**12 + 7, shard, count) for shard, count in counts.items()) == 10**12 + 7
+    assert counts == {0: 1}
+    assert steps == len(shards) - 1
+
+
+def test_what_a_deleted_bucket_has_left_behind_is_no_part_of_the_new_one() -> None:
+    assert next_merge({0: 1, 1: 64, 33: 64, 2: 4}) is None
+    assert next_merge({0: 2, 1: 2, 3: 4}) == (0, 1)

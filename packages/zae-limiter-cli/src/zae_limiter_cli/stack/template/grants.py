@@ -69,7 +69,8 @@ def planning() -> list[Value]:
 def aggregating() -> list[Value]:
     """Return the permissions of the aggregator on the table: buckets, and the usage of entities."""
     written = [_buckets(EVERY_NAMESPACE), f"{pk_entity(EVERY_NAMESPACE, '')}*"]
-    return [on_table(["BatchGetItem"]), _listing(), on_table(WRITE_BUCKETS, keys=written)]
+    merging = on_table(["DeleteItem"], keys=[_buckets(EVERY_NAMESPACE)])  # of shards: another one has what they had
+    return [on_table(["BatchGetItem"]), _listing(), on_table(WRITE_BUCKETS, keys=written), merging]
 
 
 def purging() -> list[Value]:

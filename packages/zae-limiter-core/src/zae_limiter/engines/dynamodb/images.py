@@ -17,6 +17,7 @@ from ...schema.attributes import (
     OF_TEXT,
     SHARD_COUNT,
     WCU,
+    WRITES_THEN,
     parse_bucket_attribute,
     parse_refused_by,
 )
@@ -28,7 +29,7 @@ from .marshal import read_value
 
 MOST: Final = 10**30  # of a counter: a window adds up a great many such numbers before DynamoDB's 38 digits are full
 
-_NUMBERS: Final = frozenset((ANCHOR, SHARD_COUNT, *COUNTERS))
+_NUMBERS: Final = frozenset((ANCHOR, SHARD_COUNT, *COUNTERS, WRITES_THEN))
 _WHOLE: Final = re.compile(r"-?[0-9]{1,38}")
 
 

@@ -97,9 +97,14 @@ def _limits_now(namespace_state: NamespaceState, grant: Grant, claim: Claim) -> 
 
 
 def _on_shard_0(claim: Claim, bucket_request: BucketRequest) -> BucketRequest:
-    """Return what a correction takes, as a request on shard 0, because its own shard is gone."""
+    """Return what a correction takes, as a request on shard 0, because its own shard is gone; with what it gives back,
+    if that has merged with others.
+    """
     moved = BucketRequest(claim.cached.queue, unchecked=bucket_request.unchecked, config=bucket_request.config)
-    moved.count_only = {name: amount for name, amount in bucket_request.count_only.items() if amount > 0}
+    is_there = claim.cached.state is not None
+    if is_there:
+        moved.given = bucket_request.given
+    moved.count_only = {name: each for name, each in bucket_request.count_only.items() if is_there or each > 0}
     return moved
 
 

@@ -79,11 +79,13 @@ def count_the_rest(namespace_state: NamespaceState) -> Flow[None]:
 
     Not counted yet are refusals, what was spent of holds, and the amounts of an outage.
     """
-    waiters: list[BucketRequest] = [*namespace_state.holding.values()]
+    ends = [*namespace_state.holding.values()]
+    waiters: list[BucketRequest] = [*ends]
     waiters += [RefusalCount(cached.queue) for cached in [*namespace_state.refusals.counts] if cached.state]
     try:
         yield from pay_the_rest(namespace_state)
         for begin in range(0, len(waiters), AT_ONCE):
             yield from queue(waiters[begin : begin + AT_ONCE])
+        yield from queue([each for each in namespace_state.holding.values() if each not in ends])  # of merged shards
     except BudgetSpent:
         return

@@ -7,6 +7,7 @@ process's.
 import logging
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from math import inf
 from typing import Final
 
@@ -251,7 +252,7 @@ def pay_shares(namespace_state: NamespaceState, claims: Sequence[Claim]) -> Flow
     with shares.lock:
         for key in [*map(_key, claims), *shares.ended(now)]:
             _end(namespace_state, key, now)
-        requests, lost = shares.pay(now)
+        requests, lost = shares.pay(now, partial(_home_of, namespace_state))
     for line in lost:
         yield Log(__name__, logging.WARNING, "%s", values=(line,))
     for request in requests:
@@ -268,7 +269,7 @@ def pay_the_rest(namespace_state: NamespaceState) -> Flow[None]:
             owed.tried_ms = 0
     while True:
         with shares.lock:
-            requests, lost = shares.pay(now)
+            requests, lost = shares.pay(now, partial(_home_of, namespace_state))
         for line in lost:
             yield Log(__name__, logging.WARNING, "%s", values=(line,))
         if not requests:
@@ -285,6 +286,10 @@ def _end(namespace_state: NamespaceState, key: tuple[str, str], now_ms: int) -> 
     share = namespace_state.shares.held.get(key)
     if share is not None:
         namespace_state.shares.end(key, _shards(namespace_state, share.home), now_ms)
+
+
+def _home_of(namespace_state: NamespaceState, shard: CachedBucket) -> CachedBucket:
+    return cached_bucket(namespace_state, shard.id.entity_id, shard.id.resource)
 
 
 def _key(claim: Claim) -> tuple[str, str]:

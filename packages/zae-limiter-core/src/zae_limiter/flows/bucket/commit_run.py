@@ -88,10 +88,16 @@ class CommitRun:
             return True
 
     def _find_shard(self) -> Flow[None]:
-        """Find or create a shard that this process has not seen. If there is none, settle the requests as outdated."""
-        yield from find_or_create_shard(self.namespace_state, self.cached)
+        """Find or create a shard that this process has not seen. If there is none, settle the requests as outdated.
+
+        What comes back goes to the shard that this one has merged with.
+        """
+        heir = yield from find_or_create_shard(self.namespace_state, self.cached)
         self.seen = True
         if self.cached.state is None:
+            for request in self.pending:
+                if heir is not None and request.only_returns and request.corrected:
+                    request.pass_on(heir.id.shard, heir.shard_count)
             self._drop_corrections()
             self.settle(self.pending, "outdated")
 
@@ -175,7 +181,7 @@ class CommitRun:
         doubts.again, known = None, error if doubts.first is None else doubts.first.error  # of all that may be applied
         if decision is not None:
             put_back(self.namespace_state, self.cached, decision.batch, known if sent_before else error)
-        if isinstance(error, ConditionFailed) and not doubts.is_past(error.item):
+        if isinstance(error, ConditionFailed) and not doubts.is_past(error.item, self.cached.id.shard):
             self._refused(error.item, None if decision is None else decision.plan)
             yield from self._lose()
         elif isinstance(error, Throttled) and not sent_before and (yield from self._backs_off(error)):

@@ -92,11 +92,27 @@ def get_resource_capacity(namespace_state: NamespaceState, resource: str) -> Flo
 
 
 def read_whole(buckets: Sequence[BucketId]) -> Flow[list[list[BucketState]]]:
-    """Return all shards of each bucket, none for a missing bucket. Shard 0 is read first: it knows the newest count."""
+    """Return all shards of each bucket, none for a missing bucket. Shard 0 is read first: it knows the newest count.
+
+    A shard that has not merged yet as shard 0 has is read with those that it merges with.
+    """
     homes = yield from read_all([bucket_key(bucket) for bucket in buckets])
     shards = [_shard_keys(bucket, homes.get(bucket_key(bucket))) for bucket in buckets]
     found = homes | (yield from read_all([key for keys in shards for key in keys[1:]]))
-    return [[read_bucket(found[key]) for key in keys if key in found] for keys in shards]
+    states = [[read_bucket(found[key]) for key in keys if key in found] for keys in shards]
+    behind = [bucket_key(each) for bucket in states for each in shards_behind(bucket)]
+    more = [read_bucket(item) for item in (yield from read_all(behind)).values()] if behind else []
+    return [[*bucket, *(each for each in more if bucket and each.id.other(0) == bucket[0].id)] for bucket in states]
+
+
+def shards_behind(states: Sequence[BucketState]) -> list[BucketId]:
+    """Return the shards that are to merge with some of these, which are all that shard 0 knows."""
+    count = states[0].shard_count if states else 0
+    return [
+        state.id.other(shard)
+        for state in states
+        for shard in range(_shard_of(state) + count, max(count, state.shard_count), count)
+    ]
 
 
 def _read_sound(

@@ -8,7 +8,7 @@ others take or give meanwhile. The price is one write an hour for each shard in 
 
 from ...operations.errors import ConditionFailed
 from ...operations.values import Conditions, Item, Key, Update
-from ...schema.attributes import ANCHOR, PK, SK, bucket_attributes
+from ...schema.attributes import ANCHOR, PK, SK, WRITES_THEN, bucket_attributes
 from ...schema.items import ONE_WRITE, WRITES, BucketState, anchor_attributes, read_bucket
 from ..steps import Flow
 
@@ -33,7 +33,7 @@ def reanchored(state: BucketState, at_ms: int) -> Update:
     add = {WRITES: ONE_WRITE}
     for name, shard_limit in state.shard_limits.items():
         add[bucket_attributes(name).tokens] = shard_limit.moved_by_anchor(at_ms)
-    key = Key(state.item[PK], state.item[SK])
-    return Update(
-        key, add=add, set=anchor_attributes(state.limits, at_ms), when=Conditions(equals={ANCHOR: state.anchor_ms})
-    )
+    key, values = Key(state.item[PK], state.item[SK]), anchor_attributes(state.limits, at_ms)
+    if state.shard_count > 1 and not state.id.shard:
+        values[WRITES_THEN] = state.item[WRITES]
+    return Update(key, add=add, set=values, when=Conditions(equals={ANCHOR: state.anchor_ms}))

@@ -17,7 +17,7 @@ from ..hold import Hold
 from ..process.namespace_state import CachedBucket, NamespaceState
 from ..process.queueing import queue
 from ..retry import read_all
-from ..steps import Enqueue, Flow, Wake
+from ..steps import Enqueue, Flow, Post, Wake
 from .group_commit import commit
 from .limit_removal import leaving, tidy
 from .splitting import split_hot_shard
@@ -52,7 +52,8 @@ def hold_ahead(namespace_state: NamespaceState, home: CachedBucket, shard: Cache
 
 
 def serve(namespace_state: NamespaceState, cached: CachedBucket, requests: Sequence[BucketRequest]) -> Flow[None]:
-    """Settle every request, and queue the amounts that go back to shards split off since, which have higher numbers.
+    """Settle every request, and queue the amounts that go back to other shards. It waits for those that were split off
+    since, which have higher numbers, and not for one that the shard has merged with: two could wait for each other.
 
     Afterwards remove a limit that no config names, and split a shard that is written too often, unless the clock is in
     doubt. Settled requests do not wait for this.
@@ -64,7 +65,11 @@ def serve(namespace_state: NamespaceState, cached: CachedBucket, requests: Seque
     if parts:
         entity_id, resource = cached.id.entity_id, cached.id.resource
         queues = [cached_bucket(namespace_state, entity_id, resource, shard=part.shard).queue for part in parts]
-        yield from queue([part.enter(queue) for part, queue in zip(parts, queues, strict=True)])
+        entered = [part.enter(queue) for part, queue in zip(parts, queues, strict=True)]
+        for part, request in zip(parts, entered, strict=True):
+            if part.shard < cached.id.shard:
+                yield Post(request)
+        yield from queue([each for part, each in zip(parts, entered, strict=True) if part.shard > cached.id.shard])
     config = requests[0].config
     names = leaving(namespace_state, cached, config)
     if names and config is not None and requests[0].admitted:

@@ -8,8 +8,9 @@ its shards are split and others are not, whoever dies in between; the first proc
 The numbers are those of linear hashing (Litwin, 1980), with tokens in place of keys.
 
 The price: tokens are spread, so an acquire may find its shard short while others have some, and has to ask them. A
-bucket never shrinks, and one of several shards does not expire. Shard 0 is split first, so that it always knows the
-newest count. A split cannot be taken back, so a client begins none while its clock is in doubt.
+bucket of several shards does not expire. Shard 0 is split first, so that it always knows the newest count. Shards
+merge again when the bucket is quiet (``merging``), but that takes ten minutes, so a client begins no split while its
+clock is in doubt.
 
 docs/design/admission.md ("Shards"). This module has the transaction and the order of splits; ``write_rate`` says when
 to split, ``shard_selection`` which shard an acquire asks.
@@ -19,7 +20,7 @@ import logging
 from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
-from ...operations.errors import ConditionFailed, OutcomeUnknown, StoreError, Throttled, TransactionCancelled
+from ...operations.errors import OutcomeUnknown, StoreError, Throttled, TransactionCancelled
 from ...operations.values import Conditions, Item, Put, Transact, Update
 from ...rules.balances import limit_share
 from ...rules.sharding import MAX_SHARDS, Halves, born_at, halve, parent_of
@@ -29,6 +30,8 @@ from ...schema.attributes import (
     PK,
     SHARD_COUNT,
     TTL,
+    WRITE_TOKENS,
+    WRITES_THEN,
     bucket_attributes,
 )
 from ...schema.items import ONE_WRITE, WRITES, BucketId, BucketState, anchor_attributes, read_bucket
@@ -66,24 +69,26 @@ def split_hot_shard(namespace_state: NamespaceState, cached: CachedBucket) -> Fl
         )
 
 
-def find_or_create_shard(namespace_state: NamespaceState, cached: CachedBucket) -> Flow[None]:
+def find_or_create_shard(namespace_state: NamespaceState, cached: CachedBucket) -> Flow[BucketState | None]:
     """Find a shard, or create a missing one: by a split of its parent, or full if the parent was split already.
 
-    If the bucket has no such shard, the cached bucket has no state afterwards. Raises ``RaceLost``, ``StoreError``.
+    If the bucket has no such shard, the cached bucket has no state afterwards; then return the shard that has what it
+    had, if it merged with another one. Raises ``RaceLost``, ``StoreError``.
     """
     written: Collection[int] = ()
     for _ in range(ATTEMPTS):
         states = yield from _read_ancestry(namespace_state, cached, written)
         home, shard = states.get(0), cached.id.shard
-        if shard in states or home is None or home.shard_count <= shard:
-            return
+        if shard in states or home is None:
+            return None
+        if home.shard_count <= shard:
+            return next(states[each] for each in _ancestry(shard) if each in states)
         missing = _first_missing(shard, states)
         parent = states[parent_of(missing)]
         if parent.shard_count <= born_at(missing):
             written = yield from _split(namespace_state, parent)
         else:
-            yield from _make(home, missing, namespace_state.now())
-            written = ()
+            written = yield from _make(home, parent, missing, namespace_state.now())
     raise RaceLost
 
 
@@ -131,7 +136,8 @@ def _split_in_order(namespace_state: NamespaceState, cached: CachedBucket, among
         written.update((yield from _split(namespace_state, home)))
         if not written:
             return 0
-    written.update((yield from _split(namespace_state, state)))
+    if 2 * home.shard_count > state.shard_count:  # else it has not merged yet as shard 0 has
+        written.update((yield from _split(namespace_state, state)))
     yield from _read_ancestry(namespace_state, cached, written)
     return len(written)
 
@@ -152,7 +158,7 @@ def _split(namespace_state: NamespaceState, state: BucketState) -> Flow[Collecti
     """
     count, leftover, pauses = state.shard_count, None, iter(PAUSES)
     for _ in range(ATTEMPTS):
-        if state.shard_count > count:
+        if state.shard_count != count:  # another process has split it, or merged it
             break
         try:
             if state.is_ahead(namespace_state.now()):
@@ -206,6 +212,8 @@ def _halving(state: BucketState, now_ms: int, leftover: Item | None) -> _Halving
     draft.set |= {**anchor_attributes(state.limits, anchor_ms), SHARD_COUNT: count}
     draft.add[WRITES] = ONE_WRITE
     draft.remove = (TTL,)  # also a ``ttl`` that was set since
+    if not state.id.shard:
+        draft.set[WRITES_THEN] = state.item[WRITES]
     halves = {name: _divide(draft, state, name, anchor_ms, now_ms) for name in state.shard_limits}
     begin = {name: _Begin(half.moved, half.fraction) for name, half in halves.items()}
     item = _shard_like(state, other, begin, count=count, anchor_ms=anchor_ms)
@@ -243,9 +251,10 @@ def _shard_like(
 ) -> Item:
     """Return the item of a new shard, with the rules of another one and nothing consumed.
 
-    Its index rows have a suffix if those of the other one have: then the table's schema allows it.
+    Its index rows have a suffix if those of the other one have: then the table's schema allows it. It has the tokens of
+    the writes whose answers may be lost: a shard of its number may have had one of them, and merged since.
     """
-    return bucket_item(
+    item = bucket_item(
         bucket,
         state.parent_link,
         (
@@ -257,17 +266,29 @@ def _shard_like(
         config_read_at_ms=state.item[CONFIG_READ_AT],
         spread=is_spread(state.item),
     )
+    return item | {slot: state.item[slot] for slot in WRITE_TOKENS if slot in state.item}
 
 
-def _make(home: BucketState, shard: int, now_ms: int) -> Flow[None]:
-    """Create a shard that was split off once but is gone, as new; a bucket that comes back is new as well."""
+def _make(home: BucketState, parent: BucketState, shard: int, now_ms: int) -> Flow[Collection[int]]:
+    """Create a shard that was split off once but is gone, as new; a bucket that comes back is new as well. Return the
+    shards written.
+
+    The transaction asks that its parent and shard 0 are what they were: the shards are not read at one instant, and one
+    that has merged meanwhile must not begin anew with tokens that its parent has.
+    """
     count = home.shard_count
     begin = {
         name: _Begin(limit_share(each.limit, each.limit.initial_milli, shard, count))
         for name, each in home.shard_limits.items()
     }
     item = _shard_like(home, home.id.other(shard), begin, count=count, anchor_ms=now_ms)
+    known = {state.id.shard: state for state in (home, parent)}
+    unchanged = [
+        Update(bucket_key(each.id), add={WRITES: ONE_WRITE}, when=Conditions(equals={ANCHOR: each.anchor_ms}))
+        for each in known.values()
+    ]
     try:
-        yield from with_retries(Put(item, Conditions(absent=(PK,))))
-    except ConditionFailed:
-        return  # another process created it
+        yield from with_retries(Transact((Put(item, Conditions(absent=(PK,))), *unchanged)))
+    except TransactionCancelled:
+        return ()  # another process created it, or shards have split or merged
+    return (shard, *known)

@@ -12,7 +12,7 @@ in it cover them, and to charge nothing, which would hand out those tokens twice
 This module computes and remembers; ``acquire.outage`` decides, takes and reports.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import inf
 from threading import RLock
@@ -240,11 +240,14 @@ class Shares(Generic[B]):
         self._scanned_ms = now_ms
         return [key for key, share in self.held.items() if share.has_ended(now_ms)]
 
-    def pay(self, now_ms: int) -> tuple[list[BucketRequest], list[str]]:
+    def pay(
+        self, now_ms: int, home_of: Callable[[B], B] = lambda shard: shard
+    ) -> tuple[list[BucketRequest], list[str]]:
         """Return requests that pay what is owed, and a line for each payment of which it is not known whether it was
         made.
 
-        What certainly was not written is paid again, after a second at the earliest.
+        What certainly was not written is paid again, after a second at the earliest. What a shard that is gone was to
+        get, shard 0 gets (``home_of``).
         """
         lost = []
         for shard, owed in [*self._paying.items()]:
@@ -252,10 +255,11 @@ class Shares(Generic[B]):
             if outcome is None:
                 continue
             del self._paying[shard]
-            if isinstance(outcome.error, NotApplied):
-                more = {"events": owed.events, "below": owed.below}
-                self.owe(shard, owed.config, taken=owed.taken, counted=owed.counted, **more)
-                self.owed[shard].tried_ms = owed.tried_ms
+            is_gone = outcome.verdict == "outdated" and outcome.state is None
+            if isinstance(outcome.error, NotApplied) or (is_gone and home_of(shard) is not shard):
+                more, payee = {"events": owed.events, "below": owed.below}, home_of(shard) if is_gone else shard
+                self.owe(payee, owed.config, taken=owed.taken, counted=owed.counted, **more)
+                self.owed[payee].tried_ms = 0 if is_gone else owed.tried_ms
             elif outcome.error is not None:
                 lost.append(f"{shard.id}: {in_tokens(owed.counted)} of an outage may not be counted: {outcome.error}")
         due = [

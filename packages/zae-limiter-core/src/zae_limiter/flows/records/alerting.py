@@ -57,7 +57,9 @@ class Watched:
 
     @property
     def shard_count(self) -> int:
-        """The number of shards, as far as those that were seen know."""
+        """The number of shards, as far as those that were seen know; shard 0 knows it."""
+        if 0 in self.shards:
+            return int(self.shards[0][SHARD_COUNT])
         return max(int(item[SHARD_COUNT]) for item in self.shards.values())
 
     @property
@@ -195,7 +197,7 @@ def _needed(watched: Watched) -> list[Key]:
 
 
 def _measure(watched: Watched, items: Mapping[Key, Item]) -> _Measured | None:
-    """Return what is used of a window; ``None`` if a shard has been split meanwhile: the next use will tell."""
+    """Return what is used of a window; ``None`` if a shard has split or merged meanwhile: the next use will tell."""
     name = watched.limit.name
     if watched.snapshot is not None:
         consumed = read_milli(items.get(watched.snapshot, {}))
@@ -203,7 +205,7 @@ def _measure(watched: Watched, items: Mapping[Key, Item]) -> _Measured | None:
     count, at = watched.shard_count, bucket_attributes(name)
     found = {BucketId.parse(key.pk).shard: items[key] for key in _needed(watched) if key in items}
     shards = {**found, **watched.shards}
-    if any(item[SHARD_COUNT] > count for item in shards.values()):
+    if any(item[SHARD_COUNT] > count for item in shards.values()) or shards.get(0, {}).get(SHARD_COUNT, count) != count:
         return None
     left = given = 0
     for shard in range(count):

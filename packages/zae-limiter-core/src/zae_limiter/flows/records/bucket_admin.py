@@ -1,4 +1,4 @@
-"""Change a bucket by hand: reset and credit, each with its audit event."""
+"""Change a bucket by hand: reset and credit, each with its audit event, and merge its shards."""
 
 from collections.abc import Callable, Mapping, Sequence
 
@@ -15,6 +15,7 @@ from ...values.limits import MILLI, Limit
 from ...values.naming import check_limit_name
 from ..bucket.anchor_repair import repair
 from ..bucket.batch import TTL_SLACK_SECONDS
+from ..bucket.merging import merge_bucket
 from ..bucket.reading import bucket_of, read_whole
 from ..optimistic import Write, optimistic
 from ..process.namespace_state import NamespaceState
@@ -62,6 +63,14 @@ def reset_bucket(
     if cached is not None and cached.queue.hold is not None:
         cached.queue.hold.void()
     return was_there
+
+
+def merge_shards(namespace_state: NamespaceState, entity_id: str, resource: str) -> Flow[int]:
+    """Merge all shards of a bucket into one; return how many have gone. Raises ``RaceLost`` if others write it too
+    often.
+    """
+    bucket = BucketId(namespace_state.namespace_id, *validate_bucket(entity_id, resource))
+    return (yield from merge_bucket(namespace_state, bucket))
 
 
 def credit_bucket(

@@ -1,0 +1,221 @@
+"""Merge the shards of a quiet bucket, until it has one again. ``splitting`` has the way there.
+
+The problem: a shard has a part of the tokens, so a bucket of 64 shards whose traffic has ended asks several of them for
+one acquire, refuses what it has in small pieces, and never expires. The choice: shards ``k`` and ``k + n`` of ``2n``
+become ``k`` of ``n``, in one transaction: an update of the one and a delete of the other. Both are on the condition
+that the shard is as it was seen: a quiet one is, so no bound is needed as in a split. Every write counts itself, so the
+anchor and that count tell any two versions of an item apart.
+
+Shard 0 goes first, as in a split, so that it always knows the newest count, and processes leave the shards that are
+about to go. Then the others follow, two by two. A shard that has not followed yet has its own part of the tokens, and
+no two shards have the same: so a bucket is exact while some have merged and others have not, whoever dies in between.
+Whoever merges next finishes that first; meanwhile only an acquire that asks all shards reaches what is on the one that
+is about to go. The other order, shard 0 last, would be undone by every acquire: it misses the shard that is gone, and
+splits it off again.
+
+docs/design/admission.md ("Shards"), docs/decisions/quiet-buckets-merge.md. The aggregator and people say when.
+"""
+
+import logging
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from ...operations.errors import TransactionCancelled, Unserved
+from ...operations.values import Conditions, Delete, Item, Transact, Update
+from ...rules.registry import keeping_ms, rule_of
+from ...rules.rule import FOREVER_MS
+from ...rules.sharding import MAX_SHARDS, Merged, merge, next_merge
+from ...schema.attributes import (
+    ACQUIRES,
+    ANCHOR,
+    BELOW,
+    CONFIG_READ_AT,
+    COUNTERS,
+    PK,
+    SHARD_COUNT,
+    TTL,
+    WCU,
+    WRITE_TOKENS,
+    WRITES_THEN,
+    bucket_attributes,
+    parse_bucket_attribute,
+    parse_refused_by,
+)
+from ...schema.items import ONE_WRITE, WRITES, BucketId, BucketState, anchor_attributes, read_bucket
+from ...schema.writing import rule_attributes
+from ...values.limits import MILLI, Limit
+from ..process.namespace_state import NamespaceState, bucket_key
+from ..retry import ATTEMPTS, PAUSES, RaceLost, read_all
+from ..steps import Flow, Log, Sleep, call
+from .batch import UpdateDraft
+from .write_plans import TTL_GRACE_MS
+
+QUIET: Final = 125  # writes a second to all shards: a quarter of what splits one
+MEASURED_MS: Final = 600_000
+
+
+def is_quiet(item: Mapping[str, Any], at_ms: int) -> bool | None:
+    """Return whether a bucket of several shards, given by its shard 0, was written seldom from its anchor to an
+    instant; ``None`` while that is less than ten minutes.
+
+    Acquires choose their shards at random, so that all shards together are written as often as shard 0, times their
+    number. Those of slots are all on shard 0. A bucket of which nobody has noted how much was written is not quiet.
+    """
+    elapsed_ms = at_ms - item[ANCHOR]
+    if elapsed_ms < MEASURED_MS:
+        return None
+    if WRITES_THEN not in item:
+        return False
+    fields = (each.field for each in map(parse_bucket_attribute, item) if each is not None)
+    written = (item[WRITES] - item[WRITES_THEN]) * (1 if "epoch" in fields else item[SHARD_COUNT])
+    return bool(written <= QUIET * elapsed_ms)
+
+
+def merge_bucket(namespace_state: NamespaceState, bucket: BucketId) -> Flow[int]:
+    """Merge all shards of a bucket into one; return how many have gone. Raises ``RaceLost`` if the bucket is written
+    too often, ``StoreError``.
+    """
+    states, gone, lost = (yield from _read(bucket)), 0, 0
+    while 0 in states and (pair := next_merge({shard: state.shard_count for shard, state in states.items()})):
+        now_ms = namespace_state.now()
+        mine, other = states[pair[0]], states.get(pair[1])
+        if mine.is_ahead(now_ms) or (other is not None and other.is_ahead(now_ms)):
+            break  # its next write repairs the anchor
+        if lost == ATTEMPTS:
+            raise RaceLost
+        update = merged(mine, other, now_ms, namespace_state.settings.ttl_multiplier)
+        seen = Conditions(absent=(PK,)) if other is None else Conditions(equals=_as_seen(other))
+        try:
+            yield from call(Transact((update, Delete(bucket_key(bucket.other(pair[1])), seen))))
+        except (TransactionCancelled, Unserved) as error:
+            if isinstance(error, Unserved):  # also by another transaction; what is there now shows if it was applied
+                if lost >= len(PAUSES) or not error.may_repeat():
+                    raise
+                yield Sleep(PAUSES[lost])
+            lost += 1
+            states = yield from _read(bucket)
+            continue
+        gone, lost = gone + (other is not None), 0
+        item = _after(mine.item, update)
+        states = {shard: state for shard, state in states.items() if shard != pair[1]} | {pair[0]: read_bucket(item)}
+        namespace_state.learn_beside(mine.id, item, now_ms, own_writes=1)
+        namespace_state.learn_beside(bucket.other(pair[1]), None, now_ms)
+    if gone:
+        values = (f"{bucket.entity_id}/{bucket.resource}", gone)
+        yield Log(__name__, logging.INFO, "bucket %s is quiet: %d of its shards merged with others", values=values)
+    return gone
+
+
+def _read(bucket: BucketId) -> Flow[dict[int, BucketState]]:
+    """Return all shards that there are, whichever shard 0 knows."""
+    found = yield from read_all([bucket_key(bucket.other(shard)) for shard in range(MAX_SHARDS)])
+    states = [read_bucket(item) for item in found.values()]
+    return {state.id.shard: state for state in states}
+
+
+def _after(item: Item, update: Update) -> Item:
+    """Return the item behind the update, which changed what was seen."""
+    changed = {**item, **update.set} | {name: item.get(name, 0) + amount for name, amount in update.add.items()}
+    return {name: value for name, value in changed.items() if name not in update.remove}
+
+
+def merged(mine: BucketState, other: BucketState | None, now_ms: int, multiplier: int) -> Update:
+    """Return the update by which shard ``k`` of ``2n`` becomes ``k`` of ``n``, with all that both have."""
+    halves = [mine] if other is None else [mine, other]
+    anchor_ms = max(now_ms, *(each.anchor_ms + 1 for each in halves))
+    newest = max(halves, key=lambda each: (each.item[CONFIG_READ_AT], each.anchor_ms))
+    sources, draft, tokens = _sources(mine, halves, newest), UpdateDraft(), dict[Limit, int]()
+    limits = {name: source.shard_limits[name].limit for name, source in sources.items()}
+    draft.equals |= _as_seen(mine)
+    draft.set |= {**anchor_attributes(limits.values(), anchor_ms), SHARD_COUNT: mine.shard_count // 2}
+    draft.set[CONFIG_READ_AT] = newest.item[CONFIG_READ_AT]
+    draft.set |= {slot: max(each.item.get(slot, 0) for each in halves) for slot in _slots(halves)}
+    draft.add |= {WRITES: ONE_WRITE, **({} if other is None else _counts(other))}
+    for name, limit in limits.items():
+        if not limit.has_slots:  # they are all on shard 0, whatever its anchor
+            parts = [each.part(limit, anchor_ms) for each in halves if name not in each.slots]
+            sum_of = merge(parts, limit, anchor_ms)
+            tokens[limit] = sum_of.tokens
+            _draft_limit(draft, mine, sources[name], limit, sum_of)
+    _draft_life(draft, mine, sources, tokens, now_ms, multiplier)
+    return draft.update(bucket_key(mine.id))
+
+
+def _slots(halves: Sequence[BucketState]) -> list[str]:
+    """Return the slots of write tokens that are in use: what a lost answer proved on one shard, the merged one must not
+    forget.
+    """
+    return [slot for slot in WRITE_TOKENS if any(slot in each.item for each in halves)]
+
+
+def _as_seen(state: BucketState) -> Mapping[str, int]:
+    return {ANCHOR: state.anchor_ms, WRITES: state.item[WRITES]}
+
+
+def _sources(mine: BucketState, halves: Sequence[BucketState], newest: BucketState) -> dict[str, BucketState]:
+    """Return the shard whose rule each limit has from now on: the newest one. A limit that begins or ceases to have
+    slots on one of them is left to the next write of the shard that stays.
+    """
+    sources = {name: each for each in (*halves, newest) for name in each.shard_limits}
+    for name, source in [*sources.items()]:
+        if (name in source.slots) != (name in mine.slots):
+            if name in mine.shard_limits:
+                sources[name] = mine
+            elif name in source.slots:
+                del sources[name]
+    return sources
+
+
+def _counts(other: BucketState) -> dict[str, int]:
+    """Return what the shard that goes has counted, but for acquires: of these, only changes are ever read."""
+    counted = {}
+    for name, number in other.item.items():
+        at = parse_bucket_attribute(name)
+        of_limit = at is not None and at.field == "consumed" and at.limit != WCU
+        late = name in COUNTERS and name not in (ACQUIRES, BELOW)
+        if of_limit or late or parse_refused_by(name) is not None:
+            counted[name] = number
+    return counted
+
+
+def _draft_limit(draft: UpdateDraft, mine: BucketState, source: BucketState, limit: Limit, sum_of: Merged) -> None:
+    """Draft one limit of the shard that stays, which may have another rule there, or not be there yet."""
+    at, known, schedule_id = bucket_attributes(limit.name), mine.shard_limits.get(limit.name), ""
+    draft.set[at.tokens] = sum_of.tokens
+    if rule_of(limit).unit(mine.shard_count // 2):
+        draft.set[at.fraction] = sum_of.fraction
+    if sum_of.begun_ms is not None:
+        draft.set[at.begun] = sum_of.begun_ms
+    gone = [at.minted, at.fraction]
+    if known is None or known.limit != limit or source.schedule_id(limit.name) != mine.schedule_id(limit.name):
+        schedule_id = source.schedule_id(limit.name)
+        draft.set |= rule_attributes(limit) | ({at.schedule_id: schedule_id} if schedule_id else {})
+        gone = [attribute for attribute in at if attribute not in (at.tokens, at.consumed)]
+    draft.remove += tuple(each for each in gone if each in mine.item and each not in draft.set)
+
+
+def _draft_life(
+    draft: UpdateDraft,
+    mine: BucketState,
+    sources: Mapping[str, BucketState],
+    tokens: Mapping[Limit, int],
+    now_ms: int,
+    multiplier: int,
+) -> None:
+    """Draft when the bucket expires, if one shard is left; else what its shard 0 has counted up to its new anchor.
+
+    The next write of a bucket that does not expire, because its entity has limits of its own, takes the ``ttl`` away.
+    """
+    ttl = None
+    if mine.shard_count == 2 and multiplier and not any(each.schedule_id(name) for name, each in sources.items()):
+        missing = {limit: limit.ceiling_milli - min(0, left) for limit, left in tokens.items()}
+        slots = [each.limit for name, each in mine.shard_limits.items() if name in mine.slots]
+        fill_ms = max([keeping_ms(*each) for each in missing.items()] + [keeping_ms(each, MILLI) for each in slots])
+        unused_ms = max(MILLI * limit.unused_seconds for limit in tokens) if tokens else 0
+        if fill_ms < FOREVER_MS:
+            ttl = -(-(now_ms + max(TTL_GRACE_MS + multiplier * fill_ms, unused_ms)) // 1000)
+    if ttl is not None:
+        draft.set[TTL] = ttl
+    if mine.shard_count > 2 and not mine.id.shard:
+        draft.set[WRITES_THEN] = mine.item[WRITES] + ONE_WRITE
+    draft.remove += tuple(each for each in (TTL, WRITES_THEN) if each not in draft.set)
