@@ -3,6 +3,8 @@ import pytest
 from support.cli.by_hand import document, refused, run, told
 from support.cli.tables import Table
 from zae_limiter import Limit, SyncRateLimiter
+from zae_limiter.flows.bucket.splitting import split_shard
+from zae_limiter.schema.items import BucketId
 
 HEAD = ["RESOURCE", "LIMIT", "AVAILABLE", "BURST", "REFILL", "CONSUMED", "SHADOWED", "SHARDS", "EXPIRES", "(UTC)"]
 
@@ -127,3 +129,20 @@ def test_a_credit_and_a_reset_with_a_key_are_made_once(used: Table) -> None:
 )
 def test_a_mistake_is_one_line(used: Table, args: list[str], problem: str) -> None:
     assert refused("bucket", *args).startswith(problem)
+
+
+def test_merge_leaves_one_shard_with_all_tokens(used: Table) -> None:
+    state = used.repository.namespace_state
+    bucket = BucketId(state.namespace_id, "key", "gpt-5")
+    for shard in (0, 0, 1):
+        used.repository.driver.run(split_shard(state, bucket.other(shard)))
+    assert told("bucket", "show", "key", "-r", "gpt-5")[1][7] == "4"
+    done = run("bucket", "merge", "key", "-r", "gpt-5")
+    sentence, _, row = (line.split() for line in done.stdout.splitlines() if line)
+    assert " ".join(sentence) == "The bucket of key on gpt-5 has one shard: 3 merged with others."
+    assert (row[:2], row[5], row[7]) == (["gpt-5", "rpd"], "30", "1")
+    assert document("bucket", "merge", "key", "-r", "gpt-5")["shard_count"] == 1
+    assert run("bucket", "merge", "key", "-r", "gpt-5").stdout.startswith(
+        "The bucket of key on gpt-5 has one shard: there was nothing to merge."
+    )
+    assert refused("bucket", "merge", "nobody", "-r", "gpt-5").startswith("there is no bucket of nobody on gpt-5")

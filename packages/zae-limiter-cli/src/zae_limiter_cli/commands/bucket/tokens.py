@@ -1,4 +1,4 @@
-"""`zae-limiter bucket show`, `reset` and `credit`."""
+"""`zae-limiter bucket show`, `reset`, `credit` and `merge`."""
 
 from typing import TYPE_CHECKING
 
@@ -120,6 +120,25 @@ def credit(
     given = {"principal": principal, "idempotency_key": idempotency_key}
     if not repository.credit_bucket(entity_id, resource, tokens, **given):
         raise _no_bucket(repository, entity_id, resource)
+    _show_after(repository, entity_id, resource, output)
+
+
+@click.command(short_help="Merge the shards of a bucket.")
+@in_repository
+@click.argument("entity_id")
+@_resource_option
+@output_option
+def merge(*, repository: "SyncRepository", entity_id: str, resource: str, output: OutputForm) -> None:
+    """Merge the shards of a bucket of ENTITY_ID into one, while calls go on. Its tokens stay what they are.
+
+    The aggregator merges buckets that are quiet, up to twenty minutes after their traffic has ended. A bucket that is
+    used no more stays split; this command merges it. A bucket that is written too often for it keeps some shards.
+    """
+    _find(repository, entity_id, resource)
+    gone = repository.merge_bucket(entity_id, resource)
+    if output != "json":
+        what = f"{gone} merged with others" if gone else "there was nothing to merge"
+        say_sentence(f"The bucket of {entity_id} on {resource} has one shard: {what}.")
     _show_after(repository, entity_id, resource, output)
 
 
