@@ -84,6 +84,7 @@ class Application:
         self.moved = moved
         self.splits = splits
         self.repairs = False
+        self.merged: str | None = None  # the shard that it merged with its own
         self.dropped: frozenset[str] = frozenset()
         self.life = 0
         self.confirmed = False

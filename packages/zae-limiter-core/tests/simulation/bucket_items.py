@@ -219,7 +219,7 @@ def only_anchored(before: Item, after: Item) -> bool:
     limits have changed, and the limits that went.
     """
     gone = limits_of(before) - limits_of(after)
-    moved = {WRITES, "rf", "cv", *(f"b_{name}_tk" for name in limits_of(after))}
+    moved = {WRITES, "wa", "rf", "cv", *(f"b_{name}_tk" for name in limits_of(after))}
     moved |= {name for name in before if name[2:-3] in gone}
     differing = {name for name in before.keys() | after.keys() if before.get(name) != after.get(name)}
     return "rf" in differing <= moved

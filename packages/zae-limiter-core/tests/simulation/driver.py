@@ -268,12 +268,12 @@ class Driver:
             step = self._goes_on(partial(next, flow), None)
             while True:
                 open_requests = self._note(open_requests, None, since)
-                if isinstance(step, (Sleep, Log, Wake, Remind, Enqueue, Parallel)):
+                if isinstance(step, (Sleep, Log, Wake, Remind, Enqueue, Parallel, Post)):
                     yield from self._beside(batch, step)
                     step = self._goes_on(partial(next, flow), None)
                     continue
-                if isinstance(step, Wait | Post):
-                    raise Violation("a write of a bucket waits for tokens, or leaves something behind")
+                if isinstance(step, Wait):
+                    raise Violation("a write of a bucket waits for tokens")
                 sending = self.link.send(step)
                 try:
                     answer = yield sending.answer
@@ -304,21 +304,23 @@ class Driver:
             self.link.last[application.pk] = application
             self.link.blocks.confirmed(application)
 
-    def _beside(self, batch: Sequence[Waiter], step: Sleep | Log | Wake | Remind | Enqueue | Parallel) -> Script[Any]:
-        """A run queues what goes back to shards that were split off: for those for whom all of it went back before."""
+    def _beside(
+        self, batch: Sequence[Waiter], step: Sleep | Log | Wake | Remind | Enqueue | Parallel | Post
+    ) -> Script[Any]:
+        """A run queues what goes back to other shards, split off or merged with: for those for whom all of it went back
+        before.
+        """
+        if isinstance(step, Post):
+            waiter = cast("BucketRequest", step.waiter)
+            return self._wait_in_queue(waiter, self._accounts[_whose(batch, waiter)])
         if isinstance(step, (Sleep, Log, Wake, Remind)):
             return (yield from self._perform(step, [], Account()))
         queued = cast("Sequence[Enqueue]", step.steps if isinstance(step, Parallel) else [step])
         wakers = []
         for waiter in (cast("BucketRequest", each.waiter) for each in queued):
-            [whose] = [
-                request
-                for request in batch
-                if isinstance(request, BucketRequest) and any(part.given is waiter.given for part in request.elsewhere)
-            ]
             waiter.waker = Future()
             wakers.append(waiter.waker)
-            self._wait_in_queue(waiter, self._accounts[whose])
+            self._wait_in_queue(waiter, self._accounts[_whose(batch, waiter)])
         return (yield from _take_from_many(wakers))
 
     def _note(self, requests: Sequence[BucketRequest], sending: Sending | None, since: int) -> list[BucketRequest]:
@@ -371,7 +373,7 @@ class Driver:
     def _check_dropped(self, request: BucketRequest, since: int, account: Account, *, reached: bool) -> None:
         """A correction may be dropped where what it corrects was not there at some instant of the run."""
         for name, due in self._due[request].items():
-            done = sum(part.given.get(name, 0) for part in request.elsewhere)
+            done = sum(part.given.get(name, 0) + abs(part.count_only.get(name, 0)) for part in request.elsewhere)
             if reached:
                 done += _corrected(request).get(name, 0)
             if done == due:
@@ -381,6 +383,10 @@ class Driver:
             if not self._oracle.was_absent(pk_of(request), name, since):
                 raise Violation(f"{due - done} of {name} that correct {pk_of(request)} were dropped, but it was there")
             account.uncertain |= name not in request.given
+        if request.admitted or request.only_returns or not request.given:
+            return
+        account.uncertain = True  # the lease corrects shard 0 in place of one that has merged
+        account.took(f"{pk_of(request).rpartition('#')[0]}#0", request.given)
 
     def _abandon(self, waiters: Sequence[Waiter]) -> None:
         for waiter in waiters:
@@ -416,6 +422,17 @@ def _take_from_many(parts: Sequence[Future | Task]) -> Script[list[Any]]:
                 part.cancel()
         raise
     return answers
+
+
+def _whose(batch: Sequence[Waiter], waiter: BucketRequest) -> BucketRequest:
+    """The request whose amounts another one brings to another shard."""
+    [whose] = [
+        request
+        for request in batch
+        if isinstance(request, BucketRequest)
+        and any(part.given is waiter.given and part.count_only is waiter.count_only for part in request.elsewhere)
+    ]
+    return whose
 
 
 def _outcome(task: Task) -> Future:

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from zae_limiter.engines.memory.table import MemoryTable
 from zae_limiter.operations.errors import NotApplied, OutcomeUnknown, StoreError, Throttled, Unreachable
-from zae_limiter.operations.values import BatchGet, Found, Key, Operation, Put, Transact, Update
+from zae_limiter.operations.values import BatchGet, Delete, Found, Key, Operation, Put, Transact, Update
 
 from .application import Application
 from .blocks import Blocks, drawn
@@ -241,5 +241,5 @@ def bucket_keys(operation: Operation[Any]) -> list[Key]:
     """The buckets that an operation writes."""
     writes = operation.writes if isinstance(operation, Transact) else (operation,)
     keys = [Key(write.item["PK"], write.item["SK"]) for write in writes if isinstance(write, Put)]
-    keys += [write.key for write in writes if isinstance(write, Update)]
+    keys += [write.key for write in writes if isinstance(write, Update | Delete)]
     return [key for key in keys if key.sk == "#STATE"]

@@ -97,10 +97,29 @@ class Oracle:
         [bucket] = {key.pk.rpartition("#")[0] for key in items} if len(items) == 1 else [""]
         if self._deletions[bucket] and None in items.values():
             return [self._saw(key, None, decided_ms) for key in items]
-        born = [key for key, item in items.items() if item is None and not key.pk.endswith("#0")]
+        appeared = {key for key, item in items.items() if item is None and self.look(key) is not None}
+        born = [key for key in appeared if not key.pk.endswith("#0")]
+        if born and self._made(items, born[0]):
+            return [self._saw(key, before, decided_ms) for key, before in items.items()]
         if born:
             return self._saw_split(items, born[0], decided_ms)
+        merging = [key for key, item in items.items() if item is not None and self._counts_fewer(key, item)]
+        if merging:
+            return [self._saw_merge(items, merging[0], decided_ms)]
         return [self._saw(key, before, decided_ms) for key, before in items.items()]
+
+    def _made(self, items: Mapping[Key, Item | None], born: Key) -> bool:
+        """Whether a shard was made that is gone. Raises ``Violation`` if nobody deleted it."""
+        others = [(item, self.look(key)) for key, item in items.items() if key != born]
+        if not all(item and after and item["shard_count"] == after["shard_count"] for item, after in others):
+            return False
+        if not self._deletions[born.pk.rpartition("#")[0]]:
+            raise Violation(f"{born.pk} was made anew, and nobody had deleted it")
+        return True
+
+    def _counts_fewer(self, key: Key, before: Item) -> bool:
+        after = self.look(key)
+        return after is not None and after["shard_count"] < before["shard_count"]
 
     @property
     def instant(self) -> int:
@@ -243,6 +262,8 @@ class Oracle:
         writes = self._writes_of(write.bucket)
         before = writes[: writes.index(write)]
         latest = {each.shard: each.changes.get(limit) for each in (*before, write)}
+        if any(each.merged for each in before):
+            return  # who takes what is there of shards that merge meanwhile, a process may have seen twice or never
         rules = {change and change.state.rule for change in latest.values()}
         if self.forgetful or len(rules) > 1 or (len(latest) > 1 and write.bucket in self._disturbed):
             return
@@ -407,6 +428,58 @@ class Oracle:
             for half, whole, owed in halves
         )
         return first, second
+
+    def _saw_merge(self, items: Mapping[Key, Item | None], key: Key, decided_ms: int) -> Application:
+        """Two shards became one. Raises ``Violation`` unless it holds what they held."""
+        before, gone = items[key], [(other, item) for other, item in items.items() if other != key]
+        assert before is not None, "it merges with another one"
+        other = gone[0][1]  # of one that was deleted by hand nothing is left
+        after, instant = self._after(key, before), 0
+        instant = self._instant(before, after, decided_ms)
+        self._note_anchor(key.pk, before, after)
+        self._forget_counts(key.pk.rpartition("#")[0], other or {})
+        halves = [before] if other is None else [before, other]
+        if not all(each["shard_count"] == 2 * after["shard_count"] and each["rf"] < after["rf"] for each in halves):
+            raise Violation("two shards merged that are no halves of one, or were not of one time")
+        place, mine = (int(each.pk.rpartition("#")[2]) for each in (gone[0][0], key))
+        if self.look(gone[0][0]) is not None or place - mine != after["shard_count"]:
+            raise Violation("a shard merged with one that is not its other half")
+        if limits_of(after) != frozenset[str]().union(*map(limits_of, halves)):
+            raise Violation("two shards merged, and have other limits than before")
+        newest = max(halves, key=lambda each: (each["cv"], each["rf"]))
+        self.schedules.inherits(key.pk, newest["PK"])
+        changes = {name: self._merged(name, halves, after, instant) for name in limits_of(after)}
+        write = self._enter(key, decided_ms, instant, changes, moved=True, splits=True)
+        write.merged = gone[0][0].pk
+        return write
+
+    def _merged(self, name: str, halves: Sequence[Item], after: Item, instant: int) -> Change:
+        state, had = self._state(after, name), 0
+        for item in halves:
+            if name not in limits_of(item):
+                had += state._replace(shard=int(item["PK"].rpartition("#")[2]), shards=item["shard_count"]).initial
+                continue
+            old = limit_state_of(item, name)
+            had += min(old.ceiling, old.balance(instant), old._replace(rule=state.rule).ceiling)
+        slow = any(limit_state_of(each, name).part.is_slow for each in halves if name in limits_of(each))
+        left, lost = state.balance(instant), 3 if slow else 0
+        if not had - lost - state.blur <= left <= had + state.blur:
+            raise Violation(f"two shards held {had} of {name}, and one holds {left}")
+        consumed = sum(int(item.get(f"b_{name}_tc", 0)) for item in halves)
+        if after[f"b_{name}_tc"] != consumed:
+            raise Violation(f"two shards had counted {consumed} of {name}, and one has {after[f'b_{name}_tc']}")
+        whole, owed = self._family(after, name)
+        ruled = limit_state_of(halves[0], name) if name in limits_of(halves[0]) else None
+        return Change(left, 0, state.ceiling, state, whole, owed, new=False, ruled=ruled)
+
+    def _forget_counts(self, bucket: str, gone: Item) -> None:
+        """What a shard had counted is counted; the one that it merged with has it now."""
+        self.shadowed[bucket] -= gone.get("sj", 0)
+        for name in gone:
+            if name == "rj" or name.startswith("rj_"):
+                self.refused[bucket, name] -= gone[name]
+            elif name.endswith("_tc") and name != WRITES:
+                self.consumed[bucket, name] -= gone[name]
 
     def _family(self, item: Item, name: str) -> tuple[int, int]:
         """The ceilings of all shards of a bucket, and what the others owe.

@@ -69,6 +69,7 @@ class Plan:
     allowing: float = 0.0
     long_work: float = 0.0
     splits: int = 0
+    merges: int = 0
     wrong_clocks: bool = False
     wrong_dates: float = 0.0
     disturbances: int = 0
@@ -111,7 +112,15 @@ class Plan:
         remembered anew while a write of it is under way.
         """
         splits = self.splits or self.shards > 1 or (self.settings.split_above or SPLIT_ABOVE) < SPLIT_ABOVE
-        troubles = self.crashes or self.forks or splits or self.disturbances or self.deletions or self.forgets_buckets
+        troubles = (
+            self.crashes
+            or self.forks
+            or splits
+            or self.merges
+            or self.disturbances
+            or self.deletions
+            or self.forgets_buckets
+        )
         return self.processes == 1 and self.network in {HEALTHY, INSTANT} and not troubles and not self.outages
 
     @property
@@ -397,6 +406,16 @@ def _behind_splits(rng: Random) -> Plan:
     )
 
 
+def _merging(rng: Random) -> Plan:
+    """Buckets that split and merge again, while there is every other trouble."""
+    kind = rng.choice((_mixed, _mixed, _mixed, _faultless, _held_ahead, _behind_splits, _behind_splits, _all_kinds))
+    plan = kind(rng)
+    if any(limit.kind == "first_use" for limits in plan.limits for limit in limits):
+        return plan
+    plan = replace(plan, splits=max(plan.splits, rng.choice((2, 4, 8))), merges=rng.choice((1, 3, 8, 20)))
+    return replace(plan, entities=plan.entities[: rng.choice((1, 1, 2, 4))])
+
+
 def _siblings(rng: Random) -> Plan:
     """Keys of a parent that has few tokens, of which one has used up its own and goes on calling."""
     few, slow = rng.choice((2, 3, 10)), rng.choice((60, 3600))
@@ -669,6 +688,7 @@ SCENARIOS: Mapping[str, Callable[[Random], Plan]] = {
     "ahead": _held,
     "surges": _surges,
     "splits": _behind_splits,
+    "merges": _merging,
     "siblings": _siblings,
     "shards": _many_shards,
     "paths": _paths,

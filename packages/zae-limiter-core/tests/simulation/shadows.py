@@ -100,6 +100,8 @@ def was_short(
             continue
         if change.new and write.shard == 0:
             shards.clear()
+        if write.merged is not None:
+            shards.pop(int(write.merged.rpartition("#")[2]), None)
         shards[write.shard] = change.state.balance(write.instant_ms), change.state, write.applied_ms
         falls = falls_short(max(write.applied_ms, since_ms))
         short = falls if write.applied_ms < since_ms else short or falls

@@ -20,6 +20,7 @@ from zae_limiter.flows.acquire.acquire import acquire
 from zae_limiter.flows.acquire.counting import count_the_rest
 from zae_limiter.flows.acquire.requests import validate_request
 from zae_limiter.flows.acquire.taking_together import ASKS_AGAIN
+from zae_limiter.flows.bucket.merging import merge_bucket
 from zae_limiter.flows.bucket.serving import cached_bucket
 from zae_limiter.flows.bucket.splitting import split_shard
 from zae_limiter.flows.hold import Change
@@ -264,6 +265,7 @@ class World:
             (plan.crashes, self.crash),
             (plan.expiries, self._expire),
             (plan.splits, self.split),
+            (plan.merges, self.merge),
             (plan.disturbances, self._disturb),
             (plan.overrides, self._override),
             (plan.suspensions, self.suspend),
@@ -455,6 +457,11 @@ class World:
         process, rng = self.rng.choice(self.processes), self.rng
         bucket = BucketId("ns", *self._some_bucket(), rng.choice((0, 0, 1, 2, 3)))
         Task(self.kernel, process, self._store(process, split_shard(process.namespace_state, bucket)))
+
+    def merge(self) -> None:
+        """Merge the shards of a bucket as the aggregator does: beside the writes that the process has under way."""
+        process, bucket = self.rng.choice(self.processes), BucketId("ns", *self._some_bucket())
+        Task(self.kernel, process, self._store(process, merge_bucket(process.namespace_state, bucket)))
 
     def _disturb(self) -> None:
         """Somebody whose clock was hours ahead has anchored a shard."""
