@@ -295,6 +295,8 @@ class Driver:
         """Whether a write may have been applied, and nobody knows."""
         if isinstance(error, ConditionFailed | NotApplied):
             self.link.blocks.not_applied(operation)
+        if isinstance(operation, Update) and "rf" in operation.set and "rf" in operation.when.equals:
+            return False  # it cannot be applied twice: it moves the anchor that it asks for
         return isinstance(error, OutcomeUnknown) and isinstance(operation, (Put, Update))
 
     def _confirm(self, sending: Sending) -> None:
