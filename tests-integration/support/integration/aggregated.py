@@ -23,7 +23,8 @@ from zae_limiter.schema.items import BucketId
 from zae_limiter.schema.usage import read_usage
 from zae_limiter.values.usage import WINDOW_SECONDS, Window, window_start
 from zae_limiter_aggregator.batch import read_batch
-from zae_limiter_aggregator.batch_jobs import jobs_of
+from zae_limiter_aggregator.batch_jobs import upkeep_jobs, usage_jobs
+from zae_limiter_aggregator.held import pending_uses
 from zae_limiter_aggregator.jobs import Job
 from zae_limiter_aggregator.settings import Settings
 
@@ -108,7 +109,9 @@ class AggregatedWorld(World):
         self.done["removals"] += sum(is_bucket(each) and "NewImage" not in each["dynamodb"] for each in records)
         for window in WINDOW_SECONDS:
             self.done[window] += len({window_start(window, change.at_ms) for change in batch.changes}) > 1
-        return jobs_of(batch, self.settings, self.aggregator.namespace_state.now)
+        now = self.aggregator.namespace_state.now
+        usage = usage_jobs((), pending_uses(batch.changes), self.settings, now(), spread=True)
+        return [*usage, *upkeep_jobs(batch, self.settings, now)]
 
     def _index(self, sequence: str) -> int:
         numbers = [record["dynamodb"]["SequenceNumber"] for record in self.streamed.stream]

@@ -1,56 +1,49 @@
 """The jobs of a batch: count usage, move old anchors, split hot shards, merge quiet ones. Each is a flow of core."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from zae_limiter.maintenance import ACQUIRES, BucketId, SnapshotId, Use, count_usage, reanchor
+from zae_limiter.maintenance import BucketId, SnapshotId, count_usage, reanchor
 from zae_limiter.values.usage import WINDOW_SECONDS, Window
 
 from .batch import Batch, by_bucket
+from .held import PendingUse
 from .jobs import Job
 from .records import BucketChange
 from .settings import Settings
 from .shards import FRESH_MS, measures, merge_jobs, split_jobs
 
 
-def jobs_of(batch: Batch, settings: Settings, now: Callable[[], int], *, spread: bool) -> list[Job]:
-    """Return the jobs of a batch, independent of each other. ``now`` returns epoch milliseconds.
-
-    ``spread``: the table's schema has suffixes in the indexes.
-    """
+def upkeep_jobs(batch: Batch, settings: Settings, now: Callable[[], int]) -> list[Job]:
+    """Return the jobs of a batch that keep buckets in order, independent of each other. ``now`` returns epoch ms."""
     buckets = by_bucket(batch.changes)
     return [
-        *_snapshots(buckets, settings, now(), spread=spread),
         *_refills(buckets.values(), settings, now()),
         *split_jobs(buckets, settings.stack, now),
         *merge_jobs(buckets, settings.stack, now),
     ]
 
 
-def _snapshots(
-    buckets: Mapping[BucketId, Sequence[BucketChange]], settings: Settings, now_ms: int, *, spread: bool
+def usage_jobs(
+    held: Iterable[PendingUse], fresh: Iterable[PendingUse], settings: Settings, now_ms: int, *, spread: bool
 ) -> Iterator[Job]:
-    for bucket, changes in buckets.items():
-        used = [change for change in changes if change.consumption]
-        for window in WINDOW_SECONDS:
-            for snapshot, counted in _by_snapshot(bucket, used, window).items():
-                uses = [
-                    Use(change.position.mark, change.consumption, change.at_ms, change.after.get(ACQUIRES, 0))
-                    for change in counted
-                ]
-                # At least a whole day after its window: so long may the stream deliver a record again.
-                expires_at = snapshot.expires_at(settings.usage_days(window))
-                flow = count_usage(snapshot, bucket.shard, uses, expires_at=expires_at, now_ms=now_ms, spread=spread)
-                yield Job("snapshots", flow, tuple(change.position.sequence for change in counted))
+    """Yield a job for each snapshot and shard that counts a use: those that the window held, and those of the batch.
 
-
-def _by_snapshot(
-    bucket: BucketId, changes: Iterable[BucketChange], window: Window
-) -> dict[SnapshotId, list[BucketChange]]:
-    """Group the changes by their window."""
-    grouped: dict[SnapshotId, list[BucketChange]] = {}
-    for change in changes:
-        grouped.setdefault(SnapshotId.of_bucket(bucket, window, change.at_ms), []).append(change)
-    return grouped
+    ``spread``: the table's schema has suffixes in the indexes.
+    """
+    grouped: dict[tuple[BucketId, Window, int], tuple[list[PendingUse], list[PendingUse]]] = {}
+    for place, pending in enumerate((held, fresh)):
+        for each in pending:
+            for window, seconds in WINDOW_SECONDS.items():
+                key = (each.bucket, window, each.use.at_ms // (1000 * seconds))
+                grouped.setdefault(key, ([], []))[place].append(each)
+    for (bucket, window, _), (before, now) in grouped.items():
+        uses = [each.use for each in (*before, *now)]
+        snapshot = SnapshotId.of_bucket(bucket, window, uses[0].at_ms)
+        # At least a whole day after its window: so long may the stream deliver a record again.
+        expires_at = snapshot.expires_at(settings.usage_days(window))
+        flow = count_usage(snapshot, bucket.shard, uses, expires_at=expires_at, now_ms=now_ms, spread=spread)
+        records = tuple(each.sequence for each in sorted(now, key=lambda each: each.use.mark))
+        yield Job("snapshots", flow, records, tuple(before))
 
 
 def _refills(buckets: Iterable[Sequence[BucketChange]], settings: Settings, now_ms: int) -> Iterator[Job]:

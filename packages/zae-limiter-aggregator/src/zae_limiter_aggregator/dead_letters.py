@@ -7,7 +7,10 @@ import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
+from zae_limiter.maintenance import sk_state
+
 from .batch import Failure
+from .held import PendingUse
 from .records import Record, key_of, sequence_of
 from .settings import Settings
 
@@ -40,6 +43,12 @@ def dead_letters(
             stream = str(record.get("eventSourceARN", ""))
             letters.append(DeadLetter(sequence, key_of(record), problems.pop(sequence), stream))
     return letters
+
+
+def letter_of_held(held: PendingUse, problem: str) -> DeadLetter:
+    """Return the letter of a use that the window held and that can never be counted."""
+    label = held.use.mark.partition("#")[0]  # of the stream: the ARN came with the record
+    return DeadLetter(held.sequence, {"PK": held.bucket.pk, "SK": sk_state()}, problem, label)
 
 
 def open_queue() -> SendMessage:

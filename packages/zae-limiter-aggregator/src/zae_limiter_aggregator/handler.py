@@ -4,13 +4,14 @@ import logging
 import os
 from collections.abc import Mapping
 from functools import cache
-from typing import Any, Final, TypedDict
+from typing import Any, Final, NotRequired, TypedDict
 
 from zae_limiter.maintenance import log_as_json, open_upkeep
 
 from .aggregation import Aggregator, BatchResult
 from .archive import open_archive
 from .dead_letters import open_queue
+from .held import TumblingWindow
 from .records import Record
 from .settings import Settings
 from .telemetry import metrics
@@ -20,21 +21,40 @@ log = logging.getLogger(__name__)
 
 
 class BatchAnswer(TypedDict):
-    """The answer to the event source mapping, which sends the stream again from the first of these records on."""
+    """The answer to the event source mapping, which sends the stream again from the first of these records on.
+
+    A mapping with a tumbling window needs the ``state``, which comes with the next batch of the window.
+    """
 
     batchItemFailures: list[dict[str, str]]
+    state: NotRequired[dict[str, list[str]]]
 
 
 def on_event(event: Mapping[str, Any], context: object) -> BatchAnswer:  # noqa: ARG001  Lambda passes both
     """Process one batch; every step may be repeated.
 
     ``ZAEL_STACK`` names the table; region, endpoint and credentials are found as the SDK finds them. Raises
-    ``ValidationError`` for a wrong environment, ``ValueError`` for an event that is not a batch.
+    ``ValidationError`` for a wrong environment, ``ValueError`` for an event that is not a batch, ``HeldUsageError`` if
+    usage that a window held cannot be written at its end.
     """
     _set_up_logs()
     settings = Settings.read(os.environ)
-    result = _aggregator(settings).process(_records(event))
+    records, window = _records(event), TumblingWindow.of_event(event)
+    if window is None:
+        return _answer(_process(records, settings))
+    if not (records or window.texts):  # a window in which nothing waited ends
+        return {"batchItemFailures": [], "state": {}}
+    result = _process(records, settings, window)
+    return {**_answer(result), "state": result.window.state}
+
+
+def _process(records: list[Record], settings: Settings, *window: TumblingWindow) -> BatchResult:
+    result = _aggregator(settings).process(records, *window)
     _log(result, settings.stack)
+    return result
+
+
+def _answer(result: BatchResult) -> BatchAnswer:
     return {"batchItemFailures": [{"itemIdentifier": failure.sequence} for failure in result.failures]}
 
 

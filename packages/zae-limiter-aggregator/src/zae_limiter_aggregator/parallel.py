@@ -8,6 +8,7 @@ from typing import Final
 
 from zae_limiter.maintenance import StoreError, is_invalid
 
+from .held import PendingUse
 from .jobs import Kind
 from .problems import OF_CONTENTS, places_of, problem_of
 
@@ -18,11 +19,15 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """One task. ``records`` are those that come again if it fails, earliest first; none if it may be dropped."""
+    """One task. If it fails, ``records`` come again, earliest first, and ``held`` stays in the state of the window.
+
+    Without both it may be dropped.
+    """
 
     kind: Kind
     run: Callable[[], int]
     records: tuple[str, ...] = ()
+    held: tuple[PendingUse, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,9 +8,11 @@ from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 from zae_limiter.maintenance import (
+    ACQUIRES,
     AuditAddress,
     BucketId,
     Consumption,
+    Use,
     anchor_of,
     audit_event_of,
     bucket_of,
@@ -67,6 +69,11 @@ class BucketChange:
         """The earlier number of shards, if this change of shard 0 raised it; the other shards follow."""
         before = self.shards_before
         return before if self.bucket.shard == 0 and before is not None and before < self.shards else None
+
+
+def use_of(change: BucketChange) -> Use:
+    """Return the change as usage counts it."""
+    return Use(change.position.mark, change.consumption, change.at_ms, change.after.get(ACQUIRES, 0))
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,6 +32,23 @@ def test_a_batch_that_is_nothing_to_us_asks_for_nothing(stack: None, capsys: pyt
     assert (line["message"], line["records"], line["snapshots"], line["stack"]) == ("a batch", 3, 0, "demo")
 
 
+def test_the_end_of_a_window_in_which_nothing_waited_asks_for_nothing_and_logs_nothing(
+    stack: None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    event = {"Records": [], "window": {"start": "2024-01-01T13:50:00Z", "end": "2024-01-01T13:50:30Z"}}
+    assert on_event({**event, "state": {}, "isFinalInvokeForWindow": True}, None) == {
+        "batchItemFailures": [],
+        "state": {},
+    }
+    assert capsys.readouterr().out == ""
+
+
+def test_a_batch_of_a_window_is_answered_with_a_state(stack: None) -> None:
+    records = [record(n, None, {"PK": "ns/ENTITY#a", "SK": "#META"}) for n in range(3)]
+    event = {"Records": records, "window": {}, "state": {}, "isFinalInvokeForWindow": False}
+    assert on_event(event, None) == {"batchItemFailures": [], "state": {}}
+
+
 def test_a_record_that_cannot_be_read_is_told_by_its_number(stack: None, capsys: pytest.CaptureFixture[str]) -> None:
     broken = record(7, None, {"PK": "ns/BUCKET#e#r#0", "SK": "#STATE"})
     assert on_event({"Records": [broken]}, None) == {"batchItemFailures": [{"itemIdentifier": "7"}]}

@@ -17,7 +17,8 @@ from zae_limiter.operations.values import Operation, Update
 from zae_limiter.sync.driver import SyncDriver
 from zae_limiter.testing import ManualClock
 from zae_limiter.values.usage import UsageSnapshot, Window
-from zae_limiter_aggregator.aggregation import Aggregator, BatchResult
+from zae_limiter_aggregator.aggregation import NO_WINDOW, Aggregator, BatchResult
+from zae_limiter_aggregator.held import TumblingWindow
 from zae_limiter_aggregator.settings import Settings
 
 from .streams import Record, StreamedTable
@@ -105,14 +106,21 @@ class Life:
         """All records so far."""
         return self.table.stream
 
-    def take(self, records: Sequence[Record], store: MortalStore | None = None, *, writers: int = 1) -> BatchResult:
+    def take(
+        self,
+        records: Sequence[Record],
+        store: MortalStore | None = None,
+        *,
+        writers: int = 1,
+        window: TumblingWindow = NO_WINDOW,
+    ) -> BatchResult:
         """One invocation of the aggregator, cold."""
         process = store or MortalStore(self.table)
 
         def put(**request: Any) -> None:
             process.survive(lambda: self._put(**request))
 
-        return self.aggregator(process, put, writers=writers).process(records)
+        return self.aggregator(process, put, writers=writers).process(records, window)
 
     def aggregator(
         self, store: MortalStore | None = None, put: Callable[..., None] = lambda **_: None, *, writers: int = 1

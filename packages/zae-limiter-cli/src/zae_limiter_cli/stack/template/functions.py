@@ -23,6 +23,7 @@ HANDLERS: Final[dict[LambdaName, str]] = {
     "provisioner": "zae_limiter_provisioner.handler.on_event",
     "planner": "zae_limiter_provisioner.handler.on_plan_event",
 }
+USAGE_WINDOW_SECONDS: Final = 30  # how long usage may wait where the stream is busy; the state has room for 35
 NO_CODE_YET: Final = (
     "# zae-limiter deploy puts code here\n"  # moto reads it as base64, so its letters are a multiple of 4
 )
@@ -159,6 +160,7 @@ def _stream() -> Value:
         "FilterCriteria": {"Filters": [{"Pattern": json.dumps(pattern)} for pattern in patterns]},
         "BatchSize": ref("BatchSize"),
         "MaximumBatchingWindowInSeconds": ref("BatchWindow"),
+        "TumblingWindowInSeconds": USAGE_WINDOW_SECONDS,
         "MaximumRetryAttempts": ref("RetryAttempts"),
         "MaximumRecordAgeInSeconds": -1,  # the stream's own 24 hours
         "BisectBatchOnFunctionError": True,
