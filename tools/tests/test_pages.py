@@ -28,7 +28,8 @@ PAGES = sorted(
 BLOCK = re.compile(r"^( *)```(\w*)[^\n]*\n(.*?)^\1```$", re.MULTILINE | re.DOTALL)
 SPAN = re.compile(r"(?<!`)`([^`\n]+)`(?!`)")
 SHELL = {"sh", "bash"}
-OF_THE_COMMAND_LINE = {("cloudformation", "deploy"), ("logs", "tail")}  # of the aws command, of no service
+# of the aws command, of no service, or with other names of options there
+OF_THE_COMMAND_LINE = {("cloudformation", "deploy"), ("logs", "tail"), ("sns", "subscribe")}
 OF_EVERY_CALL = {"query", "output", "region"}
 
 CLI, CORE, WHOLE = "packages/zae-limiter-cli/tests", "packages/zae-limiter-core/tests", "tests-integration/tests"
@@ -81,6 +82,8 @@ OF_OTHERS = {
     "APIKeyHeader",
     "AuthenticationMiddleware",
     "ConcurrentExecutions",
+    "CreateServiceLinkedRole",
+    "KeyRangeThroughput",
     "GetRole",
     "GlobalSecondaryIndexName",
     "UpdateTable",

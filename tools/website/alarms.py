@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
+from zae_limiter_cli.columns import counted
 from zae_limiter_cli.stack.options import StackOptions
-from zae_limiter_cli.stack.template.alarms import alarms, runbook
+from zae_limiter_cli.stack.template.alarms import NOW, WEEK, alarms, runbook
 from zae_limiter_cli.stack.template.build import plain
 
 from .markers import fill
@@ -16,14 +17,21 @@ from .markers import fill
 ROOT: Final = Path(__file__).parents[2]
 PAGE: Final = ROOT / "docs" / "operate" / "alarms.md"
 UNITS: Final = {"IteratorAge": " ms"}
+WATCHED: Final = {
+    "TableThrottlesAlarm": "requests that the account's quota or the table's maximum throttles,",
+    "IndexThrottlesAlarm": "throttled reads and writes of all indexes",
+    "SystemErrorsAlarm": "`SystemErrors` of all operations",
+    "CapacityAlarm": "consumed units a second, the larger of reads and writes,",
+}
 EVERY_ALARM: Final = StackOptions(alarm_refusals=1)
 
 
 def table() -> str:
-    """Return a row for each alarm, in the order of the template."""
+    """Return a row for each alarm, the urgent ones first, else in the order of the template."""
     resources = plain("my-app", EVERY_ALARM)["Resources"]
-    rows = [_row(name, resources[name]["Properties"]) for name in alarms()]
-    return "\n".join(["| alarm and runbook | what happens | it fires from |", "|---|---|---|", *rows])
+    made = sorted(alarms(), key=lambda name: resources[name]["Properties"]["AlarmDescription"].split(":")[0])
+    rows = [_row(name, resources[name]["Properties"]) for name in made]
+    return "\n".join(["| alarm and runbook | when to act | what happens | it fires from |", "|---|---|---|---|", *rows])
 
 
 def filled(page: str) -> str:
@@ -33,16 +41,25 @@ def filled(page: str) -> str:
 
 def _row(name: str, made: Mapping[str, Any]) -> str:
     page = f"runbooks/{runbook(name).rpartition('/')[2]}"
-    told = made["AlarmDescription"].partition(". What to do")[0]
-    return f"| [{name}]({page}) | {told} | {_condition(made)} |"
+    when, _, told = made["AlarmDescription"].partition(". What to do")[0].partition(": ")
+    urgent = {NOW: "**now**", WEEK: "this week"}[when]
+    return f"| [{name}]({page}) | {urgent} | {told} | {_condition(name, made)} |"
 
 
-def _condition(made: Mapping[str, Any]) -> str:
+def _condition(name: str, made: Mapping[str, Any]) -> str:
+    times, metrics = made["EvaluationPeriods"], made.get("Metrics", ())
+    seconds = made.get("Period") or next(each.get("MetricStat", each) for each in metrics)["Period"]
+    period = counted(seconds // 60, "minute")
+    again = f"{period}, {times} times in a row" if seconds > 60 else f"each of {times} minutes"
+    lasting = f"in {period if times == 1 else again}"
     if "Metrics" in made:
-        return f"the longest invocation in 5 minutes: {made['Threshold']} % of the time-out"
-    minutes, unit = made["Period"] // 60, UNITS.get(made["MetricName"], "")
+        percent = {"CapacityAlarm": "of the quota", "AggregatorDurationAlarm": "of the time-out"}
+        of = percent.get(name.replace("Provisioner", "Aggregator"))
+        threshold = f"{made['Threshold']} % {of}" if of else made["Threshold"]
+        return f"{WATCHED.get(name, 'the longest invocation')} {lasting}: {threshold}"
+    unit = UNITS.get(made["MetricName"], "")
     threshold = "`--alarm-refusals`" if made["MetricName"] == "refused" else f"{made['Threshold']:,}{unit}"
-    return f"{made['Statistic'].lower()} of `{made['MetricName']}` in {minutes} minutes: {threshold}"
+    return f"{made['Statistic'].lower()} of `{made['MetricName']}` {lasting}: {threshold}"
 
 
 if __name__ == "__main__":

@@ -220,6 +220,21 @@ def test_the_archive_that_is_there_neither_gets_object_lock_nor_loses_it(
     assert options_now().archive_lock == after
 
 
+def test_units_of_a_provisioned_table_are_refused_before_anything_is_begun(aws: str) -> None:
+    told = fail("deploy", "-n", "my-app", "--capacity", "provisioned", "--min-reads", "10", "--min-writes", "20")
+    assert told.startswith("--capacity provisioned: --min-reads 10 must be at least 1, and at most --max-reads 0")
+    assert boto3.client("cloudformation").list_stacks()["StackSummaries"] == []
+
+
+def test_warm_throughput_is_never_taken_back(aws: str) -> None:
+    deploy("--warm-writes", "8000", "--no-provisioner")
+    told = fail("deploy", "-n", "my-app", "--warm-writes", "5000")
+    assert told.startswith("--warm-writes 5000: stack my-app has 8000, and DynamoDB never takes warm throughput back. ")
+    for more in (0, 9000):
+        request = DeployRequest({"warm_writes": more})
+        assert make_plan(boto3.client("cloudformation"), "my-app", request).options.warm_writes == more
+
+
 def test_object_lock_may_become_stricter_and_longer(aws: str) -> None:
     deploy("--archive-lock", "governance", "--no-provisioner")
     assert deploy("--archive-lock", "compliance", "--archive-lock-days", "30")["action"] == "updated"

@@ -1,7 +1,7 @@
 """Let moto's CloudFormation read templates as AWS does.
 
-moto puts a null where a template leaves an item out of a list. And it refuses a template that asks for an attribute of
-a resource of a type that moto does not make, such as an alarm.
+moto puts a null where a template leaves an item out of a list. And it refuses a template that refers to a resource of a
+type that moto does not make, such as an alarm, or to an attribute of it.
 """
 
 from collections.abc import Callable
@@ -18,16 +18,19 @@ def install() -> None:
 
 
 def mended(clean: Clean) -> Clean:
-    """Return moto's function that resolves a part of a template, without both faults. In place of an attribute that
-    nobody has, it has the name.
+    """Return moto's function that resolves a part of a template, without both faults. In place of what nobody has, it
+    has the name.
     """
 
     def cleaned(part: Any, resources: Any) -> Any:
         if isinstance(part, list):
             return [each for each in clean(part, resources) if each is not None]
+        declared = getattr(resources, "_resource_json_map", {})  # a condition is resolved among parameters alone
         match part:
-            case {"Fn::GetAtt": [str(name), attribute]} if _is_never_made(resources._resource_json_map.get(name)):
+            case {"Fn::GetAtt": [str(name), attribute]} if _is_never_made(declared.get(name)):
                 return f"{name}.{attribute}"
+            case {"Ref": str(name)} if _is_never_made(declared.get(name)):
+                return name
         return clean(part, resources)
 
     return cleaned

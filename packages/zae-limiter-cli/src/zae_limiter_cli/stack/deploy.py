@@ -12,7 +12,7 @@ from . import cloudformation, record
 from .cloudformation import Stack
 from .code import Function, Outcome, find_function, function_name, upload
 from .events import Event, Follower, failure, way_out
-from .options import StackOptions, check_stack_name
+from .options import StackOptions, check_stack_name, flag
 from .ownership import check_ours
 from .replicas import refuse_replicas
 from .template.build import METADATA, plain
@@ -83,6 +83,7 @@ def make_plan(client: Any, name: str, request: DeployRequest) -> Plan:
     options = earlier.changed(**request.options)
     if stack is not None:
         _check_lock(name, earlier, options)
+        _check_warmth(name, earlier, options)
     tags = {**({} if stack is None else _own_tags(stack)), **request.tags}
     template = plain(name, options)
     equal = stack is not None and template == before and tags == _own_tags(stack)
@@ -111,6 +112,17 @@ def _check_lock(name: str, earlier: StackOptions, options: StackOptions) -> None
         f"`{again} --no-archive`, then `{again} --archive {lock}`: the bucket that is there leaves the stack, and "
         "stays with its events"
     )
+
+
+def _check_warmth(name: str, earlier: StackOptions, options: StackOptions) -> None:
+    """Raise ``CommandError`` for less warm throughput than before, which DynamoDB refuses."""
+    for option in ("warm_reads", "warm_writes"):
+        before, now = getattr(earlier, option), getattr(options, option)
+        if 0 < now < before:
+            raise CommandError(
+                f"{flag(option)} {now}: stack {name} has {before}, and DynamoDB never takes warm throughput back. "
+                f"Nothing was changed: pass {before} or more, or 0 to leave it as it is"
+            )
 
 
 def deploy(connection: Connection, request: DeployRequest, report: Reporter) -> Deployed:

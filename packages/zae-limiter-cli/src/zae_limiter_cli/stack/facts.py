@@ -6,6 +6,7 @@ from ..connection import Connection
 from ..errors import CommandError, message_of
 from . import cloudformation
 from .deploy import earlier_options
+from .template.alarms import metrics_of
 from .template.build import plain
 
 
@@ -49,6 +50,6 @@ def _stack(connection: Connection, facts: Facts) -> Facts:
     return replace(
         facts,
         aggregator=options.aggregator,
-        alarms=sum(each["Type"] == "AWS::CloudWatch::Alarm" for each in resources),
+        alarms=sum(metrics_of(each["Properties"]) for each in resources if each["Type"] == "AWS::CloudWatch::Alarm"),
         backups=options.point_in_time_recovery,
     )

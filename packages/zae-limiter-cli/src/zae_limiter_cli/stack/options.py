@@ -38,9 +38,11 @@ NAME_FORMAT: Final = rf"|{NAME_PART}+\{{\}}{NAME_PART}*|\{{\}}{NAME_PART}+"
 AWS_SUFFIXES: Final = (".amazonaws.com", ".amazonaws.com.cn", ".amazonaws.eu", ".api.aws")
 HOST: Final = r"|[A-Za-z0-9._-]+(:[0-9]{1,5})?|\[[0-9A-Fa-f:.]+\](:[0-9]{1,5})?"
 PRODUCTION: Final = ("point_in_time_recovery", "deletion_protection", "alarms", "archive")
+GRANTED: Final = {"reads": 12_000, "writes": 4_000}  # the warm throughput of a new table on demand
+QUOTA: Final = 40_000  # AWS's default of the quotas of a table, which an account may have raised
 LONGEST_NAME: Final = 45  # that of the provisioner has 64 characters at most
 
-_OFF: Final = (False, 0, "", "off")  # what switches an option off
+_OFF: Final = (False, 0, "", "off", "on-demand")  # what switches an option off
 _NAME: Final = re.compile(rf"[A-Za-z][A-Za-z0-9-]{{2,{LONGEST_NAME - 1}}}")
 
 
@@ -48,6 +50,9 @@ _FORMAT: Final = {
     "like": NAME_FORMAT,
     "form": "a name with one {} and at least one more character, such as 'corp-{}'",
 }
+
+
+_PROVISIONED: Final = {"least": 0, "most": 10**9, "needs": ("capacity",)}
 
 
 def _arn(service: str) -> dict[str, str]:
@@ -110,6 +115,12 @@ class StackOptions:
     log_retention_days: int = _choice(30, "Retention of the logs of the Lambdas, days.", among=RETENTION_DAYS)
     tracing: bool = _choice(False, "Trace the Lambdas with X-Ray.")
     alarms: bool = _choice(True, "Alarms on table, aggregator, provisioner and dead letters.")
+    read_quota: int = _choice(
+        QUOTA, "Read units a second that the account grants a table: its alarm is at 80 %.", least=1, most=10**9
+    )
+    write_quota: int = _choice(
+        QUOTA, "Write units a second that the account grants a table: its alarm is at 80 %.", least=1, most=10**9
+    )
     alarm_topic_arn: str = _choice("", "SNS topic for the alarms.", **_arn("sns"))
     alarm_refusals: int = _choice(
         0,
@@ -122,6 +133,33 @@ class StackOptions:
         False,
         "CloudWatch dashboard of acquires, throttles, aggregator, dead letters and alarms.",
         needs=("aggregator", "alarms"),
+    )
+    capacity: str = _choice(
+        "on-demand",
+        "Pay for each request, or for provisioned units, which autoscaling adapts.",
+        among=("on-demand", "provisioned"),
+    )
+    max_reads: int = _choice(
+        0, "Maximum of read units a second of the table, and of each index; 0 for none.", least=0, most=10**9
+    )
+    max_writes: int = _choice(
+        0, "Maximum of write units a second of the table, and of each index; 0 for none.", least=0, most=10**9
+    )
+    min_reads: int = _choice(0, "Provisioned minimum of read units a second of the table.", **_PROVISIONED)
+    min_writes: int = _choice(0, "Provisioned minimum of write units a second of the table.", **_PROVISIONED)
+    min_index_reads: int = _choice(0, "The same of each index; 0 for that of the table.", **_PROVISIONED)
+    min_index_writes: int = _choice(0, "The same of each index; 0 for that of the table.", **_PROVISIONED)
+    target_utilization: int = _choice(
+        70, "Part of the provisioned units that autoscaling aims at, %.", least=20, most=90, needs=("capacity",)
+    )
+    warm_reads: int = _choice(
+        0, "Read units a second that table and indexes take at once; 0 for what AWS grants.", least=0, most=10**9
+    )
+    warm_writes: int = _choice(
+        0, "Write units a second that table and indexes take at once; 0 for what AWS grants.", least=0, most=10**9
+    )
+    contributor_insights: str = _choice(
+        "off", "CloudWatch shows the keys that are throttled, or all that are busy.", among=("off", "throttled", "all")
     )
     point_in_time_recovery: bool = _choice(False, "Continuous backups of the table.")
     recovery_days: int = _choice(
@@ -183,6 +221,32 @@ class StackOptions:
             raise CommandError(
                 "--app-roles: these roles need the managed policies, which --no-iam and --no-policies leave out"
             )
+
+        self._check_capacity()
+
+    def _check_capacity(self) -> None:
+        """Raise ``CommandError`` for units that DynamoDB would refuse, or that contradict each other."""
+        for kind in ("reads", "writes"):
+            most, least, of_index, warm = (
+                getattr(self, f"{each}_{kind}") for each in ("max", "min", "min_index", "warm")
+            )
+            quota, granted = getattr(self, f"{kind[:-1]}_quota"), GRANTED[kind]
+            provisioned = self.capacity == "provisioned"
+            if provisioned and not 0 < least <= most:
+                raise CommandError(
+                    f"--capacity provisioned: --min-{kind} {least} must be at least 1, and at most --max-{kind} {most}"
+                )
+            if provisioned and of_index > most:
+                raise CommandError(f"--min-index-{kind} {of_index}: must be at most --max-{kind} {most}")
+            if max(most, warm) > quota:
+                given = f"--max-{kind} {most}" if most > quota else f"--warm-{kind} {warm}"
+                raise CommandError(
+                    f"{given}: must be at most --{kind[:-1]}-quota {quota}, what AWS grants a table of the account"
+                )
+            if 0 < warm < granted:
+                raise CommandError(f"--warm-{kind} {warm}: must be 0, or at least {granted}, which every table takes")
+            if 0 < most < warm:
+                raise CommandError(f"--warm-{kind} {warm}: must be at most --max-{kind} {most}, which refuses the rest")
 
     @property
     def planner(self) -> bool:
@@ -253,6 +317,8 @@ def _in_vain(name: str, value: object, needed: str) -> str:
     given = flag(name) if value is True else f"{flag(name)} {value}"
     asked = f"{given} (which --production asks for, too)" if name in PRODUCTION else given
     instead = f"pass {without(name)}" if value is True else f"leave {flag(name)} out"
+    if needed == "capacity":
+        return f"{asked} needs --capacity provisioned: pass it, too, or {instead}"
     return f"{asked} needs {flag(needed)}, which is off: turn that on, or {instead}"
 
 

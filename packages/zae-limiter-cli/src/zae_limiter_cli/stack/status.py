@@ -26,7 +26,7 @@ from .template.alarms import alarms as template_alarms
 from .template.functions import FUNCTIONS
 
 PINGS: Final = 5
-BEHIND_SECONDS: Final = 300  # as long as the alarm of the iterator's age waits
+BEHIND_SECONDS: Final = 300  # more than any batch window
 P = ParamSpec("P")
 
 

@@ -40,6 +40,24 @@ def test_it_deploys_and_its_policies_have_the_statements_that_its_options_ask_fo
         assert any(each["Resource"] == KEY for each in statements) is bool(key)
 
 
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:Unable to delete:UserWarning")  # moto has made none
+@pytest.mark.filterwarnings("ignore:Tried to parse AWS..ApplicationAutoScaling:UserWarning")
+def test_one_that_is_provisioned_deploys_too(account: Account) -> None:
+    options = StackOptions(capacity="provisioned", min_reads=10, min_writes=20, max_reads=100, max_writes=200)
+    client = account.client("cloudformation")
+    client.create_stack(
+        StackName="provisioned",
+        TemplateBody=json.dumps(parametrized(options), separators=(",", ":")),
+        Capabilities=["CAPABILITY_NAMED_IAM"],
+        Parameters=[{"ParameterKey": "MinWrites", "ParameterValue": "30"}],
+    )
+    table = account.client("dynamodb").describe_table(TableName="provisioned")["Table"]
+    for each in (table, *table["GlobalSecondaryIndexes"]):
+        found = each["ProvisionedThroughput"]
+        assert (found["ReadCapacityUnits"], found["WriteCapacityUnits"]) == (10, 30)
+
+
 ROLE = "AWS::IAM::Role"
 
 

@@ -111,6 +111,45 @@ def test_what_would_have_no_effect_is_refused_with_what_it_needs(
     assert str(refused.value).startswith(told)
 
 
+UNITS = {"min_reads": 5, "min_writes": 5, "max_reads": 50, "max_writes": 50}
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({"min_writes": 5}, "--min-writes 5 needs --capacity provisioned: pass it, too, or leave --min-writes out"),
+        (
+            {"capacity": "provisioned"},
+            "--capacity provisioned: --min-reads 0 must be at least 1, and at most --max-reads 0",
+        ),
+        (
+            {"capacity": "provisioned", **UNITS, "min_writes": 51},
+            "--capacity provisioned: --min-writes 51 must be at least 1, and at most --max-writes 50",
+        ),
+        (
+            {"capacity": "provisioned", **UNITS, "min_index_reads": 51},
+            "--min-index-reads 51: must be at most --max-reads 50",
+        ),
+        (
+            {"max_writes": 40_001},
+            "--max-writes 40001: must be at most --write-quota 40000, what AWS grants a table of the account",
+        ),
+        ({"warm_reads": 50_000}, "--warm-reads 50000: must be at most --read-quota 40000"),
+        ({"warm_writes": 3_999}, "--warm-writes 3999: must be 0, or at least 4000, which every table takes"),
+        ({"warm_writes": 9_000, "max_writes": 8_000}, "--warm-writes 9000: must be at most --max-writes 8000"),
+        ({"capacity": "provisioned", **UNITS, "target_utilization": 95}, "--target-utilization 95: must be 20 to 90"),
+    ],
+)
+def test_units_that_contradict_each_other_or_the_quota_are_refused(given: dict[str, Any], told: str) -> None:
+    with pytest.raises(CommandError) as refused:
+        StackOptions().changed(**given)
+    assert str(refused.value).startswith(told)
+
+
+def test_a_raised_quota_admits_more() -> None:
+    assert StackOptions().changed(write_quota=90_000, max_writes=80_000, warm_writes=80_000).max_writes == 80_000
+
+
 def test_what_is_kept_may_rest_while_what_it_needs_is_off() -> None:
     earlier = StackOptions(point_in_time_recovery=True, recovery_days=7)
     off = earlier.changed(point_in_time_recovery=False)

@@ -28,7 +28,7 @@ from zae_limiter_cli.stack.template.parameters import options_of
 pytestmark = pytest.mark.slow
 
 LARGEST_BODY = 51_200  # of a template that is sent without a bucket
-ROOM = 12 * 1024  # for options to come
+ROOM = 2_048  # for options to come
 
 Template = Mapping[str, Any]
 
@@ -64,6 +64,21 @@ EVERYTHING = StackOptions(
 UNKNOWN_TOPIC = replace(
     EVERYTHING, alarm_topic_arn="", archive_lock="compliance", archive_glacier_days=30
 )  # the largest
+ON_DEMAND = StackOptions(
+    max_reads=20_000, max_writes=30_000, warm_reads=12_000, warm_writes=30_000, contributor_insights="throttled"
+)
+PROVISIONED = StackOptions(
+    capacity="provisioned",
+    min_reads=500,
+    min_writes=1_000,
+    min_index_writes=100,
+    max_reads=20_000,
+    max_writes=40_000,
+    target_utilization=80,
+    warm_writes=40_000,
+    contributor_insights="all",
+)
+LARGEST = replace(UNKNOWN_TOPIC, **PROVISIONED.chosen(), min_index_reads=100, warm_reads=20_000)
 LITTLE = StackOptions(aggregator=False, provisioner=False, alarms=False, policies=False, archive=False)
 EXTERNAL = StackOptions(iam=False, policies=False, aggregator_role_arn=ROLE, provisioner_role_arn=ROLE)
 PLANNING = EXTERNAL.changed(planner_role_arn=PLANNER_ROLE)
@@ -73,6 +88,9 @@ CASES = {
     "production": StackOptions().changed(**in_production({}), recovery_days=7),
     "everything": EVERYTHING,
     "everything, a topic to come": UNKNOWN_TOPIC,
+    "the largest": LARGEST,
+    "on demand, within bounds": ON_DEMAND,
+    "provisioned": PROVISIONED,
     "locked archive": LOCKED,
     "governed archive": StackOptions(archive_lock="governance"),
     "no archive": StackOptions(archive=False, policies=False),
@@ -143,9 +161,9 @@ def test_nothing_in_a_template_excuses_a_finding() -> None:
 
 
 @pytest.mark.parametrize("options", CASES.values(), ids=CASES)
-def test_both_are_small_enough_to_be_sent_as_they_are_with_room_for_more(options: StackOptions) -> None:
-    for template in (plain("x" * 40, options), parametrized(options)):
-        assert len(json.dumps(template, separators=(",", ":"))) < LARGEST_BODY - ROOM
+def test_all_can_be_sent_without_a_bucket_but_the_largest_that_is_printed(options: StackOptions) -> None:
+    sizes = [len(json.dumps(each, separators=(",", ":"))) for each in (plain("x" * 40, options), parametrized(options))]
+    assert max(sizes[: 1 if options is LARGEST else 2]) < LARGEST_BODY - ROOM
 
 
 @pytest.mark.parametrize("args", [[], ["--kms-key-arn", KEY, "--role-name-format", "corp-{}"]], ids=["plain", "more"])
@@ -219,27 +237,113 @@ def test_a_batch_is_sent_until_an_outage_ends_or_as_often_as_was_chosen() -> Non
         assert isinstance(delivery.send(Reply(failed=True)), Attempt if options.retry_attempts == -1 else GivenUp)
 
 
-def test_alarms_watch_errors_duration_throttles_age_and_dead_letters() -> None:
+def test_alarms_say_what_an_operator_must_do() -> None:
     template = plain("my-app", StackOptions(alarm_topic_arn=TOPIC, provisioner_timeout=60))
     alarms = resources(template, "CloudWatch::Alarm")
-    assert set(alarms) == {
+    urgent = {name for name, made in alarms.items() if made["AlarmDescription"].startswith("Act now: ")}
+    later = {name for name, made in alarms.items() if made["AlarmDescription"].startswith("This week: ")}
+    assert urgent == {
+        f"{each}Alarm" for each in ("TableThrottles", "IndexThrottles", "SystemErrors", "UsageLoss", "DeadLetters")
+    }
+    assert later == {
         *(
             f"{name}{what}Alarm"
             for name in ("Aggregator", "Provisioner")
             for what in ("Errors", "Throttles", "Duration")
         ),
-        "AggregatorIteratorAgeAlarm",
-        "DeadLettersAlarm",
-        "TableThrottlesAlarm",
-        "UncountedAlarm",
+        *("AggregatorIteratorAgeAlarm", "HotBucketAlarm", "CapacityAlarm", "UncountedAlarm"),
     }
-    assert all(alarm["AlarmActions"] == [TOPIC] for alarm in alarms.values())
+    assert urgent | later == set(alarms)
+    assert all(alarm["AlarmActions"] == alarm["OKActions"] == [TOPIC] for alarm in alarms.values())
     percent = alarms["ProvisionerDurationAlarm"]["Metrics"][1]["Expression"]
     assert percent == "longest / (60 * 10)"  # ms in ms of the time-out, times 100
     assert all(
         alarm["AlarmActions"] == []
         for alarm in resources(plain("my-app", StackOptions()), "CloudWatch::Alarm").values()
     )
+
+
+def watched(alarm: Mapping[str, Any]) -> set[str]:
+    """The names of the metrics that an alarm watches."""
+    told = json.dumps(alarm)
+    return {*re.findall(r'"MetricName": "(\w+)"', told), *re.findall(r"SUM\((\w+)\)", told)}
+
+
+def test_a_split_and_a_single_error_ring_nothing_and_a_throttled_table_index_or_quota_does() -> None:
+    alarms = resources(plain("my-app", StackOptions(write_quota=80_000)), "CloudWatch::Alarm")
+    by_metric = {name: watched(made) for name, made in alarms.items()}
+    of_keys = [name for name, metrics in by_metric.items() if any("KeyRange" in each for each in metrics)]
+    assert of_keys == ["HotBucketAlarm"]
+    hot = alarms["HotBucketAlarm"]
+    assert hot["EvaluationPeriods"] * hot["Period"] == 1800  # a split takes seconds
+    assert by_metric["TableThrottlesAlarm"] == {
+        f"{kind}{limit}ThrottleEvents"
+        for kind in ("Read", "Write")
+        for limit in ("AccountLimit", "MaxOnDemandThroughput")
+    }
+    assert by_metric["IndexThrottlesAlarm"] == {"ReadThrottleEvents", "WriteThrottleEvents"}
+    queries = [each["Expression"]["Fn::Sub"] for each in alarms["IndexThrottlesAlarm"]["Metrics"][:2]]
+    schema = 'SCHEMA("AWS/DynamoDB",GlobalSecondaryIndexName,TableName)'
+    assert all(f"FROM {schema} WHERE TableName='${{Table}}'" in each for each in queries)
+    assert (by_metric["SystemErrorsAlarm"], alarms["SystemErrorsAlarm"]["Threshold"]) == ({"SystemErrors"}, 100)
+    for name in ("TableThrottlesAlarm", "IndexThrottlesAlarm", "SystemErrorsAlarm"):
+        assert alarms[name]["EvaluationPeriods"] == 5
+        *parts, total = alarms[name]["Metrics"]
+        assert total["Expression"] == f"SUM([{','.join(each['Id'] for each in parts)}])"
+        assert {each.get("Period") or each["MetricStat"]["Period"] for each in parts} == {60}
+    capacity = alarms["CapacityAlarm"]
+    assert by_metric["CapacityAlarm"] == {"ConsumedReadCapacityUnits", "ConsumedWriteCapacityUnits"}
+    shares = [each["Expression"] for each in capacity["Metrics"] if "Expression" in each]
+    assert shares == ["100*read/PERIOD(read)/40000", "100*write/PERIOD(write)/80000", "MAX([r,w])"]
+    assert capacity["Threshold"] == 80
+
+
+def test_table_and_indexes_have_the_same_bounds_warmth_and_insights() -> None:
+    (table,) = resources(plain("my-app", ON_DEMAND), "DynamoDB::Table").values()
+    for each in (table, *table["GlobalSecondaryIndexes"]):
+        assert each["OnDemandThroughput"] == {"MaxReadRequestUnits": 20_000, "MaxWriteRequestUnits": 30_000}
+        assert each["WarmThroughput"] == {"ReadUnitsPerSecond": 12_000, "WriteUnitsPerSecond": 30_000}
+        assert each["ContributorInsightsSpecification"] == {"Enabled": True, "Mode": "THROTTLED_KEYS"}
+        assert "ProvisionedThroughput" not in each
+    (writes,) = resources(plain("my-app", StackOptions(max_writes=9, warm_reads=12_000)), "DynamoDB::Table").values()
+    assert writes["OnDemandThroughput"] == {"MaxWriteRequestUnits": 9}
+    assert writes["WarmThroughput"] == {"ReadUnitsPerSecond": 12_000}
+
+
+def test_provisioned_table_and_indexes_are_scaled_and_watched_by_their_maximum() -> None:
+    template = plain("my-app", PROVISIONED)
+    (table,) = resources(template, "DynamoDB::Table").values()
+    assert table["BillingMode"] == "PROVISIONED"
+    assert table["ProvisionedThroughput"] == {"ReadCapacityUnits": 500, "WriteCapacityUnits": 1_000}
+    indexes = {each["IndexName"]: each for each in table["GlobalSecondaryIndexes"]}
+    of_index = {"ReadCapacityUnits": 500, "WriteCapacityUnits": 100}
+    assert all(each["ProvisionedThroughput"] == of_index for each in indexes.values())
+    assert not any("OnDemandThroughput" in each for each in (table, *indexes.values()))
+    targets = resources(template, "ApplicationAutoScaling::ScalableTarget")
+    places = {None: "table/${Table}", **{name: f"table/${{Table}}/index/{name}" for name in indexes}}
+    units = {(None, "Read"): (500, 20_000), (None, "Write"): (1_000, 40_000)}
+    assert {
+        (each["ResourceId"]["Fn::Sub"], each["ScalableDimension"], each["MinCapacity"], each["MaxCapacity"])
+        for each in targets.values()
+    } == {
+        (place, f"dynamodb:{'index' if name else 'table'}:{kind}CapacityUnits", *units.get((name, kind), bounds))
+        for name, place in places.items()
+        for kind, bounds in (("Read", (500, 20_000)), ("Write", (100, 40_000)))
+    }
+    policies = resources(template, "ApplicationAutoScaling::ScalingPolicy")
+    assert {each["ScalingTargetId"]["Ref"] for each in policies.values()} == set(targets)
+    tracking = [each["TargetTrackingScalingPolicyConfiguration"] for each in policies.values()]
+    assert {each["TargetValue"] for each in tracking} == {80}
+    alarms = resources(template, "CloudWatch::Alarm")
+    assert "WriteProvisionedThroughputThrottleEvents" in watched(alarms["TableThrottlesAlarm"])
+    assert "100*write/PERIOD(write)/40000" in json.dumps(alarms["CapacityAlarm"])
+    assert "100*read/PERIOD(read)/20000" in json.dumps(alarms["CapacityAlarm"])
+
+
+def test_the_age_of_records_rings_twice_before_the_stream_drops_them() -> None:
+    alarms = resources(plain("my-app", StackOptions()), "CloudWatch::Alarm")
+    hours = {name: made["Threshold"] / 3_600_000 for name, made in alarms.items() if "IteratorAge" in watched(made)}
+    assert hours == {"AggregatorIteratorAgeAlarm": 1, "UsageLossAlarm": 12}
 
 
 def test_refusals_have_an_alarm_from_the_number_that_was_chosen() -> None:
@@ -261,6 +365,10 @@ def test_the_dashboard_shows_metrics_that_there_are_and_every_alarm_that_is_alwa
     alarms = {f"${{{name}.Arn}}" for name in resources(template, "CloudWatch::Alarm")}
     assert shown == {name for name in alarms if not name.startswith("${Provisioner")}
     metrics = [each for widget in widgets[1:] for each in widget["properties"]["metrics"]]
+    searched = [each[0]["expression"] for each in metrics if isinstance(each[0], dict)]
+    assert all('TableName="my-app"' in each for each in searched)
+    assert len(searched) == 5
+    metrics = [each for each in metrics if not isinstance(each[0], dict)]
     own = {name for namespace, name, *_ in metrics if namespace == METRICS_NAMESPACE}
     assert own == {"admitted", "refused", "uncounted"} <= {*METRICS}
     functions = {
@@ -435,9 +543,13 @@ numbers = {
     "archive_glacier_days": st.integers(0, 2),
     "archive_days": st.sampled_from([0, 3]),
     "alarm_refusals": st.integers(0, 2),
+    **{name: st.sampled_from([0, 100]) for name in ("min_index_reads", "min_index_writes")},
+    **{name: st.sampled_from([0, 30_000]) for name in ("max_reads", "max_writes", "warm_reads", "warm_writes")},
 }
 texts = {
     "archive_lock": st.sampled_from(["off", "governance", "compliance"]),
+    "capacity": st.sampled_from(["on-demand", "provisioned"]),
+    "contributor_insights": st.sampled_from(["off", "throttled", "all"]),
     "response_host": st.sampled_from(["", "localhost:4566"]),
     "kms_key_arn": st.sampled_from(["", KEY]),
     "alarm_topic_arn": st.sampled_from(["", TOPIC]),
@@ -452,6 +564,8 @@ texts = {
 
 def allowed(chosen: dict[str, Any]) -> StackOptions:
     """These options, mended where they do not go together."""
+    if chosen["capacity"] == "provisioned":
+        chosen |= {"min_reads": 5, "min_writes": 5, "max_reads": 30_000, "max_writes": 30_000}
     if not chosen["iam"]:
         chosen |= {"aggregator_role_arn": ROLE, "provisioner_role_arn": ROLE}
     return StackOptions(**{**chosen, "app_roles": chosen["app_roles"] and chosen["iam"] and chosen["policies"]})

@@ -6,6 +6,7 @@ from ..options import StackOptions, check_stack_name
 from .access import policies, roles
 from .alarms import alarms
 from .archive import archive
+from .capacity import scaling
 from .dashboard import dashboard
 from .functions import FUNCTIONS, aggregator, planner, provisioner
 from .language import Resource, Resources, attribute, ref, text
@@ -51,6 +52,7 @@ def _declared(options: StackOptions) -> dict[str, Any]:
 def _resources() -> Resources:
     return {
         **table(),
+        **scaling(),
         **aggregator(),
         **provisioner(),
         **planner(),

@@ -1,4 +1,4 @@
-"""The dashboard of a stack: acquires, throttles, aggregator, dead letters, and the alarms of all of these.
+"""The dashboard of a stack: acquires, capacity, throttles, aggregator, dead letters, and the alarms of all of these.
 
 Its body is text, in which CloudFormation fills in names. It names functions by the names that they would have, so it
 needs no part of the stack that may be off, apart from the aggregator's queue and the alarms.
@@ -12,14 +12,14 @@ from zae_limiter.maintenance import METRICS_NAMESPACE
 
 from ...artifacts.builder import LambdaName
 from ..code import function_name
-from .alarms import alarms
+from .alarms import KINDS, alarms
 from .language import Resources, resource, text
 
 STACK: Final = "${AWS::StackName}"
 WIDTH: Final = 12  # of 24
 ALWAYS: Final = {"AlarmsTable", "AlarmsAggregator"}  # the conditions of the alarms that are there with a dashboard
 
-Metric = list[str]
+Metric = list[Any]
 
 
 def dashboard() -> Resources:
@@ -39,7 +39,10 @@ def _widgets() -> list[dict[str, Any]]:
     return [
         {"type": "alarm", "width": 2 * WIDTH, "properties": {"title": "Alarms", "alarms": shown}},
         _graph("Acquires", "Sum", [_of_stack(name) for name in ("admitted", "refused", "uncounted")]),
-        _graph("Throttled requests", "Sum", [_of_table("WriteThrottleEvents"), _of_table("ReadThrottleEvents")]),
+        _graph("Units consumed", "Sum", [_search(f"Consumed{kind}CapacityUnits") for kind in KINDS]),
+        _graph("Throttled, by reason", "Sum", [_search("ThrottleEvents")]),
+        _graph("Throttled, by index", "Sum", [_search("ThrottleEvents", "GlobalSecondaryIndexName")]),
+        _graph("Errors of DynamoDB", "Sum", [_search("SystemErrors", "Operation")]),
         _graph("Age of the stream's records, ms", "Maximum", [lag]),
         _graph("Dead letters", "Maximum", [letters]),
         _graph("Failed invocations", "Sum", [_of_function("Errors", each) for each in ("aggregator", "provisioner")]),
@@ -51,12 +54,14 @@ def _graph(title: str, statistic: str, metrics: Sequence[Metric]) -> dict[str, A
     return {"type": "metric", "width": WIDTH, "properties": shown}
 
 
+def _search(name: str, *dimensions: str) -> Metric:
+    """Return all metrics of the table whose names have this part, each for all values of the dimensions."""
+    schema = ",".join(("AWS/DynamoDB", *dimensions, "TableName"))
+    return [{"expression": f"SEARCH('{{{schema}}} TableName=\"{STACK}\" {name}','Sum',60)"}]
+
+
 def _of_stack(name: str) -> Metric:
     return [METRICS_NAMESPACE, name, "stack", STACK]
-
-
-def _of_table(name: str) -> Metric:
-    return ["AWS/DynamoDB", name, "TableName", STACK]
 
 
 def _of_function(name: str, function: LambdaName) -> Metric:

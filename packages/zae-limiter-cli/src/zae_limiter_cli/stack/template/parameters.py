@@ -7,6 +7,11 @@ from typing import Any, Final
 from ..options import NAME_FORMAT, NAME_PART, PLACE, StackOptions
 from .language import Value, both, differs, equals, filled
 
+
+def _any(one: str, other: str) -> Value:
+    return {"Fn::Not": [both(equals(one, "0"), equals(other, "0"))]}
+
+
 CONDITIONS: Final[dict[str, Value]] = {
     "HasAggregator": equals("Aggregator", "true"),
     "HasProvisioner": equals("Provisioner", "true"),
@@ -18,6 +23,19 @@ CONDITIONS: Final[dict[str, Value]] = {
     "HasLock": both("HasArchive", differs("ArchiveLock", "off")),
     "HasCompliance": both("HasLock", equals("ArchiveLock", "compliance")),
     "HasKey": differs("KmsKeyArn", ""),
+    "IsProvisioned": equals("Capacity", "provisioned"),
+    "CapsReads": differs("MaxReads", "0"),
+    "CapsWrites": differs("MaxWrites", "0"),
+    "HasReadMaximum": both(equals("Capacity", "on-demand"), "CapsReads"),
+    "HasWriteMaximum": both(equals("Capacity", "on-demand"), "CapsWrites"),
+    "HasMaximum": both(equals("Capacity", "on-demand"), _any("MaxReads", "MaxWrites")),
+    "HasMinIndexReads": differs("MinIndexReads", "0"),
+    "HasMinIndexWrites": differs("MinIndexWrites", "0"),
+    "WarmsReads": differs("WarmReads", "0"),
+    "WarmsWrites": differs("WarmWrites", "0"),
+    "HasWarmth": _any("WarmReads", "WarmWrites"),
+    "HasInsights": differs("ContributorInsights", "off"),
+    "HasFullInsights": equals("ContributorInsights", "all"),
     "HasTracing": equals("Tracing", "true"),
     "HasRecovery": equals("PointInTimeRecovery", "true"),
     "HasProtection": equals("DeletionProtection", "true"),

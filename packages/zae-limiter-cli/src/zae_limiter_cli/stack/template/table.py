@@ -2,17 +2,22 @@
 
 from zae_limiter.maintenance import TTL, create_table_request
 
+from .capacity import billing, capacity
 from .language import Resources, attribute, ref, resource, text, when
 
 
 def table() -> Resources:
     """Return the table."""
     schema = create_table_request("")
+    indexes = [{**each, **capacity(index=True)} for each in schema["GlobalSecondaryIndexes"]]
     return {
         "Table": resource(
             "DynamoDB::Table",
             {
                 **{name: value for name, value in schema.items() if name not in {"TableName", "StreamSpecification"}},
+                "BillingMode": billing(),
+                **capacity(),
+                "GlobalSecondaryIndexes": indexes,
                 "TableName": ref("AWS::StackName"),
                 "StreamSpecification": {"StreamViewType": schema["StreamSpecification"]["StreamViewType"]},
                 "TimeToLiveSpecification": {"AttributeName": TTL, "Enabled": True},
