@@ -24,6 +24,7 @@ from zae_limiter import (
     VersionRecord,
 )
 from zae_limiter.values.provisioner import StoredEntity
+from zae_limiter.values.versions import record_of_this_release
 
 from .api_case import RPM, TPM, ApiCase, refused
 
@@ -301,7 +302,7 @@ async def namespaces(api_case: ApiCase) -> None:
 
 async def versions_and_state(api_case: ApiCase) -> None:
     repository = api_case.repository
-    assert await repository.get_version_record() is None
+    assert await repository.get_version_record() in (None, record_of_this_release())  # of a table that it made
     record = VersionRecord(1, "0.1.0", "0.1.0")
     await repository.set_version_record(record)
     assert await repository.get_version_record() == record
