@@ -1,6 +1,7 @@
 """The shards of a bucket that is quiet merge again, and no token is lost or made; in both variants."""
 
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -8,10 +9,11 @@ import pytest
 from support.core.shards import aim_at, played, shard_items, split_into
 from support.core.wires import Wire
 from support.core.worlds import World, passes, take, until
-from zae_limiter import ContentionError, Limit, RateLimiter
+from zae_limiter import ContentionError, Limit, RateLimiter, RateLimiterUnavailable
 from zae_limiter.engines.memory.table import MemoryTable
 from zae_limiter.flows.bucket.merging import merge_bucket
 from zae_limiter.flows.process.namespace_state import NamespaceState, Settings
+from zae_limiter.operations.errors import OutcomeUnknown
 from zae_limiter.operations.values import Delete, Found, Key, Operation, Transact, Update
 from zae_limiter.schema.items import BucketId
 
@@ -202,3 +204,36 @@ async def test_shards_with_other_rules_merge_by_the_newest(world: World) -> None
     assert merge(world, limiter) == 1
     world.clock.advance(0.01)  # the anchor is ahead by some milliseconds
     assert await limiter.available("e", "r") == {"rpm": 9, "tpm": 39}
+
+
+@pytest.mark.parametrize("splits_again", [False, True])
+@pytest.mark.parametrize("applied", [False, True])
+async def test_what_comes_back_by_a_write_whose_answer_was_lost_comes_once_at_most(
+    world: World, *, applied: bool, splits_again: bool
+) -> None:
+    """Its shard merges before it is sent again: nothing there tells that it was applied."""
+    wire = Meddling(world.table)
+    wire.lossy = True
+    limiter, _ = await world.process(default_limits=[TOTAL], wire=wire)
+    await take(limiter, "e", "r", total=1)
+    split_into(world, limiter, 2)
+    aim_at(limiter, 1)
+    await take(limiter, "e", "r", total=1)
+    sent: list[Operation[Any]] = []
+
+    def meanwhile(operation: Operation[Any]) -> None:
+        sent.append(operation)
+        if len(sent) == 2:
+            assert merge(world, limiter) == 1
+            if splits_again:
+                split_into(world, limiter, 2)
+
+    with suppress(RateLimiterUnavailable):
+        async with limiter.acquire("e", "r", {"total": 10}) as lease:
+            await lease.adjust(total=-10)
+            wire.before = meanwhile
+            wire.break_once(OutcomeUnknown("the connection broke"), on=Update, applied=applied)
+    wire.before = lambda _: None
+    assert len(sent) > 1
+    lost = 0 if applied else 4 if splits_again else 10  # above the ceiling of the new half; or nobody can tell
+    assert await limiter.available("e", "r") == {"total": 5_000 - 2 - lost}

@@ -52,7 +52,7 @@ def test_no_history_breaks_the_invariant(which: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("first", [1, pytest.param(31, marks=pytest.mark.long)])
-@pytest.mark.parametrize("scenario", ["calendar", "first-use", "paths", "siblings", "splits"])
+@pytest.mark.parametrize("scenario", ["calendar", "first-use", "merges", "paths", "siblings", "splits"])
 def test_no_history_of_a_scenario_breaks_a_promise(scenario: str, first: int) -> None:
     wrong = [problem for _, found in tried(first, 30, {"scenario": scenario}) for _, problem in found]
     assert not wrong, "\n".join(wrong)

@@ -382,6 +382,8 @@ class Driver:
                 continue
             if name in request.given and self._oracle.never_had(pk_of(request)):
                 raise Violation(f"{due - done} of {name} go back to {pk_of(request)}, a shard that was never there")
+            if request.only_returns and self._oracle.has_merged(pk_of(request), name, since):
+                raise Violation(f"{due - done} of {name} are dropped that go back to {pk_of(request)}, which merged")
             if not self._oracle.was_absent(pk_of(request), name, since):
                 raise Violation(f"{due - done} of {name} that correct {pk_of(request)} were dropped, but it was there")
             account.uncertain |= name not in request.given

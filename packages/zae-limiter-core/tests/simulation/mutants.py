@@ -44,6 +44,7 @@ from .first_use_faults import FIRST_USE_FAULTS
 from .holding_faults import HOLDING_FAULTS
 from .kernel import Violation
 from .kind_faults import KIND_FAULTS
+from .merge_faults import MERGE_FAULTS
 from .outage_faults import OUTAGE_FAULTS
 from .override_faults import FINDERS, OVERRIDE_FAULTS
 from .path_faults import PATH_FAULTS
@@ -444,6 +445,7 @@ MUTANTS: tuple[Mutant, ...] = (
     *(Mutant(name, fault=_patched(made), found_by=seed) for name, (made, seed) in EARLY_FAULTS.items()),
     *(Mutant(name, fault=fault, found_by=seed, scenario="paths") for name, (fault, seed) in PATH_FAULTS.items()),
     *(Mutant(name, fault=fault, found_by=seed, scenario="siblings") for name, (fault, seed) in SIBLING_FAULTS.items()),
+    *(Mutant(name, fault=fault, found_by=seed, scenario="merges") for name, (fault, seed) in MERGE_FAULTS.items()),
     *(
         Mutant(name, fault=_patched(made), found_by=seed, scenario="calendar")
         for name, (made, seed) in CALENDAR_FAULTS.items()

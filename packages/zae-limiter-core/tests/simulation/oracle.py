@@ -33,6 +33,7 @@ from .shadows import Noted, least_known, was_short, was_there
 from .slots import SlotBook, counts_of
 
 BEHIND_MS = 1_100  # of a process with a slow network
+REPEATED_MS = 10_000  # behind the first copy of a write that is sent again
 RECENT_WRITES = 8  # by whose answers a process tells whether others write; one that tells a bucket looks like another
 
 
@@ -60,6 +61,7 @@ class Oracle:
         self._deletions: Counter[str] = Counter()
         self._most_shards: Counter[str] = Counter()  # that any shard of a bucket knew of; shard 0 learns of it last
         self._disturbed: set[str] = set()
+        self._merged_pks: set[str] = set()
         self._births: dict[tuple[str, str], int] = {}
         self.applications: list[Application] = []
         self.levels = Levels()
@@ -135,6 +137,12 @@ class Oracle:
         """Whether a bucket has never had so many shards."""
         bucket, _, shard = pk.rpartition("#")
         return int(shard) >= self._most_shards[bucket] > 0
+
+    def has_merged(self, pk: str, name: str, since: int) -> bool:
+        """Whether a shard that is gone merged with another one, and its bucket was there since so many writes."""
+        home = f"{pk.rpartition('#')[0]}#0"
+        is_gone = pk in self._merged_pks and self.look(Key(pk, "#STATE")) is None
+        return is_gone and not self._deletions[pk.rpartition("#")[0]] and not self.was_absent(home, name, since)
 
     def differs(self, skew_ms: int) -> None:
         """A clock may be so far off by now: one that followed a slow answer alone may be further than others."""
@@ -336,7 +344,7 @@ class Oracle:
     def _saw_repair(self, key: Key, before: Item, after: Item, decided_ms: int) -> Application:
         """An anchor far ahead was brought back. Raises ``Violation`` where that made a token."""
         instant = int(after["rf"])
-        if instant != decided_ms:
+        if not 0 <= decided_ms - instant <= REPEATED_MS:  # it may have been sent before, and its answer was lost
             raise Violation("an anchor was brought back to an instant that is not now")
         if limits_of(before) != limits_of(after):
             raise Violation("an anchor was brought back, and the limits are others")
@@ -451,6 +459,7 @@ class Oracle:
         changes = {name: self._merged(name, halves, after, instant) for name in limits_of(after)}
         write = self._enter(key, decided_ms, instant, changes, moved=True, splits=True)
         write.merged = gone[0][0].pk
+        self._merged_pks.add(write.merged)
         return write
 
     def _merged(self, name: str, halves: Sequence[Item], after: Item, instant: int) -> Change:

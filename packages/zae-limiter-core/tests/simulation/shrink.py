@@ -15,6 +15,7 @@ TROUBLES = (
     "changes",
     "crashes",
     "expiries",
+    "merges",
     "splits",
     "disturbances",
     "deletions",
