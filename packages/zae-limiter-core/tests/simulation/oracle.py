@@ -99,8 +99,8 @@ class Oracle:
         [bucket] = {key.pk.rpartition("#")[0] for key in items} if len(items) == 1 else [""]
         if self._deletions[bucket] and None in items.values():
             return [self._saw(key, None, decided_ms) for key in items]
-        appeared = {key for key, item in items.items() if item is None and self.look(key) is not None}
-        born = [key for key in appeared if not key.pk.endswith("#0")]
+        new = {key for key, item in items.items() if item is None and self.look(key) is not None}
+        born = [key for key in new if not key.pk.endswith("#0")]
         if born and self._made(items, born[0]):
             return [self._saw(key, before, decided_ms) for key, before in items.items()]
         if born:
