@@ -207,7 +207,7 @@ def test_what_does_not_go_together_is_one_error(tmp_path: Path, monkeypatch: pyt
     with pytest.raises(ValidationError, match="the session in `credentials` has its own"):
         Options(credentials=of_botocore(), profile="other")
     with pytest.raises(ValidationError, match="must be credentials"):
-        Options(credentials=Credentials)  # type: ignore[arg-type]
+        Options(credentials=Credentials)
     monkeypatch.setenv("ZAEL_STORE", "sqlite:///limits.db")
     assert Options(credentials=given).file is None
     assert SyncRepository.in_memory(credentials=given).name == "default"

@@ -177,7 +177,7 @@ def test_a_refusal_is_translated_and_not_repeated(perform: Perform) -> None:
 )
 def test_a_throttled_request_has_its_reasons(perform: Perform, code: str, member: str) -> None:
     table = "arn:aws:dynamodb:us-east-1:123456789012:table/t"
-    given = {member: [{"reason": "TableWriteKeyRangeThroughputExceeded", "resource": table}]}
+    given: dict[str, Any] = {member: [{"reason": "TableWriteKeyRangeThroughputExceeded", "resource": table}]}
     with server(lambda name, request: refusal(code, **given)) as url:
         [fault] = perform(url, [UPDATE])
     assert isinstance(fault, Throttled)

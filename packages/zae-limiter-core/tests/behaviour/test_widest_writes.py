@@ -27,6 +27,7 @@ case = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name.replace
 def signed(case: Case) -> Put | Update | Transact:
     """The write of a case, with a token if it may have one."""
     write = case.make()
+    assert isinstance(write, Put | Update | Transact)
     return WriteTokens(2**32 - 1).sign(write, {}, 2 * 10**12) if isinstance(write, Update) else write
 
 
