@@ -141,7 +141,7 @@ class Aggregator:
             after = replace(window, texts=()).with_uses(left)
         if after.ends and after.texts:
             raise HeldUsageError("usage that the window held could not be written")
-        telling = self._alerts.tell(batch.changes) if self._alerts else TellingResult()
+        telling = self._alerts.tell(batch.changes, spread=known.spread) if self._alerts else TellingResult()
         return BatchResult(
             records=batch.size,
             snapshots=_changed(results, "snapshots"),

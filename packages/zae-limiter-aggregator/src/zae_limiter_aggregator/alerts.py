@@ -54,8 +54,11 @@ class Alerts:
         self._told: OrderedDict[Key, Told] = OrderedDict()
         self._untold: dict[str, Crossing] = {}
 
-    def tell(self, changes: Iterable[BucketChange]) -> TellingResult:
-        """Tell of what these changes crossed, and of what was not told before. Nothing that fails raises."""
+    def tell(self, changes: Iterable[BucketChange], *, spread: bool) -> TellingResult:
+        """Tell of what these changes crossed, and of what was not told before. Nothing that fails raises.
+
+        ``spread``: the table's schema has suffixes in the indexes.
+        """
         found, failed = self._find(changes)
         waiting = list({**self._untold, **{each.id: each for each in found}}.values())
         self._untold, told = {}, 0
@@ -63,7 +66,7 @@ class Alerts:
             some = waiting[first : first + ENTRIES]
             taken = self._send(some)
             told += len(taken)
-            failed += len(some) - len(taken) + sum(not self._remember(each) for each in taken)
+            failed += len(some) - len(taken) + sum(not self._remember(each, spread=spread) for each in taken)
             ids = {each.id for each in taken}
             self._untold |= {each.id: each for each in some if each.id not in ids}
         self._untold = dict(list(self._untold.items())[-MOST_UNTOLD:])
@@ -91,9 +94,9 @@ class Alerts:
             log.warning("the event bus did not take thresholds", extra={"fields": fields})
         return [crossing for crossing, code in zip(crossings, codes, strict=True) if not code]
 
-    def _remember(self, crossing: Crossing) -> bool:
+    def _remember(self, crossing: Crossing, *, spread: bool) -> bool:
         try:
-            told = self._upkeep.run(remember_told(crossing))
+            told = self._upkeep.run(remember_told(crossing, spread=spread))
         except Exception as error:  # noqa: BLE001  it is counted, and told again with the same id
             _log("a told threshold could not be remembered", error)
             return False

@@ -271,7 +271,7 @@ async def _write_what_windows_need(world: World) -> None:
     bucket = BucketId(limiter.repository.namespace_id, "monthly", "gpt-4")
     for end_ms in (None, 1_800_000_000_000):
         window = LimitWindow(end_ms or 0, end_ms, end_ms)
-        played(world.table, remember_told(Crossing(bucket, monthly, window, 80, 4, 5, 1)))
+        played(world.table, remember_told(Crossing(bucket, monthly, window, 80, 4, 5, 1), spread=True))
     async with limiter.acquire("hourly", "gpt-4", {"rpm": 1}, [Limit.quota("rpm", 5, window=3600)]):
         pass
 
@@ -371,5 +371,5 @@ async def test_an_item_stands_in_an_index_where_the_page_says(page: Page, writte
             patterns = pattern, pattern.removesuffix("#{suffix}")  # without one: copied to an engine without hot keys
             assert name not in item or any(_fits(each, key) for each in patterns), (name, key, pattern)
     spread = [item for item in written if is_spread(item)]
-    assert {page.record_of(item) for item in spread} == {"bucket", "usage snapshot"}
+    assert {page.record_of(item) for item in spread} == {"bucket", "usage snapshot", "told alert"}
     assert {name[:4] for names in page.index_keys.values() for name in names} == {*INDEXES}

@@ -115,7 +115,7 @@ def _fill_one(limiter: SyncRateLimiter, name: str, resource: str) -> None:
         pass
     repository.credit_bucket(name, "gpt-4", {"rpm": 1}, idempotency_key="once")
     bucket = BucketId(repository.namespace_id, name, "gpt-4")
-    repository._store.perform(Put(told_item(bucket, "rpm", Told(1, 80), 10**12)))
+    repository._store.perform(Put(told_item(bucket, "rpm", Told(1, 80), 10**12, spread=True)))
 
 
 def items_of(repository: SyncRepository) -> list[Item]:

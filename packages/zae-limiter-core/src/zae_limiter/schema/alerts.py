@@ -5,6 +5,7 @@ from typing import Any, Final, NamedTuple
 from . import keys
 from .attributes import ENTITY_ID, GSI4PK, GSI4SK, LIMIT, PK, RESOURCE, SK, TOLD, TOLD_WINDOW, TTL
 from .items import BucketId
+from .partitions import index_suffix
 from .reading import number, reads
 
 Item = dict[str, Any]
@@ -21,17 +22,20 @@ class Told(NamedTuple):
 
 def told_key(bucket: BucketId, limit: str) -> tuple[str, str]:
     """Return the key of the item for a limit of a bucket: one for all its shards."""
-    sk = f"#ALERT#{keys.encode(bucket.resource)}#{limit}"
+    sk = f"{keys.ALERT_PREFIX}{keys.encode(bucket.resource)}#{limit}"
     return keys.pk_entity(bucket.namespace_id, bucket.entity_id), sk
 
 
-def told_item(bucket: BucketId, limit: str, told: Told, end_ms: int | None) -> Item:
-    """Return the item; it expires two days after ``end_ms``, the end of its window, or never."""
+def told_item(bucket: BucketId, limit: str, told: Told, end_ms: int | None, *, spread: bool) -> Item:
+    """Return the item; it expires two days after ``end_ms``, the end of its window, or never.
+
+    ``spread``: its index row has a suffix, as the table's schema says.
+    """
     pk, sk = told_key(bucket, limit)
     item = {
         PK: pk,
         SK: sk,
-        GSI4PK: keys.gsi4_pk(bucket.namespace_id),
+        GSI4PK: keys.gsi4_pk(bucket.namespace_id, index_suffix(bucket.entity_id) if spread else None),
         GSI4SK: f"{bucket.namespace_id}/ALERT#{keys.encode(bucket.entity_id)}",
         ENTITY_ID: bucket.entity_id,
         RESOURCE: bucket.resource,

@@ -18,6 +18,7 @@ REGISTRY: Final = "_"  # the namespace id under which all namespaces are registe
 # The prefixes that a query's begins_with narrows to. Table sort keys start with "#", index sort keys do not.
 USAGE_PREFIX: Final = "#USAGE#"
 AUDIT_PREFIX: Final = "#AUDIT#"
+ALERT_PREFIX: Final = "#ALERT#"
 CONFIG_PREFIX: Final = "#CONFIG#"
 PROVISIONER_PREFIX: Final = "#PROVISIONER"
 APPLY_PREFIX: Final = "#APPLY#"

@@ -33,7 +33,8 @@ def namespace_in(item: Item) -> str:
 def moved(item: Item, before: str, after: str, *, spread: bool = False) -> Item:
     """Return an item of the namespace ``before`` as one of ``after``: with its values, but as nobody has used it yet.
 
-    ``spread``: the index rows of buckets and snapshots get a suffix, else they have none, whatever they had.
+    ``spread``: index rows of the target have suffixes where this release gives them; else none has, whatever it had.
+
     A bucket keeps its balances and begins to count: see `has_just_begun`. A snapshot loses the marks of another
     table's stream, a provisioner's state the lock of an apply that goes on elsewhere.
     """
@@ -43,6 +44,8 @@ def moved(item: Item, before: str, after: str, *, spread: bool = False) -> Item:
     if item[SK].startswith(keys.USAGE_PREFIX):
         rekeyed |= _partitions(rekeyed, after, spread=spread)
         return {name: value for name, value in rekeyed.items() if not is_mark(name)}
+    if item[SK].startswith(keys.ALERT_PREFIX):
+        return rekeyed | _partitions(rekeyed, after, spread=spread)
     if item[SK] == keys.sk_provisioner():
         for name in (LOCK, PROGRESS, STOP):
             rekeyed.pop(name, None)
@@ -53,13 +56,13 @@ def _rekeyed(name: str, value: object, before: str, after: str) -> object:
     if name not in KEY_ATTRIBUTES or not isinstance(value, str):
         return value
     if name == GSI4PK:
-        return keys.gsi4_pk(after) if value == keys.gsi4_pk(before) else value
+        return keys.gsi4_pk(after) if value.partition("#")[0] == keys.gsi4_pk(before) else value
     prefix = keys.pk_prefix(before)
     return keys.pk_prefix(after) + value.removeprefix(prefix) if value.startswith(prefix) else value
 
 
 def _partitions(item: Item, ns: str, *, spread: bool) -> Item:
-    """Return the partition keys of a bucket's or a snapshot's rows in the target's indexes, as far as it has them."""
+    """Return the partition keys of the rows of an entity's item in the target's indexes, as far as it has them."""
     found = index_partitions(ns, str(item.get(ENTITY_ID)), str(item.get(RESOURCE)), spread=spread)
     return {name: value for name, value in found.items() if name in item}
 

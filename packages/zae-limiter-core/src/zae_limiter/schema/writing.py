@@ -31,7 +31,7 @@ def bucket_item(
     shard_count: int,
     anchor_ms: int,
     config_read_at_ms: int,
-    spread: bool = False,
+    spread: bool,
     expires_at: int | None = None,
 ) -> Item:
     """Return the item of a new bucket shard, with its entity's ``parent_link``; ``expires_at`` is in epoch seconds.

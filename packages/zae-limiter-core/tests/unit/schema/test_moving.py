@@ -1,5 +1,6 @@
 from support.core.kinds import of_every_kind
 from zae_limiter import Limit
+from zae_limiter.schema import gsi2_pk_resource, gsi4_pk, index_suffix
 from zae_limiter.schema.attributes import COUNTERS
 from zae_limiter.schema.changes import consumption
 from zae_limiter.schema.items import WRITES, BucketId
@@ -10,7 +11,13 @@ RPM = Limit.per_minute("rpm", 60)
 BUCKET = BucketId("before", "key-1", "gpt-4", 3)
 USED = {
     **bucket_item(
-        BUCKET, {"parent_id": "p"}, [LimitBalance(RPM, -7_001, 5_500)], shard_count=4, anchor_ms=9, config_read_at_ms=8
+        BUCKET,
+        {"parent_id": "p"},
+        [LimitBalance(RPM, -7_001, 5_500)],
+        shard_count=4,
+        anchor_ms=9,
+        config_read_at_ms=8,
+        spread=False,
     ),
     **dict.fromkeys(COUNTERS, 5),
     "rj_org/7/tpm": 1,
@@ -28,6 +35,16 @@ def test_an_item_of_every_kind_has_the_keys_of_the_other_namespace_and_may_come_
             name: value for name, value in item.items() if not name.endswith(("PK", "SK"))
         }
         assert moved(there, "after", "before") == item
+
+
+def test_index_rows_have_the_suffixes_of_the_target_whatever_they_had() -> None:
+    for item in of_every_kind("before", 9):
+        spread = moved(item, "before", "after", spread=True)
+        of_entity = item["SK"] == "#STATE" or item["SK"].startswith("#USAGE#")
+        suffix = index_suffix(item["entity_id"]) if of_entity else None
+        assert spread["GSI4PK"] == gsi4_pk("after", suffix)
+        assert spread.get("GSI2PK") == (gsi2_pk_resource("after", item["resource"], suffix) if of_entity else None)
+        assert moved(spread, "after", "before") == moved(item, "before", "before")
 
 
 def test_a_value_that_only_looks_like_the_key_of_the_namespace_stays() -> None:
@@ -50,6 +67,7 @@ def test_a_bucket_keeps_its_balances_and_begins_to_count() -> None:
         shard_count=4,
         anchor_ms=9,
         config_read_at_ms=8,
+        spread=False,
         expires_at=77,
     )
     assert begun == expected

@@ -151,15 +151,15 @@ def find_crossings(watched: Sequence[Watched], told: Mapping[Key, Told]) -> Flow
     return [crossing for each in over for crossing in _crossings(each, known)]
 
 
-def remember_told(crossing: Crossing) -> Flow[Told]:
+def remember_told(crossing: Crossing, *, spread: bool = False) -> Flow[Told]:
     """Remember that a threshold was told of, unless a higher one, or one of a later window, was; return what is
-    remembered then.
+    remembered then. ``spread``: the table's schema has suffixes in the indexes.
     """
     told = Told(crossing.window.number, crossing.threshold)
     end_ms = crossing.window.end_ms
     if unused := crossing.limit.unused_seconds:  # the bucket is used now, and goes no earlier
         end_ms = crossing.at_ms + 1000 * unused
-    item = told_item(crossing.bucket, crossing.limit.name, told, end_ms)
+    item = told_item(crossing.bucket, crossing.limit.name, told, end_ms, spread=spread)
     key, values = key_of(item), {name: value for name, value in item.items() if name not in (PK, SK)}
     when = Conditions(absent=(PK,))
     for _ in range(ATTEMPTS):
