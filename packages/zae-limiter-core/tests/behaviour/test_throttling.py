@@ -8,6 +8,7 @@ import math
 import selectors
 from collections import Counter
 from collections.abc import Coroutine, Sequence
+from contextlib import nullcontext
 from typing import Any
 
 import pytest
@@ -18,7 +19,7 @@ from support.core.worlds import World, take
 from zae_limiter import Limit, RateLimiter, RateLimiterUnavailable
 from zae_limiter.operations.errors import Throttled
 from zae_limiter.operations.retry_budget import BURST
-from zae_limiter.operations.values import Operation, Put, Transact
+from zae_limiter.operations.values import BatchGet, Found, Operation, Put, Transact
 from zae_limiter.schema.attributes import PK
 
 LIMIT = Limit.per_second("rpm", 10_000)
@@ -203,5 +204,32 @@ def test_nothing_is_sent_again_for_callers_who_have_gone() -> None:
         caller.cancel()
         await asyncio.sleep(10)
         assert wire.writes[True] == 1
+
+    in_virtual_time(run())
+
+
+class HalfRead(Wire):
+    """Leaves all keys of so many batches unread, as DynamoDB does with what it throttles."""
+
+    leaves: float = 0
+
+    def answer(self, operation: Operation[Any]) -> Any:
+        if isinstance(operation, BatchGet) and self.leaves > 0:
+            self.leaves -= 1
+            return Found({}, operation.keys)
+        return super().answer(operation)
+
+
+@pytest.mark.parametrize(("leaves", "admitted"), [(3, True), (math.inf, False)])
+def test_keys_that_a_batch_leaves_unread_are_read_after_a_pause(leaves: float, *, admitted: bool) -> None:
+    async def run() -> None:
+        world = World("async")
+        wire = HalfRead(world.table)
+        limiter, _ = await world.process(default_limits=[LIMIT], wire=wire, clock=VirtualClock())
+        begun, wire.leaves = asyncio.get_running_loop().time(), leaves
+        with nullcontext() if admitted else pytest.raises(RateLimiterUnavailable):
+            await take(limiter, "e", "r", rpm=1)
+        assert asyncio.get_running_loop().time() > begun
+        assert wire.sent().count("BatchGet") <= 10
 
     in_virtual_time(run())
