@@ -21,6 +21,7 @@ from support.cli.by_hand import opened
 from support.cli.calls import answering
 from support.cli.terminals import running
 from zae_limiter import Limit, SyncRateLimiter, SyncRepository
+from zae_limiter.maintenance import create_table_request
 from zae_limiter_cli.main import main
 
 ROLE = "arn:aws:sts::123456789012:assumed-role/on-call/alice"
@@ -414,3 +415,73 @@ def test_no_check_of_a_file_lasts_for_ever(tmp_path: Path, monkeypatch: pytest.M
     assert (checks["content"]["state"], checks["content"]["message"]) == (
         "unknown", "SQLite could not look: interrupted",
     )  # fmt: skip
+
+
+# how near a table is to its limits
+
+BUSY = datetime(2026, 3, 2, 8, 14, tzinfo=UTC)
+
+
+def consumption(**units: float) -> dict[str, Any]:
+    """Units a second in a minute, by CloudWatch's id of the table (0) or an index; ten in the minute before."""
+    return {
+        "MetricDataResults": [
+            {"Id": name, "Timestamps": [BUSY, BUSY - timedelta(minutes=1)], "Values": [60 * used, 600]}
+            for name, used in units.items()
+        ]
+    }
+
+
+def table_with(**settings: Any) -> dict[str, Any]:
+    described = boto3.client("dynamodb").describe_table(TableName="my-app")["Table"]
+    return {"Table": {**described, **settings}}
+
+
+LIMITS = {"TableMaxWriteCapacityUnits": 40_000, "TableMaxReadCapacityUnits": 40_000}
+
+
+@pytest.mark.parametrize(
+    ("settings", "used", "state", "told"),
+    [
+        ({}, 1_200, "ok", "writes 1,500 of 40,000 units a second (4 %, the quota of a table)"),
+        ({}, 31_700, "warn", "writes 32,000 of 40,000 units a second (80 %, the quota of a table)"),
+        (
+            {"OnDemandThroughput": {"MaxWriteRequestUnits": 2_000, "MaxReadRequestUnits": -1}},
+            1_700,
+            "warn",
+            "writes 2,000 of 2,000 units a second (100 %, the table's on-demand maximum)",
+        ),
+        (
+            {
+                "BillingModeSummary": {"BillingMode": "PROVISIONED"},
+                "ProvisionedThroughput": {"WriteCapacityUnits": 3_000, "ReadCapacityUnits": 100},
+            },
+            0,
+            "ok",
+            "writes 300 of 3,000 units a second (10 %, provisioned)",
+        ),
+    ],
+    ids=["far", "near", "own maximum", "provisioned"],
+)
+def test_consumption_is_set_against_the_lowest_limit(
+    aws: str, settings: dict[str, Any], used: float, state: str, told: str
+) -> None:
+    boto3.client("dynamodb").create_table(**create_table_request("my-app"))
+    described, busy = table_with(**settings), consumption(write0=used, write1=300, read0=20)
+    with answers(DescribeTable=lambda: described, GetMetricData=lambda: busy, DescribeLimits=lambda: LIMITS):
+        _, checks = found()
+    throughput = checks["throughput"]
+    assert (throughput["state"], throughput["message"].partition(", reads ")[0]) == (state, told)
+    assert throughput["message"].endswith("; ready at once for 4,000 writes and 12,000 reads a second")
+    assert ("docs/operate/quota.md" in throughput.get("fix", "")) is (state == "warn")
+
+
+def test_who_may_not_see_consumption_or_quotas_is_told_the_action(aws: str) -> None:
+    boto3.client("dynamodb").create_table(**create_table_request("my-app"))
+    with answers(GetMetricData=denied(), DescribeLimits=denied()):
+        _, checks = found()
+    assert checks["throughput"]["state"] == "unknown"
+    assert checks["throughput"]["message"].split("; ")[1:] == [
+        "consumption not known: allow cloudwatch:GetMetricData (AccessDeniedException)",
+        "quota not known: allow dynamodb:DescribeLimits (AccessDeniedException)",
+    ]

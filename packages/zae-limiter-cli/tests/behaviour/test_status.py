@@ -72,6 +72,7 @@ def test_a_fresh_stack_is_well_in_every_part(aws: str) -> None:
         *(
             "stack",
             "table",
+            "throughput",
             "aggregator",
             "provisioner",
             "planner",
@@ -210,7 +211,7 @@ def test_a_queue_that_was_deleted_by_hand_fails_alone(aws: str) -> None:
     boto3.client("sqs").delete_queue(QueueUrl=queue)
     code, parts = status()
     assert (code, bad(parts)) == (1, {"dead letters": "the dead-letter queue is gone"})
-    assert len(parts) == 11
+    assert len(parts) == 12
 
 
 def test_a_part_that_one_may_not_ask_about_fails_alone(aws: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -226,7 +227,7 @@ def test_a_part_that_one_may_not_ask_about_fails_alone(aws: str, monkeypatch: py
     code, parts = status()
     told = "An error occurred (AccessDenied) when calling the DescribeTable operation: no right to it"
     assert (code, bad(parts)) == (1, {"table": told})
-    assert len(parts) == 11
+    assert len(parts) == 12
 
 
 def test_parameters_that_only_cloudformation_takes_fail_alone(aws: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -238,7 +239,7 @@ def test_parameters_that_only_cloudformation_takes_fail_alone(aws: str, monkeypa
     monkeypatch.setattr(status_of_stacks, "earlier_options", refuse)
     code, parts = status()
     assert (code, bad(parts)) == (1, {"options": "--usage-hourly-days 1: must be 0 for ever, or 2 or more"})
-    assert len(parts) == 11
+    assert len(parts) == 12
 
 
 def test_a_list_has_the_stacks_of_deploy_and_no_others(aws: str) -> None:

@@ -53,6 +53,8 @@ NEEDS: Final = (
         {
             TABLE: _dynamodb("DescribeTable"),
             ANY: (
+                "dynamodb:DescribeLimits",
+                "cloudwatch:GetMetricData",
                 "cloudformation:DescribeStacks",
                 "cloudformation:GetTemplate",
                 "lambda:GetFunction",
@@ -152,7 +154,10 @@ def _is_unparsed(error: Exception) -> bool:
     return isinstance(error, ResponseParserError)
 
 
-SHOWN_ELSEWHERE: Final = ("sqs:GetQueueAttributes", "sns:ListSubscriptionsByTopic")  # by `dead letters`, `alarms`
+SHOWN_ELSEWHERE: Final = (  # by `throughput`, `dead letters`, `alarms`
+    *("dynamodb:DescribeLimits", "cloudwatch:GetMetricData"),
+    *("sqs:GetQueueAttributes", "sns:ListSubscriptionsByTopic"),
+)
 NO_KEY: Final = {"PK": {"S": "_/DOCTOR#"}, "SK": {"S": "#NOTHING"}}
 
 

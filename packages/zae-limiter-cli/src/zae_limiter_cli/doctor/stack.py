@@ -1,6 +1,7 @@
 """Check the parts of a stack: what `status` checks, and beside it the versions of the code, alarms and sizes."""
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from importlib.metadata import version
 from typing import Final
@@ -23,6 +24,7 @@ ONE_WRITE: Final = 1024
 SIZE_WARNS: Final = 0.5
 SIZE_FAILS: Final = 0.9
 SAMPLE: Final = 1000
+QUOTA_WARNS: Final = 80  # percent: a raise takes days, and a busy minute is above the average
 
 TOPIC: Final = "with the ARN of a topic of SNS that tells somebody"
 SCAN: Final = "allow dynamodb:Scan, which reads a sample of the items"
@@ -54,6 +56,7 @@ def check_stack(connection: Connection, checks: Checks) -> Iterator[Finding]:
         return
     described = found[0] if found else None
     yield checks.make("table", lambda: _table(connection), fix="allow dynamodb:DescribeTable")
+    yield checks.make("throughput", lambda: _throughput(connection), fix="allow dynamodb:DescribeTable")
     on = _lambdas(connection, described)
     for name in LAMBDAS:
         yield checks.make(name, partial(_lambda, connection, name, on), fix="allow lambda:GetFunction")
@@ -77,6 +80,7 @@ def _without_stack(connection: Connection, checks: Checks) -> Iterator[Finding]:
     for part in (*LAMBDAS, "stream", "dead letters", "alarms"):
         yield Finding(part, "n/a", "there is no stack")
     if table.state == "ok":
+        yield checks.make("throughput", partial(_throughput, connection))
         yield checks.make("version", partial(_version, connection), fix="attach a policy that reads the table")
         yield checks.make("sizes", partial(_sizes, connection), fix=SCAN)
 
@@ -96,6 +100,15 @@ def _table(connection: Connection) -> Finding:
     if "replicas" in check.details:
         return _of_status(check, REPLICATED)
     return _of_status(check, "deploy the stack, which creates the table", _deploy(connection))
+
+
+def _throughput(connection: Connection) -> Finding:
+    """Return how near the table is to the lowest of its limits."""
+    check = status.check_throughput(connection)
+    if max((each["percent"] or 0 for each in check.details.values()), default=0) >= QUOTA_WARNS:
+        way = f"raise what limits it, or write less ({DOCS}/operate/quota.md)"
+        return Finding("throughput", "warn", check.message, way, check.details)
+    return replace(_of_status(check), state="unknown" if check.ok is None else "ok")
 
 
 def _lambdas(connection: Connection, stack: Stack | None) -> Sequence[LambdaName]:

@@ -24,6 +24,7 @@ from .options import StackOptions
 from .replicas import replicas_in
 from .template.alarms import alarms as template_alarms
 from .template.functions import FUNCTIONS
+from .throughput import throughput_of
 
 PINGS: Final = 5
 BEHIND_SECONDS: Final = 300  # more than any batch window
@@ -51,6 +52,7 @@ def checks(connection: Connection) -> Iterator[Check]:
         return
     yield check_stack(stack)
     yield _looked("table", check_table, connection)
+    yield _looked("throughput", check_throughput, connection)
     template = cloudformation.template_of(client, connection.name)
     options = _options(template, stack)
     if isinstance(options, Check):
@@ -120,6 +122,21 @@ def check_table(connection: Connection) -> Check:
     if regions := replicas_in(table):
         return Check("table", False, f"{message}, replicas in {', '.join(regions)}", {**details, "replicas": regions})
     return Check("table", ok, message, details)
+
+
+def check_throughput(connection: Connection) -> Check:
+    """Return what the table consumes beside its quota; ``None`` where AWS does not show one of them."""
+    from botocore.exceptions import ClientError
+
+    try:
+        found, unknown = throughput_of(connection)
+    except ClientError:
+        return Check("throughput", None, "the table cannot be described", {})
+    warm = [f"{each.warm:,.0f} {each.kind}s" for each in found if each.warm is not None]
+    ready = [f"ready at once for {' and '.join(warm)} a second"] if warm else []
+    details = {each.kind: {**asdict(each), "percent": each.percent} for each in found}
+    message = "; ".join([*([told] if (told := ", ".join(filter(None, map(str, found)))) else []), *ready, *unknown])
+    return Check("throughput", None if unknown else True, message, details)
 
 
 def check_version(table: SyncRepository, stack: str) -> Check:
