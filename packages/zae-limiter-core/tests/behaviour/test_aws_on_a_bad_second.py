@@ -145,6 +145,7 @@ def once(peer: Peer, name: str) -> None:
 def test_a_resolver_that_is_slow_or_away_takes_no_connection_from_whoever_knows_the_addresses(
     opening: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("zae_limiter.runtime.addresses.FRESH", 0.0)
     with serving(once) as server, resolving(monkeypatch, server.port) as resolver:
         caller: Any = opening(f"http://dynamodb.example:{server.port}")
 
@@ -170,13 +171,38 @@ def test_a_resolver_that_is_slow_or_away_takes_no_connection_from_whoever_knows_
 def test_a_look_up_that_outlasts_its_caller_serves_the_next_one(opening: Open, monkeypatch: pytest.MonkeyPatch) -> None:
     with serving(once) as server, resolving(monkeypatch, server.port) as resolver:
         resolver["free"].clear()
-        caller = opening(f"http://dynamodb.example:{server.port}", connect_timeout=0.2)
+        caller = opening(f"http://dynamodb.example:{server.port}", connect_timeout=0.2, read_timeout=0.2)
         with pytest.raises(StoreError):
             caller.get("name")
         resolver["free"].set()
         wait_for(lambda: bool(known(caller)))
         resolver["free"].clear()
         assert caller.get("name") == "name"
+
+
+def test_a_resolver_that_is_slower_than_the_time_to_connect_makes_no_first_call_fail(
+    opening: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with serving() as server, resolving(monkeypatch, server.port) as resolver:
+        resolver["free"].clear()
+        threading.Timer(0.5, resolver["free"].set).start()
+        caller = opening(f"http://dynamodb.example:{server.port}", connect_timeout=0.2)
+        assert caller.get("name") == "name"
+
+
+def test_connections_that_are_opened_together_share_a_look_up(opening: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+    together = threading.Barrier(10)
+
+    def treat(peer: Peer, name: str) -> None:
+        if name == "crowd":
+            together.wait(PATIENCE)
+        peer.answer(name)
+
+    with serving(treat) as server, resolving(monkeypatch, server.port) as resolver:
+        caller = opening(f"http://dynamodb.example:{server.port}")
+        assert caller.get("first") == "first"
+        assert caller.get_all([["crowd"]] * 10) == [["crowd"]] * 10
+        assert (server.opened, resolver["asked"]) == (10, 1)
 
 
 def known(caller: Any) -> list[Any]:

@@ -1,9 +1,10 @@
 """The addresses of a host, kept: a resolver that is slow or away must not take the store with it.
 
-A look-up has no time-out of its own, and may take longer than a call has to connect. So it goes on in its thread after
-the caller has left, and what it finds is there for the next one. A caller that knows addresses waits for newer ones
-only for a moment: names of AWS change their addresses every few seconds, but the former ones go on to serve for a
-while. One that does not is found out by connecting; its certificate is checked in any case.
+A look-up has no time-out of its own, and may take longer than a call has to connect. So who knows no address waits for
+as long as its request may take, and a look-up goes on in its thread after its caller has left: what it finds is there
+for the next one. A caller that knows addresses waits for newer ones only for a moment: names of AWS change their
+addresses every few seconds, but the former ones go on to serve for a while. One that does not is found out by
+connecting; its certificate is checked in any case.
 """
 
 from collections.abc import Callable
@@ -13,6 +14,7 @@ from . import forks
 from .elapsed import elapsed
 
 PATIENCE: Final = 0.25  # seconds: a resolver that is well answers within a hundredth of them
+FRESH: Final = 1.0  # seconds for which many connections that are opened together share one look-up
 LONGEST: Final = 10.0  # seconds after which a look-up is given up, and another one may begin
 
 
@@ -23,14 +25,19 @@ class Addresses:
         self.host, self.port = host, port
         self.known: list[Any] = []
         self._looking: object | None = None
-        self._since = 0.0
+        self._since, self._found = 0.0, -FRESH
         forks.register(self)
 
-    def patience(self, left: float) -> float:
-        """Return the most seconds to wait for a look-up, of those that are ``left``; 0 if one is under way."""
+    def patience(self, left: float) -> float | None:
+        """Return the most seconds to wait for a look-up, of those that are ``left`` to connect: 0 if none is needed,
+        because one is under way or has just ended; ``None`` for as long as the request may take, if no address is
+        known.
+        """
         if not self.known:
-            return left
-        return 0.0 if self._looking is not None and elapsed() - self._since < LONGEST else min(PATIENCE, left / 4)
+            return None
+        now = elapsed()
+        is_asked = self._looking is not None and now - self._since < LONGEST
+        return 0.0 if is_asked or now - self._found < FRESH else min(PATIENCE, left / 4)
 
     def look_up(self, resolve: Callable[[str, int], list[Any]]) -> list[Any]:
         """Ask the resolver, which may take any time, and keep its answer. Raises ``OSError``."""
@@ -38,6 +45,7 @@ class Addresses:
         self._since = elapsed()
         try:
             self.known = found = resolve(self.host, self.port)
+            self._found = elapsed()
         finally:
             if self._looking is looking:
                 self._looking = None

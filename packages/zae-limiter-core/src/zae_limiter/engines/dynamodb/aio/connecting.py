@@ -4,6 +4,7 @@ import asyncio
 import encodings.idna  # noqa: F401 - a socket's first connection imports it, in whatever thread
 import os
 import socket
+from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Any
@@ -14,11 +15,11 @@ from ....runtime.tasks import result_of
 from ....runtime.threads import addresses_of, in_thread, is_address
 
 
-async def connected(host: Addresses, until: float) -> socket.socket:
-    """Return a connection to the first address of ``host`` that answers. Raises ``OSError``."""
+async def connected(addresses: Sequence[Any], until: float) -> socket.socket:
+    """Return a connection to the first one of the addresses of a host that answers. Raises ``OSError``."""
     loop = asyncio.get_running_loop()
     problem = OSError("the host has no address")
-    for sock, place, latest in attempts(await _found(host, until - loop.time()), until, loop.time):
+    for sock, place, latest in attempts(addresses, until, loop.time):
         try:
             sock.setblocking(False)
             async with asyncio.timeout_at(latest):
@@ -34,11 +35,11 @@ async def connected(host: Addresses, until: float) -> socket.socket:
     raise problem
 
 
-async def _found(host: Addresses, left: float) -> list[Any]:
+async def found(host: Addresses, connect_timeout: float) -> Sequence[Any]:
     """Return the addresses of a host: those that are known, if its resolver fails or is late. Raises ``OSError``."""
     if is_address(host.host):
         return addresses_of(host.host, host.port)
-    patience = host.patience(left)
+    patience = host.patience(connect_timeout)
     if patience == 0:
         return host.known
     try:

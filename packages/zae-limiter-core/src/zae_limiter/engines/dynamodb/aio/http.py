@@ -23,7 +23,7 @@ from ..options import ClientOptions
 from ..protocol.answers import NOT_READ, ErrorAnswer, read_response
 from ..protocol.responses import Response, ResponseReader
 from ..protocol.signing import Credentials
-from .connecting import connected
+from .connecting import connected, found
 
 IDLE_SECONDS: Final = 10.0  # DynamoDB closes a connection that is idle for longer
 
@@ -385,13 +385,14 @@ class HttpClient:
                     connection = await self._pool.take()
                 return connection, credentials
         except TimeoutError as error:
-            raise Unreachable("neither a connection nor credentials came in time") from error
+            raise Unreachable("no address of the host, no connection or no credentials came in time") from error
 
     async def _connect(self, on_lost: Callable[[Connection], None]) -> Connection:
-        until = self._loop.time() + self._connect_timeout
         try:
+            addresses = await found(self._host, self._connect_timeout)
+            until = self._loop.time() + self._connect_timeout
             async with asyncio.timeout_at(until):
-                sock = await connected(self._host, until)
+                sock = await connected(addresses, until)
                 _, connection = await self._loop.create_connection(
                     partial(Connection, self._loop, on_lost),
                     sock=sock,

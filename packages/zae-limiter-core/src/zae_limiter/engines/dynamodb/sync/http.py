@@ -28,7 +28,7 @@ from ..options import LEAST_SHARE, ClientOptions
 from ..protocol.answers import NOT_READ, ErrorAnswer, read_response
 from ..protocol.responses import Response, ResponseReader
 from ..protocol.signing import Credentials
-from .connecting import connected
+from .connecting import connected, found
 
 IDLE_SECONDS: Final = 10.0  # DynamoDB closes a connection that is idle for longer
 LOOK_SECONDS: Final = 1.0  # between two looks for idle connections
@@ -293,14 +293,16 @@ class HttpClient:
         self, slot: Slot, name: str, request: dict[str, Any] | bytes, send_by: float, until: float
     ) -> Response:
         if slot.connection is None:
-            slot.connection = Connection(self._connect(min(send_by, time.monotonic() + self._connect_timeout)))
+            slot.connection = Connection(self._connect(send_by))
         slot.credentials = credentials = refreshed(self._credentials, send_by)
         data = self._writer.write(name, request, credentials, time.time())
         return slot.connection.call(data, min(until, time.monotonic() + self._read_timeout))
 
     def _connect(self, until: float) -> socket.socket:
         try:
-            sock = connected(self._host, until)
+            addresses = found(self._host, self._connect_timeout, until)
+            until = min(until, time.monotonic() + self._connect_timeout)
+            sock = connected(addresses, until)
             if self._tls is None:
                 return sock
             try:
