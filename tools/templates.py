@@ -16,10 +16,15 @@ KEY: Final = "arn:aws:kms:us-east-1:123456789012:key/1234abcd-12ab-34cd-56ef-123
 
 
 def templates() -> dict[str, dict[str, Any]]:
-    """Return each by the name of its file: a stack for production, and the same with all that protects more."""
+    """Return each by the name of its file: a stack for production, the same with all that protects more, and the same
+    with provisioned capacity.
+    """
     production = StackOptions().changed(**in_production({}))
     hardened = production.changed(kms_key_arn=KEY, archive_lock="compliance", app_roles=True, tracing=True)
-    return {"production.json": plain("my-app", production), "hardened.json": plain("my-app", hardened)}
+    units = {"min_reads": 500, "min_writes": 1000, "max_reads": 20_000, "max_writes": 40_000}
+    sized = production.changed(capacity="provisioned", **units, warm_writes=40_000, contributor_insights="all")
+    made = {"production": production, "hardened": hardened, "provisioned": sized}
+    return {f"{name}.json": plain("my-app", options) for name, options in made.items()}
 
 
 if __name__ == "__main__":

@@ -17,8 +17,18 @@ from zae_limiter_cli.main import main
 from zae_limiter_cli.stack.code import VERSION_TAG, function_name
 from zae_limiter_cli.stack.deploy import DeployRequest, make_plan
 from zae_limiter_cli.stack.options import StackOptions
+from zae_limiter_cli.stack.template.build import plain
 
 pytestmark = pytest.mark.slow
+
+ARN = "arn:aws:{}:us-east-1:123456789012:any"
+LARGE = (
+    *("--dashboard", "--app-roles", "--tracing", "--role-name-format", "corp-{}", "--policy-name-format", "corp-{}"),
+    *("--kms-key-arn", ARN.format("kms"), "--alert-bus-arn", ARN.format("events"), "--contributor-insights", "all"),
+    *("--permission-boundary-arn", ARN.format("iam"), "--alarm-refusals", "5", "--capacity", "provisioned"),
+    *("--min-reads", "5", "--min-writes", "5", "--max-reads", "20000", "--max-writes", "20000"),
+    *("--warm-reads", "20000", "--warm-writes", "20000", "--archive-lock", "governance"),
+)
 
 
 def run(*args: str, **more: Any) -> Result:
@@ -224,6 +234,24 @@ def test_units_of_a_provisioned_table_are_refused_before_anything_is_begun(aws: 
     told = fail("deploy", "-n", "my-app", "--capacity", "provisioned", "--min-reads", "10", "--min-writes", "20")
     assert told.startswith("--capacity provisioned: --min-reads 10 must be at least 1, and at most --max-reads 0")
     assert boto3.client("cloudformation").list_stacks()["StackSummaries"] == []
+
+
+def test_a_template_that_no_request_holds_goes_through_a_bucket(aws: str) -> None:
+    large = ("--alarm-topic-arn", f"arn:aws:sns:us-east-1:123456789012:{'x' * 1500}")
+    told = fail("deploy", "-n", "my-app", *large)
+    assert re.match(r"the template has \d\d,\d{3} bytes, and a request of CloudFormation holds 51,200\. ", told)
+    assert boto3.client("cloudformation").list_stacks()["StackSummaries"] == []  # nothing was begun
+    client = boto3.client("s3")
+    client.create_bucket(Bucket="templates")
+    assert deploy(*large, "--template-bucket", "templates")["action"] == "created"
+    (kept,) = client.list_objects_v2(Bucket="templates")["Contents"]
+    body = json.loads(client.get_object(Bucket="templates", Key=kept["Key"])["Body"].read())
+    assert body == plain("my-app", options_now())
+    assert deploy()["action"] == "unchanged"  # and nothing is put
+    assert deploy("--aggregator-memory", "512")["action"] == "updated"
+    assert client.list_objects_v2(Bucket="templates")["KeyCount"] == 2
+    assert "tools send a template of more than 51,200 from a bucket" in run("cfn-template", *LARGE).stderr
+    assert run("cfn-template").stderr == ""
 
 
 def test_warm_throughput_is_never_taken_back(aws: str) -> None:

@@ -12,9 +12,13 @@ if TYPE_CHECKING:
 
 STACK_TAG: Final = "zae-limiter:stack"
 ARCHIVE_OUTPUT: Final = "ArchiveBucketName"
+LARGEST_BODY: Final = 51_200  # bytes of a template in a request; one in a bucket may have 1,000,000
 CAPABILITIES: Final = ("CAPABILITY_NAMED_IAM",)
 
 _NO_CHANGES: Final = "No updates are to be performed"
+
+
+Source = Mapping[str, str]  # a template as a parameter of a request: its text, or its address in a bucket
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,14 +94,19 @@ def template_of(client: Any, name: str) -> dict[str, Any]:
     return _parsed(body) if isinstance(body, str) else body  # botocore has parsed it, if it is JSON
 
 
-def create(client: Any, name: str, template: Mapping[str, Any], tags: Mapping[str, str], *, protected: bool) -> None:
+def body_of(template: Mapping[str, Any]) -> str:
+    """Return a template as it is sent."""
+    return json.dumps(template, separators=(",", ":"))
+
+
+def create(client: Any, name: str, source: Source, tags: Mapping[str, str], *, protected: bool) -> None:
     """Begin to create a stack."""
-    client.create_stack(EnableTerminationProtection=protected, **_request(name, template, tags))
+    client.create_stack(EnableTerminationProtection=protected, **_request(name, source, tags))
 
 
-def update(client: Any, name: str, template: Mapping[str, Any], tags: Mapping[str, str]) -> bool:
+def update(client: Any, name: str, source: Source, tags: Mapping[str, str]) -> bool:
     """Begin to change a stack; return ``False`` if nothing would change."""
-    return _unless_equal(lambda: client.update_stack(**_request(name, template, tags)))
+    return _unless_equal(lambda: client.update_stack(**_request(name, source, tags)))
 
 
 def protect(client: Any, stack: Stack, *, protected: bool) -> bool:
@@ -108,11 +117,11 @@ def protect(client: Any, stack: Stack, *, protected: bool) -> bool:
     return True
 
 
-def preview(client: Any, name: str, template: Mapping[str, Any], tags: Mapping[str, str]) -> list[dict[str, Any]]:
+def preview(client: Any, name: str, source: Source, tags: Mapping[str, str]) -> list[dict[str, Any]]:
     """Return what an update would do to each resource, by a change set, which is removed again."""
     from botocore.exceptions import WaiterError
 
-    request = {**_request(name, template, tags), "ChangeSetName": "zae-limiter-plan", "ChangeSetType": "UPDATE"}
+    request = {**_request(name, source, tags), "ChangeSetName": "zae-limiter-plan", "ChangeSetType": "UPDATE"}
     change_set = {"ChangeSetName": client.create_change_set(**request)["Id"], "StackName": name}
     try:
         client.get_waiter("change_set_create_complete").wait(**change_set, WaiterConfig={"Delay": 2})
@@ -127,10 +136,10 @@ def preview(client: Any, name: str, template: Mapping[str, Any], tags: Mapping[s
         client.delete_change_set(**change_set)
 
 
-def _request(name: str, template: Mapping[str, Any], tags: Mapping[str, str]) -> dict[str, Any]:
+def _request(name: str, source: Source, tags: Mapping[str, str]) -> dict[str, Any]:
     return {
         "StackName": name,
-        "TemplateBody": json.dumps(template, separators=(",", ":")),
+        **source,
         "Capabilities": list(CAPABILITIES),
         "Tags": [{"Key": key, "Value": value} for key, value in sorted({**tags, STACK_TAG: name}.items())],
     }

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from hashlib import sha256
 from typing import Any, Literal
 
 from ..artifacts.builder import LAMBDAS, Artifact, LambdaName, build_artifact
@@ -12,7 +13,7 @@ from . import cloudformation, record
 from .cloudformation import Stack
 from .code import Function, Outcome, find_function, function_name, upload
 from .events import Event, Follower, failure, way_out
-from .options import StackOptions, check_stack_name, flag
+from .options import StackOptions, check_stack_name, emulator_host, flag
 from .ownership import check_ours
 from .replicas import refuse_replicas
 from .template.build import METADATA, plain
@@ -39,6 +40,13 @@ class Plan:
     tags: Mapping[str, str]
     template: Mapping[str, Any]
     equal: bool
+    address: str | None = None
+
+    @property
+    def source(self) -> cloudformation.Source:
+        """The template as a request has it: by its address where it is in a bucket."""
+        body = {"TemplateBody": cloudformation.body_of(self.template)}
+        return body if self.address is None else {"TemplateURL": self.address}
 
     @property
     def bucket_left(self) -> str | None:
@@ -156,17 +164,39 @@ def begin(connection: Connection, request: DeployRequest) -> tuple[Any, Plan]:
         if not request.allow_downgrade:
             record.refuse_downgrade(connection.name, found)
         record.refuse_unusable(connection.name, found)
-    return client, plan
+    return client, replace(plan, address=None if plan.equal else _put(connection, plan))
+
+
+def _put(connection: Connection, plan: Plan) -> str | None:
+    """Put a template that no request holds into the bucket for it, and return its address; ``None`` if a request does.
+
+    Raises ``CommandError`` without a bucket.
+    """
+    body, bucket = cloudformation.body_of(plan.template).encode(), plan.options.template_bucket
+    if len(body) <= cloudformation.LARGEST_BODY:
+        return None
+    if not bucket:
+        raise CommandError(
+            f"the template has {len(body):,} bytes, and a request of CloudFormation holds "
+            f"{cloudformation.LARGEST_BODY:,}. Nothing was changed: pass --template-bucket, the name of a bucket of "
+            "this region that you may write, or switch something off, such as --no-dashboard or --no-app-roles"
+        )
+    client, key = connection.client("s3"), f"zae-limiter/{connection.name}-{sha256(body).hexdigest()[:16]}.json"
+    client.put_object(Bucket=bucket, Key=key, Body=body, ContentType="application/json")
+    # Emulators find their bucket by an address of AWS, and not all by one of their own.
+    at_aws = emulator_host(client.meta.endpoint_url) is None
+    host = client.meta.endpoint_url if at_aws else f"https://s3.{client.meta.region_name}.amazonaws.com"
+    return f"{host}/{bucket}/{key}"
 
 
 def start(client: Any, name: str, plan: Plan) -> Action:
     """Start CloudFormation; do not wait for an operation that runs already."""
     protected = plan.options.deletion_protection
     if plan.stack is None:
-        cloudformation.create(client, name, plan.template, plan.tags, protected=protected)
+        cloudformation.create(client, name, plan.source, plan.tags, protected=protected)
         return "created"
     turned = cloudformation.protect(client, plan.stack, protected=protected)
-    updated = not plan.equal and cloudformation.update(client, name, plan.template, plan.tags)
+    updated = not plan.equal and cloudformation.update(client, name, plan.source, plan.tags)
     return "updated" if turned or updated else "unchanged"
 
 

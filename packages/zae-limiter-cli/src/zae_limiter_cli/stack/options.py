@@ -187,6 +187,12 @@ class StackOptions:
     archive_lock_days: int = _choice(
         365, "Retention of each locked event, days.", least=1, most=36_500, needs=("archive_lock",)
     )
+    template_bucket: str = _choice(
+        "",
+        "Bucket that `deploy` sends a template through which is too large for a request.",
+        like=r"|[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]",
+        form="the name of a bucket",
+    )
     iam: bool = _choice(True, "Create roles and policies; without, the Lambdas need existing roles.")
     aggregator_role_arn: str = _choice("", "Existing role for the aggregator.", **_arn("iam"))
     provisioner_role_arn: str = _choice("", "Existing role for the provisioner.", **_arn("iam"))

@@ -30,7 +30,7 @@ def _resources(client: Any, name: str, plan: Plan) -> Iterator[Change]:
         for what, resource in plan.template["Resources"].items():
             yield {"action": "+", "what": what, "kind": resource["Type"], "details": ""}
     elif not plan.equal:
-        for told in cloudformation.preview(client, name, plan.template, plan.tags):
+        for told in cloudformation.preview(client, name, plan.source, plan.tags):
             change = _change(told)
             if change["action"] == "-" and change["kind"] == "AWS::S3::Bucket":
                 change["details"] = f"bucket {plan.bucket_left} stays, outside the stack"

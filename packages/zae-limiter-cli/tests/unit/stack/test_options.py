@@ -48,6 +48,7 @@ def test_another_name_is_refused_with_the_rule(name: str) -> None:
             "--role-name-format '{}': must be a name with one {} and at least one more character",
         ),
         ("role_name_format", "{}{}", "--role-name-format '{}{}': must be a name with one {}"),
+        ("template_bucket", "s3://mine", "--template-bucket 's3://mine': must be the name of a bucket"),
         ("recovery_days", 36, "--recovery-days 36: must be 1 to 35"),
         ("archive_lock", "on", "--archive-lock 'on': must be one of off, governance, compliance"),
         ("response_host", "http://localhost", "--response-host 'http://localhost': must be a host, or host:port"),
