@@ -85,9 +85,13 @@ async def api_cases(harness: Harness, proxy: Proxy, healthy: RateLimiter) -> lis
 
 
 async def in_each(api_cases: list[ApiCase], act: Callable[[ApiCase], Awaitable[None]]) -> None:
-    """All at once; then the store is well again."""
+    """All at once; then the store is well again, and each process knows it."""
     await asyncio.gather(*(act(api_case) for api_case in api_cases))
     api_cases[0].proxy.clear()
+    async with asyncio.timeout(60):
+        for api_case in api_cases:
+            while api_case.limiter.repository.get_store_stats().breaker == "open":  # noqa: ASYNC110 - no event tells it
+                await asyncio.sleep(0.01)
 
 
 def tokens_consumed(harness: Harness, entity: str) -> int:
@@ -164,7 +168,8 @@ async def test_one_side_of_a_cascade_fails_and_the_other_is_given_back(
         sides = {"child": api_case.entity, "parent": api_case.parent}
         counts = {side: tokens_consumed(harness, entity) for side, entity in sides.items()}
         assert counts.pop(failing) == 1 + (api_case.kind == "late"), api_case
-        assert list(counts.values()) == [1], api_case
+        # three copies of a write without an answer open the breaker; what comes back meanwhile is lost
+        assert list(counts.values()) in ([[1], [2]] if api_case.kind == "drop" else [[1]]), api_case
 
 
 async def test_a_consume_in_the_block_fails(harness: Harness, api_cases: list[ApiCase]) -> None:

@@ -122,6 +122,7 @@ async def test_a_split_that_fails_is_nobodys_loss_and_is_tried_again(
     await until(lambda: "bucket e/r is written too often, but could not be split" in caplog.text)
     assert shard_count(world, limiter) == 1
     wire.repair()
+    world.clock.advance(2)  # the copies of a lost write have opened the breaker
     await drive(world, limiter, 40)  # the pauses of the split that failed were in the time of the clock, too
     assert shard_count(world, limiter) == 2
 
@@ -312,10 +313,10 @@ async def test_a_repair_that_fails_is_the_store_that_is_away(world: World) -> No
 
 
 async def test_a_repair_that_is_throttled_is_tried_again_before_anything_else(world: World) -> None:
-    limiter, _ = await world.process(default_limits=[SECOND])
+    limiter, _ = await world.process(default_limits=[DAILY])  # which refills nothing in the pause
     await take(limiter, "e", "r", rpm=1)
     set_ahead(world, limiter, 3_600_000)
-    other, wire = await world.process(default_limits=[Limit.per_second("rpm", 50)])  # it has to reshape the bucket, too
+    other, wire = await world.process(default_limits=[Limit.per_day("rpm", 50)])  # it has to reshape the bucket, too
     wire.break_once(Throttled("slow down"), on=Update)
     assert not await passes(other, "e", "r", rpm=1)
     assert shard_items(world, other)[0]["rf"] <= world.clock.now_ms() + 1
