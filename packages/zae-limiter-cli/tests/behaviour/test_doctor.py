@@ -443,13 +443,13 @@ LIMITS = {"TableMaxWriteCapacityUnits": 40_000, "TableMaxReadCapacityUnits": 40_
 @pytest.mark.parametrize(
     ("settings", "used", "state", "told"),
     [
-        ({}, 1_200, "ok", "writes 1,500 of 40,000 units a second (4 %, the quota of a table)"),
-        ({}, 31_700, "warn", "writes 32,000 of 40,000 units a second (80 %, the quota of a table)"),
+        ({}, 1_200, "ok", "writes 1,200 of 40,000 units a second (3 %, the quota of a table)"),
+        ({}, 32_000, "warn", "writes 32,000 of 40,000 units a second (80 %, the quota of a table)"),
         (
             {"OnDemandThroughput": {"MaxWriteRequestUnits": 2_000, "MaxReadRequestUnits": -1}},
-            1_700,
+            2_000,
             "warn",
-            "writes 2,000 of 2,000 units a second (100 %, the table's on-demand maximum)",
+            "writes 2,000 of 2,000 units a second (100 %, its on-demand maximum)",
         ),
         (
             {
@@ -458,10 +458,10 @@ LIMITS = {"TableMaxWriteCapacityUnits": 40_000, "TableMaxReadCapacityUnits": 40_
             },
             0,
             "ok",
-            "writes 300 of 3,000 units a second (10 %, provisioned)",
+            "writes of GSI1 300 of 40,000 units a second (1 %, the quota of a table)",
         ),
     ],
-    ids=["far", "near", "own maximum", "provisioned"],
+    ids=["far", "near", "own maximum", "an index is nearer"],
 )
 def test_consumption_is_set_against_the_lowest_limit(
     aws: str, settings: dict[str, Any], used: float, state: str, told: str
@@ -472,7 +472,7 @@ def test_consumption_is_set_against_the_lowest_limit(
         _, checks = found()
     throughput = checks["throughput"]
     assert (throughput["state"], throughput["message"].partition(", reads ")[0]) == (state, told)
-    assert throughput["message"].endswith("; ready at once for 4,000 writes and 12,000 reads a second")
+    assert throughput["message"].endswith("; warm for 4,000 writes and 12,000 reads a second")
     assert ("docs/operate/quota.md" in throughput.get("fix", "")) is (state == "warn")
 
 

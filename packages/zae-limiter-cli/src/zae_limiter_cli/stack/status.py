@@ -133,7 +133,7 @@ def check_throughput(connection: Connection) -> Check:
     except ClientError:
         return Check("throughput", None, "the table cannot be described", {})
     warm = [f"{each.warm:,.0f} {each.kind}s" for each in found if each.warm is not None]
-    ready = [f"ready at once for {' and '.join(warm)} a second"] if warm else []
+    ready = [f"warm for {' and '.join(warm)} a second"] if warm else []
     details = {each.kind: {**asdict(each), "percent": each.percent} for each in found}
     message = "; ".join([*([told] if (told := ", ".join(filter(None, map(str, found)))) else []), *ready, *unknown])
     return Check("throughput", None if unknown else True, message, details)

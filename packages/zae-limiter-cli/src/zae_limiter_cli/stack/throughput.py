@@ -1,10 +1,13 @@
 """Ask AWS how near a table is to its throughput limits: what it consumes, the quota of a table, what it is set to.
 
-The quota counts a table and its indexes together, on demand as well as provisioned. Each figure has an action of its
-own; if the caller may not use it, the message names it.
+The quota holds for the table and for each of its indexes by itself, on demand as well as provisioned; so each is looked
+at, and the one nearest to its limit is told. Each figure has an action of its own; if the caller may not use it, the
+message names it.
+
+https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/ServiceQuotas.html
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final, TypeVar
@@ -21,10 +24,12 @@ T = TypeVar("T")
 class Throughput:
     """Units a second of ``kind``, ``None`` for what is not known. ``used`` is that of the busiest of the last minutes.
 
-    ``limit`` is the lowest of the limits that apply, and ``limit_name`` says which one it is.
+    ``index`` is the name of an index, or ``None`` for the table. ``limit`` is the lowest of the limits that apply, and
+    ``limit_name`` says which one it is.
     """
 
     kind: str
+    index: str | None
     used: float | None
     limit: float | None
     limit_name: str | None
@@ -37,29 +42,38 @@ class Throughput:
 
     def __str__(self) -> str:
         """Return what is known in words; nothing if that is nothing."""
+        what = f"{self.kind}s" if self.index is None else f"{self.kind}s of {self.index}"
         if self.limit is None:
-            return "" if self.used is None else f"{self.kind}s {self.used:,.0f} units a second"
+            return "" if self.used is None else f"{what} {self.used:,.0f} units a second"
         limit = f"{self.limit:,.0f} units a second"
         if self.percent is None:
-            return f"{self.kind}s up to {limit} ({self.limit_name})"
-        return f"{self.kind}s {self.used:,.0f} of {limit} ({self.percent:.0f} %, {self.limit_name})"
+            return f"{what} up to {limit} ({self.limit_name})"
+        return f"{what} {self.used:,.0f} of {limit} ({self.percent:.0f} %, {self.limit_name})"
 
 
 def throughput_of(connection: Connection) -> tuple[list[Throughput], list[str]]:
-    """Return the throughput of writes and of reads, and what AWS did not show.
+    """Return the throughput of writes and of reads, of the table or of an index that is nearer to its limit, and what
+    AWS did not show.
 
     Raises ``ClientError`` if AWS does not describe the table.
     """
     client = connection.client("dynamodb")
     table = client.describe_table(TableName=connection.name)["Table"]
+    places = [table, *table.get("GlobalSecondaryIndexes", ())]
+    on_demand = table.get("BillingModeSummary", {}).get("BillingMode") == "PAY_PER_REQUEST"
     unknown: list[str] = []
-    used = _asked(lambda: _consumed(connection, table), "consumption", "cloudwatch:GetMetricData", unknown)
+    used = _asked(lambda: _consumed(connection, places), "consumption", "cloudwatch:GetMetricData", unknown)
     quotas = _asked(client.describe_limits, "quota", "dynamodb:DescribeLimits", unknown) or {}
     found = []
     for kind in KINDS:
-        limit_name, limit = min(_limits(table, quotas, kind), key=lambda each: each[1], default=(None, None))
-        warm = table.get("WarmThroughput", {}).get(f"{kind.capitalize()}UnitsPerSecond")
-        found.append(Throughput(kind, used[kind] if used else None, limit, limit_name, warm))
+        of_kind = []
+        for number, place in enumerate(places):
+            limits = _limits(place, quotas, kind, on_demand=on_demand)
+            limit_name, limit = min(limits, key=lambda each: each[1], default=(None, None))
+            units = used.get(f"{kind}{number}", 0.0) if used is not None else None
+            warm = place.get("WarmThroughput", {}).get(f"{kind.capitalize()}UnitsPerSecond")
+            of_kind.append(Throughput(kind, place.get("IndexName"), units, limit, limit_name, warm))
+        found.append(max(of_kind, key=lambda each: each.percent or 0))
     return found, unknown
 
 
@@ -76,16 +90,17 @@ def _asked(ask: Callable[[], T], what: str, action: str, unknown: list[str]) -> 
     return None
 
 
-def _consumed(connection: Connection, table: Mapping[str, Any]) -> dict[str, float]:
-    """Return the units a second of each kind, of the table and its indexes, in the busiest of the last minutes."""
-    places: list[list[dict[str, str]]] = [[{"Name": "TableName", "Value": connection.name}]]
-    for index in table.get("GlobalSecondaryIndexes", ()):
-        places.append([*places[0], {"Name": "GlobalSecondaryIndexName", "Value": index["IndexName"]}])
+def _consumed(connection: Connection, places: Sequence[Mapping[str, Any]]) -> dict[str, float]:
+    """Return the units a second in the busiest of the last minutes, by kind and number of the place."""
     queries = [
         {
             "Id": f"{kind}{number}",
             "MetricStat": {
-                "Metric": {"Namespace": "AWS/DynamoDB", "MetricName": _METRICS[kind], "Dimensions": place},
+                "Metric": {
+                    "Namespace": "AWS/DynamoDB",
+                    "MetricName": _METRICS[kind],
+                    "Dimensions": _dimensions(connection.name, place.get("IndexName")),
+                },
                 "Period": 60,
                 "Stat": "Sum",
             },
@@ -97,21 +112,22 @@ def _consumed(connection: Connection, table: Mapping[str, Any]) -> dict[str, flo
     answer = connection.client("cloudwatch").get_metric_data(
         MetricDataQueries=queries, StartTime=now - timedelta(minutes=MINUTES), EndTime=now
     )
-    minutes: dict[str, dict[datetime, float]] = {kind: {} for kind in KINDS}
-    for result in answer["MetricDataResults"]:
-        of_kind = minutes[result["Id"].rstrip("0123456789")]
-        for at, units in zip(result["Timestamps"], result["Values"], strict=True):
-            of_kind[at] = of_kind.get(at, 0) + units
-    return {kind: max(each.values(), default=0) / 60 for kind, each in minutes.items()}
+    return {each["Id"]: max(each["Values"], default=0) / 60 for each in answer["MetricDataResults"]}
 
 
-def _limits(table: Mapping[str, Any], quotas: Mapping[str, Any], kind: str) -> list[tuple[str, float]]:
-    """Return the limits that apply to a table, by what a message calls them."""
+def _dimensions(table: str, index: str | None) -> list[dict[str, str]]:
+    of_table = [{"Name": "TableName", "Value": table}]
+    return of_table if index is None else [*of_table, {"Name": "GlobalSecondaryIndexName", "Value": index}]
+
+
+def _limits(
+    place: Mapping[str, Any], quotas: Mapping[str, Any], kind: str, *, on_demand: bool
+) -> list[tuple[str, float]]:
+    """Return the limits that apply to a table or an index, by what a message calls them."""
     name = kind.capitalize()
-    on_demand = table.get("BillingModeSummary", {}).get("BillingMode") == "PAY_PER_REQUEST"
     found = {
         "the quota of a table": quotas.get(f"TableMax{name}CapacityUnits"),
-        "the table's on-demand maximum": table.get("OnDemandThroughput", {}).get(f"Max{name}RequestUnits"),
-        "provisioned": None if on_demand else table.get("ProvisionedThroughput", {}).get(f"{name}CapacityUnits"),
+        "its on-demand maximum": place.get("OnDemandThroughput", {}).get(f"Max{name}RequestUnits"),
+        "provisioned": None if on_demand else place.get("ProvisionedThroughput", {}).get(f"{name}CapacityUnits"),
     }
     return [(what, units) for what, units in found.items() if units is not None and units > 0]
