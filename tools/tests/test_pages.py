@@ -29,7 +29,7 @@ BLOCK = re.compile(r"^( *)```(\w*)[^\n]*\n(.*?)^\1```$", re.MULTILINE | re.DOTAL
 SPAN = re.compile(r"(?<!`)`([^`\n]+)`(?!`)")
 SHELL = {"sh", "bash"}
 # of the aws command, of no service, or with other names of options there
-OF_THE_COMMAND_LINE = {("cloudformation", "deploy"), ("logs", "tail"), ("sns", "subscribe")}
+OF_THE_COMMAND_LINE = {("cloudformation", "deploy"), ("logs", "tail"), ("s3", "cp"), ("sns", "subscribe")}
 OF_EVERY_CALL = {"query", "output", "region"}
 
 CLI, CORE, WHOLE = "packages/zae-limiter-cli/tests", "packages/zae-limiter-core/tests", "tests-integration/tests"
@@ -40,6 +40,7 @@ RUN_BY = {  # pages whose blocks of shell a test runs
     "docs/guides/billing.md": f"{CLI}/behaviour/commands/test_usage_pages.py",
     "docs/guides/fastapi.md": f"{CORE}/frameworks/test_guides.py",
     "docs/local.md": f"{WHOLE}/test_local_page.py",
+    "docs/operate/accounts.md": f"{CLI}/behaviour/test_other_accounts.py",
     "docs/operate/cost.md": f"{CLI}/behaviour/commands/test_usage_pages.py",
     "docs/operate/deploy.md": f"{WHOLE}/test_deploy_page.py",
     "docs/operate/disaster-recovery.md": f"{WHOLE}/test_recovery_page.py",
@@ -85,6 +86,9 @@ OF_OTHERS = {
     "CreateServiceLinkedRole",
     "KeyRangeThroughput",
     "GetRole",
+    "CreateGrant",
+    "DescribeKey",
+    "credential_source",
     "GlobalSecondaryIndexName",
     "UpdateTable",
     "AWS_CSM_ENABLED",

@@ -6,9 +6,10 @@ from typing import Final
 
 import pytest
 
-from support.cli.granted import OPTIONS, properties
-from support.cli.iam import Request, is_allowed
+from support.cli.granted import ACCOUNTS, OPTIONS, ORGANIZATION, properties
+from support.cli.iam import Request, is_allowed, is_allowed_across
 from support.cli.principals import ARNS, ITEMS, OWN, ROLES, ROWS, TAGS, arned, principals, requests
+from zae_limiter_cli.stack.options import StackOptions
 
 pytestmark = pytest.mark.slow
 
@@ -37,6 +38,14 @@ WRITTEN: Final = on(ITEMS.keys() - EVENTS, *WRITE) | on(EVENTS - {"own entity an
 READABLE: Final = on(ITEMS, *READ) | on(ITEMS.keys() | ROWS.keys(), "Query")
 OWN_READABLE: Final = on(OWN_ITEMS | {"registry"}, *READ) | on(OWN_ITEMS | OWN_ROWS, "Query")
 TRACES: Final = on(["account"], "xray:PutTelemetryRecords", "xray:PutTraceSegments")
+IN_VPC: Final = on(
+    ["account"],
+    *(f"ec2:{verb}PrivateIpAddresses" for verb in ("Assign", "Unassign")),
+    *(f"ec2:{verb}NetworkInterface" for verb in ("Create", "Delete")),
+    "ec2:DescribeNetworkInterfaces",
+    "ec2:DescribeSubnets",
+)
+OF_A_LAMBDA: Final = TRACES | on(["key by way of lambda"], "kms:Decrypt")
 KEY_OF_TABLE: Final = on(["key by way of dynamodb"], "kms:Decrypt")
 MAY: Final[Mapping[str, Decided]] = {
     "AcquirePolicy": KEY_OF_TABLE | on(ITEMS, *READ) | on(BUCKETS, "PutItem", "UpdateItem"),
@@ -53,6 +62,7 @@ MAY: Final[Mapping[str, Decided]] = {
     | on(["registry"], "PutItem"),
     "InvokePlannerPolicy": on(["my-app-limits-planner"], "lambda:InvokeFunction"),
     "InvokeProvisionerPolicy": on(["my-app-limits-planner", "my-app-limits-provisioner"], "lambda:InvokeFunction"),
+    "VpcPolicy": IN_VPC,
     "delegation": on(["ns-tenant-alpha of planner", "ns-tenant-alpha of provisioner"], "lambda:InvokeFunction"),
     "delegation to plan": on(["ns-tenant-alpha of planner"], "lambda:InvokeFunction"),
     "Provisioner": KEY_OF_TABLE
@@ -60,8 +70,8 @@ MAY: Final[Mapping[str, Decided]] = {
     | on(OF_GSI3 | OF_GSI4 | {"registry"}, "Query")
     | WRITTEN
     | log_of("limits-provisioner")
-    | TRACES,
-    "Planner": KEY_OF_TABLE | on(ITEMS, *READ) | on(OF_GSI4, "Query") | log_of("limits-planner") | TRACES,
+    | OF_A_LAMBDA,
+    "Planner": KEY_OF_TABLE | on(ITEMS, *READ) | on(OF_GSI4, "Query") | log_of("limits-planner") | OF_A_LAMBDA,
     "Aggregator": KEY_OF_TABLE
     | on(["key by way of sqs"], "kms:Decrypt", "kms:GenerateDataKey")
     | on(["key by way of s3"], "kms:GenerateDataKey")
@@ -73,7 +83,7 @@ MAY: Final[Mapping[str, Decided]] = {
     | on(["dead letters"], "sqs:SendMessage")
     | on(["bus"], "events:PutEvents")
     | log_of("aggregator")
-    | TRACES,
+    | OF_A_LAMBDA,
 }
 
 
@@ -124,15 +134,69 @@ def test_archive_and_dead_letters_refuse_who_may_do_everything_without_tls(polic
     assert by_tls == {"true": True, "false": False}
 
 
-def test_a_role_of_a_lambda_is_for_lambda_and_one_of_an_application_for_the_account() -> None:
-    resources = properties(EVERYTHING.changed(app_roles=True))
-    trusted = {
-        name: each["AssumeRolePolicyDocument"]["Statement"] for name, each in resources.items() if "Role" in name
-    }
-    assert {name: [each["Principal"] for each in statements] for name, statements in trusted.items()} == {
-        **{f"{name}Role": [{"Service": "lambda.amazonaws.com"}] for name in ROLES},
-        **{
-            f"{use}Role": [{"AWS": {"Fn::Sub": "arn:${AWS::Partition}:iam::${AWS::AccountId}:root"}}]
-            for use in ("Acquire", "Full", "Read")
-        },
-    }
+BY_ORGANIZATION: Final = replace(EVERYTHING, trusted_accounts="", trusted_organization=ORGANIZATION)
+
+
+def test_a_role_of_a_lambda_is_for_lambda_and_that_of_an_application_for_accounts_that_are_trusted() -> None:
+    account = {"AWS": {"Fn::Sub": "arn:${AWS::Partition}:iam::${AWS::AccountId}:root"}}
+    member = {"StringEquals": {"aws:PrincipalOrgID": ORGANIZATION}}
+    for options, others in (
+        (EVERYTHING, [({"AWS": [*ACCOUNTS]}, None)]),
+        (BY_ORGANIZATION, [({"AWS": "*"}, member)]),
+        (replace(EVERYTHING, trusted_accounts=""), []),
+    ):
+        trusted = {
+            name: each["AssumeRolePolicyDocument"]["Statement"]
+            for name, each in properties(options).items()
+            if "Role" in name
+        }
+        found = {
+            name: [(each["Principal"], each.get("Condition")) for each in statements]
+            for name, statements in trusted.items()
+        }
+        assert found == {
+            **{f"{name}Role": [({"Service": "lambda.amazonaws.com"}, None)] for name in ROLES},
+            "AcquireRole": [(account, None), *others],
+            "FullRole": [(account, None)],
+            "ReadRole": [(account, None)],
+        }
+
+
+@pytest.mark.parametrize(
+    ("options", "who", "may"),
+    [
+        (EVERYTHING, {"aws:PrincipalAccount": (ACCOUNTS[1],)}, True),
+        (EVERYTHING, {"aws:PrincipalAccount": ("999900001111",), "aws:PrincipalOrgID": (ORGANIZATION,)}, False),
+        (BY_ORGANIZATION, {"aws:PrincipalAccount": ("999900001111",), "aws:PrincipalOrgID": (ORGANIZATION,)}, True),
+        (BY_ORGANIZATION, {"aws:PrincipalAccount": (ACCOUNTS[1],), "aws:PrincipalOrgID": ("o-zzzzzzzzzz",)}, False),
+        (BY_ORGANIZATION, {"aws:PrincipalAccount": (ACCOUNTS[1],)}, False),
+    ],
+    ids=["of the list", "not of the list", "of the organization", "of another one", "of none"],
+)
+def test_whoever_is_trusted_elsewhere_may_acquire_and_nothing_else(
+    options: StackOptions, who: Mapping[str, tuple[str, ...]], *, may: bool
+) -> None:
+    """Even an administrator of the other account."""
+    policy = arned(properties(options)["Table"]["ResourcePolicy"]["PolicyDocument"])
+    admin = {"Statement": [{"Effect": "Allow", "Action": "*", "Resource": "*"}]}
+    found = frozenset(
+        (action, label)
+        for action, label, request in requests()
+        if is_allowed_across([admin], replace(request, context={**request.context, **who}), policy)
+    )
+    assert found == (MAY["AcquirePolicy"] - KEY_OF_TABLE if may else frozenset())
+
+
+def test_a_table_without_trusted_accounts_has_no_policy() -> None:
+    assert "ResourcePolicy" not in properties(OPTIONS["defaults"])["Table"]
+
+
+def test_a_lambda_in_a_vpc_is_connected_by_its_role_whose_code_makes_no_network_interface() -> None:
+    resources = properties(EVERYTHING)
+    for name, function in zip(ROLES, ("aggregator", "limits-provisioner", "limits-planner"), strict=True):
+        assert resources[f"{name}Role"]["ManagedPolicyArns"] == [{"Ref": "VpcPolicy"}]
+        arn = f"arn:aws:lambda:us-east-1:123456789012:function:my-app-{function}"
+        for source, may in (({}, True), ({"lambda:SourceFunctionArn": (arn,)}, False)):
+            request = Request("ec2:CreateNetworkInterface", "*", source)
+            assert is_allowed(principals(EVERYTHING)["VpcPolicy"], request) is may
+    assert "VpcPolicy" not in properties(OPTIONS["defaults"])

@@ -231,6 +231,8 @@ class InfrastructureNotFoundError(InfrastructureError):
         self.stack = stack
 
     def __str__(self) -> str:
+        if ":" in self.stack:
+            return f"there is no table {self.stack!r}, or its policy does not let this account see it"
         return f"there is no table {self.stack!r}: create it with `zae-limiter deploy --name {self.stack}`"
 
 

@@ -43,7 +43,8 @@ QUOTA: Final = 40_000  # AWS's default of the quotas of a table, which an accoun
 LONGEST_NAME: Final = 45  # that of the provisioner has 64 characters at most
 
 _OFF: Final = (False, 0, "", "off", "on-demand")  # what switches an option off
-_NAME: Final = re.compile(rf"[A-Za-z][A-Za-z0-9-]{{2,{LONGEST_NAME - 1}}}")
+NAME: Final = rf"[A-Za-z][A-Za-z0-9-]{{2,{LONGEST_NAME - 1}}}"
+_NAME: Final = re.compile(NAME)
 
 
 _FORMAT: Final = {
@@ -57,6 +58,10 @@ _PROVISIONED: Final = {"least": 0, "most": 10**9, "needs": ("capacity",)}
 
 def _arn(service: str) -> dict[str, str]:
     return {"like": rf"|arn:aws[a-z-]*:{service}:.+", "form": "an ARN of that service"}
+
+
+def _list(like: str, what: str) -> dict[str, str]:
+    return {"like": rf"|{like}(,{like}){{0,19}}", "form": f"at most 20 {what}, with commas between them"}
 
 
 def _choice(default: Any, told: str, **rule: Any) -> Any:
@@ -166,7 +171,11 @@ class StackOptions:
         35, "Days back to which the backups reach.", least=1, most=35, needs=("point_in_time_recovery",)
     )
     deletion_protection: bool = _choice(False, "Refuse to delete the stack and its table.")
-    kms_key_arn: str = _choice("", "Customer key that encrypts table, dead letters and archive.", **_arn("kms"))
+    kms_key_arn: str = _choice(
+        "",
+        "Customer key that encrypts table, dead letters, archive, and logs and variables of the Lambdas.",
+        **_arn("kms"),
+    )
     archive: bool = _choice(True, "Bucket for expired audit events. Needs the aggregator.", needs=("aggregator",))
     archive_glacier_days: int = _choice(
         0, "Days until archived events move to Glacier; 0 never.", least=0, most=36_500, needs=("archive",)
@@ -199,6 +208,36 @@ class StackOptions:
     planner_role_arn: str = _choice("", "Existing role for the planner.", **_arn("iam"))
     policies: bool = _choice(True, "Managed policies to attach to applications and people.")
     app_roles: bool = _choice(False, "Roles with these policies, which the account may assume.")
+    trusted_accounts: str = _choice(
+        "", "Other accounts, with commas between them, whose principals may acquire.", **_list("[0-9]{12}", "accounts")
+    )
+    trusted_organization: str = _choice(
+        "",
+        "Organization of AWS, such as o-a1b2c3d4e5, whose principals may acquire.",
+        like="|o-[a-z0-9]{10,32}",
+        form="the id of an organization, such as o-a1b2c3d4e5",
+    )
+    subnet_ids: str = _choice(
+        "", "Subnets for the Lambdas, with commas between them.", **_list("subnet-[0-9a-f]{8,17}", "subnets")
+    )
+    security_group_ids: str = _choice(
+        "",
+        "Security groups of the Lambdas in these subnets.",
+        **_list("sg-[0-9a-f]{8,17}", "security groups"),
+        needs=("subnet_ids",),
+    )
+    code_bucket: str = _choice(
+        "",
+        "Buckets that have the code of the Lambdas, one a region: 'acme' stands for acme-us-east-1 there.",
+        like="|[a-z0-9][a-z0-9-]{1,44}",
+        form="the beginning of a bucket's name",
+    )
+    resource_name: str = _choice(
+        "",
+        "Name of table and Lambdas in the stacks of a stack set, whose own names are too long.",
+        like=rf"|{NAME}",
+        form=f"a letter, then letters, digits and hyphens, 3 to {LONGEST_NAME} characters",
+    )
     permission_boundary_arn: str = _choice("", "Permission boundary of all roles.", **_arn("iam"))
     role_name_format: str = _choice(
         "", "Name format of the roles, such as 'corp-{}'; without, CloudFormation names them.", **_FORMAT
@@ -222,6 +261,13 @@ class StackOptions:
             raise CommandError(
                 f"--archive-days {self.archive_days}: must be 0, or more than --archive-glacier-days "
                 f"{self.archive_glacier_days}"
+            )
+        if bool(self.subnet_ids) != bool(self.security_group_ids):
+            missing = "security-group-ids" if self.subnet_ids else "subnet-ids"
+            raise CommandError(f"--{missing}: Lambdas in a VPC need subnets and security groups: pass it, too")
+        if self.trusted_accounts and self.trusted_organization:
+            raise CommandError(
+                "--trusted-accounts and --trusted-organization exclude each other: pass '' for one of them"
             )
         if self.app_roles and not (self.iam and self.policies):
             raise CommandError(

@@ -26,12 +26,27 @@ MANIFEST = {
 }
 KEY = "arn:aws:kms:us-east-1:123456789012:key/1234abcd-12ab-34cd-56ef-1234567890ab"
 BUS = "arn:aws:events:us-east-1:123456789012:event-bus/default"
-REGION = {"AWS::Region": "us-east-1", "AWS::URLSuffix": "amazonaws.com"}
+ACCOUNTS = ("111122223333", "444455556666")
+ORGANIZATION = "o-a1b2c3d4e5"
+REGION = {
+    "AWS::Region": "us-east-1",
+    "AWS::URLSuffix": "amazonaws.com",
+    "AWS::Partition": "aws",
+    "AWS::AccountId": "123456789012",
+}
 NAMES = {"Table": "my-app", "ArchiveBucket": "archive", "DeadLetters": "dead-letters"}
 
 OPTIONS = {
     "defaults": StackOptions(),
-    "what adds statements": StackOptions(kms_key_arn=KEY, tracing=True, alert_bus_arn=BUS),
+    "what adds statements": StackOptions(
+        kms_key_arn=KEY,
+        tracing=True,
+        alert_bus_arn=BUS,
+        app_roles=True,
+        trusted_accounts=",".join(ACCOUNTS),
+        subnet_ids="subnet-0a1b2c3d",
+        security_group_ids="sg-0a1b2c3d",
+    ),
 }
 
 

@@ -35,11 +35,16 @@ def is_allowed(identity: Iterable[Document], request: Request, *, resource: Docu
     return effects == {"Allow"}
 
 
+def is_allowed_across(identity: Iterable[Document], request: Request, resource: Document) -> bool:
+    """Return whether a request of another account is allowed: by its own policies, and by that of the resource."""
+    return is_allowed(identity, request) and is_allowed([], request, resource=resource)
+
+
 def _applies(statement: Document, request: Request) -> bool:
     assert statement.keys() <= ELEMENTS, statement
-    assert statement.get("Principal", "*") == "*", statement
     return (
-        any(_is_like(request.action.lower(), each.lower()) for each in listed(statement["Action"]))
+        _is_for(statement.get("Principal", "*"), request)
+        and any(_is_like(request.action.lower(), each.lower()) for each in listed(statement["Action"]))
         and any(_is_like(request.resource, _filled(each, request)) for each in listed(statement["Resource"]))
         and all(
             _holds(operator, key, listed(wanted), request)
@@ -47,6 +52,14 @@ def _applies(statement: Document, request: Request) -> bool:
             for key, wanted in keys.items()
         )
     )
+
+
+def _is_for(principal: Any, request: Request) -> bool:
+    """Return whether a statement is for everybody, or for an account of its list."""
+    if principal in ("*", {"AWS": "*"}):
+        return True
+    assert principal.keys() == {"AWS"}, principal
+    return request.context["aws:PrincipalAccount"][0] in listed(principal["AWS"])
 
 
 def _holds(operator: str, key: str, wanted: Sequence[str], request: Request) -> bool:
@@ -91,6 +104,7 @@ OPERATORS: Final[Mapping[str, tuple[Matches, bool]]] = {
     "StringNotLike": (_is_like, True),
     "StringEquals": (_is, False),
     "Bool": (_is, False),
+    "ArnLike": (_is_like, False),
 }
 
 

@@ -131,6 +131,7 @@ OTHERS: Final[Mapping[str, Mapping[str, Target]]] = {
         **{f"key by way of {service}": Target(KEY, via=service) for service in ("dynamodb", "s3", "sqs", "lambda")},
     },
     "xray": {},
+    "ec2": {},
     "iam": {"role": Target("arn:aws:iam::123456789012:role/my-app-aggregator")},
     "sts": {"role": Target("arn:aws:iam::123456789012:role/my-app-aggregator")},
     "cloudformation": {"stack": Target(f"arn:aws:cloudformation:{HERE}:stack/my-app/0")},

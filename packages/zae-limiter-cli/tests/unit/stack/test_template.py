@@ -28,7 +28,7 @@ from zae_limiter_cli.stack.template.parameters import options_of
 pytestmark = pytest.mark.slow
 
 LARGEST_BODY = 51_200  # of a template that is sent without a bucket
-ROOM = 2_048  # for options to come
+ROOM = 900  # for options to come
 
 Template = Mapping[str, Any]
 
@@ -58,6 +58,10 @@ EVERYTHING = StackOptions(
     archive_days=400,
     alert_bus_arn=BUS,
     permission_boundary_arn=BOUNDARY,
+    trusted_accounts="111122223333,444455556666",
+    subnet_ids="subnet-0a1b2c3d,subnet-1a1b2c3d",
+    security_group_ids="sg-0a1b2c3d",
+    code_bucket="acme-code",
     role_name_format="corp-{}-role",
     policy_name_format="corp-{}-policy",
 )

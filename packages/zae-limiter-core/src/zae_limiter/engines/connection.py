@@ -8,7 +8,7 @@ from typing import Any
 
 from ..exceptions import ValidationError
 from .dynamodb.aws.handed import check_handed, is_session
-from .dynamodb.options import TRANSPORTS, Handed, Transport, transport_of
+from .dynamodb.options import TRANSPORTS, Handed, Transport, region_in, transport_of
 from .meter import Meter
 from .sqlite.place import path_of
 
@@ -19,7 +19,8 @@ DEFAULT_STACK = "zae-limiter"
 class Connection:
     """The options that only an engine needs; times in seconds.
 
-    ``stack``: if ``None``, ``ZAEL_STACK`` of the environment, else ``zae-limiter``.
+    ``stack``: its name, or the ARN of a table of another account. If ``None``, ``ZAEL_STACK`` of the environment, else
+    ``zae-limiter``.
     ``store``: the URL of a file, like ``sqlite:///limits.db``; if ``None``, ``ZAEL_STORE`` of the environment, unless
     ``stack``, ``region``, ``endpoint_url``, ``profile`` or ``credentials`` is given, which is for DynamoDB.
     ``transport``: the way to DynamoDB: ``http``, the client of this package, or ``sdk``, aioboto3 and boto3. If
@@ -56,6 +57,9 @@ class Connection:
         check_flag("count_units", self.count_units)
         if self.transport is not None:
             _check_transport("transport", self.transport)
+        of_table = region_in(self.stack_name)
+        if of_table is not None and self.region not in (None, of_table):
+            raise ValidationError("region", self.region, f"leave it out: by its ARN, the table is in {of_table}")
         _ = self.file  # which checks the URL
         if self.credentials is not None:
             self._check_credentials()

@@ -3,7 +3,7 @@
 from typing import Final
 
 from .functions import FUNCTIONS
-from .grants import EVERY_NAMESPACE, OWN_NAMESPACE, acquiring, everything, purging, reading, with_key
+from .grants import EVERY_NAMESPACE, OWN_NAMESPACE, acquiring, everything, of_others, purging, reading, with_key
 from .language import Resources, Value, allow, attribute, document, ref, resource, text, when
 from .names import policy_name, role_name
 
@@ -36,16 +36,29 @@ def policies() -> Resources:
     return made
 
 
+def acquiring_elsewhere() -> list[Value]:
+    """Return the statements of the table's policy: the principals of other accounts may acquire, and nothing else.
+
+    They name the table by its text: its own policy cannot refer to it.
+    """
+    table = text("arn:${AWS::Partition}:dynamodb:${AWS::Region}:${AWS::AccountId}:table/${AWS::StackName}")
+    of_table = ({**each, "Resource": table} for each in acquiring(EVERY_NAMESPACE))
+    return [each for statement in of_table for each in of_others(statement)]
+
+
 def roles() -> Resources:
-    """Return a role for each use on the whole table, which principals of the account may assume."""
+    """Return a role for each use on the whole table, which principals of the account may assume; that of applications
+    is also for those of other accounts.
+    """
     account = {"AWS": text("arn:${AWS::Partition}:iam::${AWS::AccountId}:root")}
-    trust = {"Effect": "Allow", "Action": "sts:AssumeRole", "Principal": account}
+    assume = {"Effect": "Allow", "Action": "sts:AssumeRole"}
+    trust = {**assume, "Principal": account}
     return {
         f"{use}Role": resource(
             "IAM::Role",
             {
                 **role_name(use.lower()),
-                "AssumeRolePolicyDocument": document([trust]),
+                "AssumeRolePolicyDocument": document([trust, *(of_others(assume) if use == "Acquire" else ())]),
                 "PermissionsBoundary": when("HasBoundary", ref("PermissionBoundaryArn")),
                 "ManagedPolicyArns": [ref(f"{use}Policy")],
             },
@@ -68,6 +81,6 @@ def _policy(name: str, what: str, statements: list[Value]) -> Value:
     policy = {
         **policy_name(name),
         "Description": text(f"${{AWS::StackName}}: {what}"),
-        "PolicyDocument": document([*statements, when("HasKey", with_key("dynamodb", ["Decrypt"]))]),
+        "PolicyDocument": document([*statements, when("HasKey", with_key(["Decrypt"], "dynamodb"))]),
     }
     return resource("IAM::ManagedPolicy", policy, condition="HasPolicies")

@@ -1,14 +1,16 @@
 """The template, with parameters and without."""
 
+import json
 from typing import Any
 
+from ...errors import CommandError
 from ..options import StackOptions, check_stack_name
-from .access import policies, roles
+from .access import acquiring_elsewhere, policies, roles
 from .alarms import alarms
 from .archive import archive
 from .capacity import scaling
 from .dashboard import dashboard
-from .functions import FUNCTIONS, aggregator, planner, provisioner
+from .functions import FUNCTIONS, aggregator, planner, provisioner, vpc
 from .language import Resource, Resources, attribute, ref, text
 from .names import check_lengths
 from .parameters import CONDITIONS, OPEN, parameters, values
@@ -23,7 +25,10 @@ def parametrized(options: StackOptions) -> dict[str, Any]:
     that something in it uses is a parameter, whose default is the given one.
     """
     decided = {name: value for name, value in values(options).items() if (name, value) != OPEN}
-    return resolve(_declared(options), {}, decided)
+    declared = _declared(options)
+    if options.resource_name:  # a parameter in place of the stack's name, wherever that names something
+        declared = json.loads(json.dumps(declared).replace("AWS::StackName", "ResourceName"))
+    return resolve(declared, {}, decided)
 
 
 def plain(name: str, options: StackOptions) -> dict[str, Any]:
@@ -31,6 +36,8 @@ def plain(name: str, options: StackOptions) -> dict[str, Any]:
 
     Raises ``CommandError`` for a name that something in it cannot have.
     """
+    if options.resource_name not in ("", name):
+        raise CommandError("--resource-name is for the printed template: a stack that is deployed has its own name")
     pseudo = {"AWS::StackName": check_stack_name(name)}
     template = resolve(_declared(options), {**values(options), **pseudo})
     check_lengths(template["Resources"])
@@ -51,11 +58,12 @@ def _declared(options: StackOptions) -> dict[str, Any]:
 
 def _resources() -> Resources:
     return {
-        **table(),
+        **table(acquiring_elsewhere()),
         **scaling(),
         **aggregator(),
         **provisioner(),
         **planner(),
+        **vpc(),
         **archive(),
         **policies(),
         **roles(),

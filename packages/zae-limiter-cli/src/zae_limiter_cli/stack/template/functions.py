@@ -1,16 +1,17 @@
 """The Lambdas, each with its role and its log group, and the stream that feeds the aggregator."""
 
 import json
+from importlib.metadata import version
 from typing import Final
 
 from zae_limiter.maintenance import AUDIT_PREFIX, sk_state
 
-from ...artifacts.builder import LambdaName
+from ...artifacts.builder import LambdaName, distribution_name
 from ...artifacts.requirements import RUNTIME
-from ..code import function_name
-from .grants import aggregating, logging_to, over_tls, planning, provisioning, reading_stream, telling, with_key
-from .language import Resource, Resources, Value, allow, attribute, document, ref, resource, text, when
-from .names import role_name
+from ..code import VERSION_TAG, function_name
+from .grants import aggregating, in_vpc, logging_to, over_tls, planning, provisioning, reading_stream, telling, with_key
+from .language import Resource, Resources, Value, allow, attribute, document, ref, resource, split, text, when
+from .names import policy_name, role_name
 from .table import STREAM_ARN
 
 FUNCTIONS: Final[dict[LambdaName, str]] = {
@@ -49,8 +50,8 @@ def aggregator() -> Resources:
                 *reading_stream(),
                 when("HasArchive", allow(["s3:PutObject"], text("${ArchiveBucket.Arn}/*"))),
                 when("HasAlertBus", telling()),
-                when("HasKey", with_key("sqs", ["Decrypt", "GenerateDataKey"])),
-                when("HasKey", with_key("s3", ["GenerateDataKey"])),
+                when("HasKey", with_key(["Decrypt", "GenerateDataKey"], "sqs")),
+                when("HasKey", with_key(["GenerateDataKey"], "s3")),
             ],
         ),
         "AggregatorStream": _stream(),
@@ -95,6 +96,13 @@ def planner() -> Resources:
     }
 
 
+def vpc() -> Resources:
+    """Return the policy of the roles whose Lambdas are in a VPC."""
+    ours = text("arn:${AWS::Partition}:lambda:${AWS::Region}:${AWS::AccountId}:function:${AWS::StackName}-*")
+    policy = {**policy_name("vpc"), "PolicyDocument": document(in_vpc(ours))}
+    return {"VpcPolicy": resource("IAM::ManagedPolicy", policy, condition="HasVpcPolicy")}
+
+
 def _size(prefix: str) -> Resource:
     return {
         "MemorySize": ref(f"{prefix}Memory"),
@@ -109,15 +117,22 @@ def _function(name: LambdaName, environment: Resources, size: Resource) -> Resou
         "FunctionName": text(called),
         "Runtime": RUNTIME,
         "Handler": HANDLERS[name],
-        "Code": {"ZipFile": NO_CODE_YET},
+        "Code": when("HasCodeBucket", _code_of(name), {"ZipFile": NO_CODE_YET}),
+        "Tags": when("HasCodeBucket", [{"Key": VERSION_TAG, "Value": version(distribution_name(name))}]),
         "Role": when(f"Given{prefix}Role", ref(f"{prefix}RoleArn"), attribute(f"{prefix}Role", "Arn")),
         "Architectures": [ref("Architecture")],
         **size,
         "TracingConfig": {"Mode": when("HasTracing", "Active", "PassThrough")},
         "Environment": {"Variables": environment},
+        "KmsKeyArn": when("HasKey", ref("KmsKeyArn")),
+        "VpcConfig": when("HasVpc", {"SubnetIds": split("SubnetIds"), "SecurityGroupIds": split("SecurityGroupIds")}),
         "LoggingConfig": {"LogGroup": ref(f"{prefix}Logs")},
     }
-    logs = {"LogGroupName": text(f"/aws/lambda/{called}"), "RetentionInDays": ref("LogRetentionDays")}
+    logs = {
+        "LogGroupName": text(f"/aws/lambda/{called}"),
+        "RetentionInDays": ref("LogRetentionDays"),
+        "KmsKeyId": when("HasKey", ref("KmsKeyArn")),
+    }
     condition = f"Has{prefix}"
     return {
         FUNCTIONS[name]: resource("Lambda::Function", function, condition=condition),
@@ -127,12 +142,19 @@ def _function(name: LambdaName, environment: Resources, size: Resource) -> Resou
     }
 
 
+def _code_of(name: LambdaName) -> Value:
+    """Return the place of the code of this release, in the bucket of the region."""
+    distribution = distribution_name(name)
+    key = f"zae-limiter/{distribution}-{version(distribution)}.zip"
+    return {"S3Bucket": text("${CodeBucket}-${AWS::Region}"), "S3Key": key}
+
+
 def _role(name: LambdaName, statements: list[Value]) -> Resources:
     prefix = name.capitalize()
     trust = {"Effect": "Allow", "Action": "sts:AssumeRole", "Principal": {"Service": "lambda.amazonaws.com"}}
     of_all = [
         logging_to(f"{prefix}Logs"),
-        when("HasKey", with_key("dynamodb", ["Decrypt"])),
+        when("HasKey", with_key(["Decrypt"], "dynamodb", "lambda")),  # which has its variables
         when("HasTracing", _tracing()),
     ]
     policy = {"PolicyName": "own", "PolicyDocument": document([*of_all, *statements])}
@@ -140,6 +162,7 @@ def _role(name: LambdaName, statements: list[Value]) -> Resources:
         **role_name(name),
         "AssumeRolePolicyDocument": document([trust]),
         "PermissionsBoundary": when("HasBoundary", ref("PermissionBoundaryArn")),
+        "ManagedPolicyArns": when("HasVpc", [ref("VpcPolicy")]),
         "Policies": [policy],
     }
     return {f"{prefix}Role": resource("IAM::Role", role, condition=f"Own{prefix}Role")}

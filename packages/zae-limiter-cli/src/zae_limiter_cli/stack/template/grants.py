@@ -5,11 +5,19 @@ from typing import Final
 
 from zae_limiter.maintenance import INDEXES, REGISTRY, pk_audit, pk_bucket, pk_entity, pk_system
 
-from .language import Value, allow, attribute, document, ref, text
+from .language import Value, allow, attribute, document, ref, split, text, when
 from .table import STREAM_ARN, TABLE_ARN, index_arn
 
 # A transaction is allowed by what it is made of. Tests hold these together with what the code really calls.
 PROVISIONER_INDEXES: Final = ("GSI3", "GSI4")
+VPC_CALLS: Final = (
+    "AssignPrivateIpAddresses",
+    "CreateNetworkInterface",
+    "DeleteNetworkInterface",
+    "DescribeNetworkInterfaces",
+    "DescribeSubnets",
+    "UnassignPrivateIpAddresses",
+)
 STREAM_CALLS: Final = ("DescribeStream", "GetRecords", "GetShardIterator")
 
 READ_ITEMS: Final = ("BatchGetItem", "GetItem")
@@ -82,9 +90,31 @@ def purging() -> list[Value]:
     ]
 
 
-def with_key(service: str, calls: Sequence[str]) -> Value:
-    """Return permission to use the customer's key by way of a service."""
-    by_way = {"StringEquals": {"kms:ViaService": text(f"{service}.${{AWS::Region}}.${{AWS::URLSuffix}}")}}
+def of_others(statement: Value) -> list[Value]:
+    """Return a statement of a resource's policy for the principals of other accounts: of a list, of an organization."""
+    member = {"StringEquals": {"aws:PrincipalOrgID": ref("TrustedOrganization")}}
+    of_organization = {**statement, "Condition": {**statement.get("Condition", {}), **member}}
+    return [
+        when("TrustsAccounts", {**statement, "Principal": {"AWS": split("TrustedAccounts")}}),
+        when("TrustsOrganization", {**of_organization, "Principal": {"AWS": "*"}}),
+    ]
+
+
+def in_vpc(functions: Value) -> list[Value]:
+    """Return permission for Lambda to connect functions to a VPC in the name of their roles; the code of the functions
+    may not use it.
+    """
+    by_code = {"ArnLike": {"lambda:SourceFunctionArn": functions}}
+    return [
+        allow([f"ec2:{call}" for call in VPC_CALLS], "*"),
+        {"Effect": "Deny", "Action": "ec2:*", "Resource": "*", "Condition": by_code},
+    ]
+
+
+def with_key(calls: Sequence[str], *services: str) -> Value:
+    """Return permission to use the customer's key by way of services."""
+    ways = [text(f"{service}.${{AWS::Region}}.${{AWS::URLSuffix}}") for service in services]
+    by_way = {"StringEquals": {"kms:ViaService": ways[0] if len(ways) == 1 else ways}}
     return allow([f"kms:{call}" for call in calls], ref("KmsKeyArn"), by_way)
 
 

@@ -25,6 +25,11 @@ def text(template: str) -> Value:
     return {"Fn::Sub": template}
 
 
+def split(parameter: str) -> Value:
+    """Return the list in a parameter with commas between its items."""
+    return {"Fn::Split": [",", ref(parameter)]}
+
+
 def when(condition: str, then: Value, otherwise: Value = NO_VALUE) -> Value:
     """Return one value or the other; without the other, the property is absent, or the item of a list."""
     return {"Fn::If": [condition, then, otherwise]}

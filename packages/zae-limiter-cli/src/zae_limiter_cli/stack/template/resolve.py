@@ -82,6 +82,9 @@ def _resolved(value: Any, values: Values, conditions: Mapping[str | None, bool])
         case {"Fn::If": [str(name), *both]}:
             found = [_resolved(each, values, conditions) for each in both]
             return {"Fn::If": [name, *({"Ref": "AWS::NoValue"} if each is NOTHING else each for each in found)]}
+        case {"Fn::Split": [str(separator), inner]}:
+            found = _resolved(inner, values, conditions)
+            return found.split(separator) if isinstance(found, str) else {"Fn::Split": [separator, found]}
         case {"Fn::Sub": str(template)}:
             return _substituted(template, values)
         case dict():

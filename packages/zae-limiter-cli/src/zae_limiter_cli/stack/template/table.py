@@ -1,13 +1,15 @@
 """The table, with the keys, indexes and attributes of core's schema."""
 
+from collections.abc import Sequence
+
 from zae_limiter.maintenance import TTL, create_table_request
 
 from .capacity import billing, capacity
-from .language import Resources, attribute, ref, resource, text, when
+from .language import Resources, Value, attribute, document, ref, resource, text, when
 
 
-def table() -> Resources:
-    """Return the table."""
+def table(policy: Sequence[Value]) -> Resources:
+    """Return the table; ``policy`` has the statements for principals of other accounts."""
     schema = create_table_request("")
     indexes = [{**each, **capacity(index=True)} for each in schema["GlobalSecondaryIndexes"]]
     return {
@@ -29,6 +31,7 @@ def table() -> Resources:
                 "SSESpecification": when(
                     "HasKey", {"SSEEnabled": True, "SSEType": "KMS", "KMSMasterKeyId": ref("KmsKeyArn")}
                 ),
+                "ResourcePolicy": when("TrustsOthers", {"PolicyDocument": document(policy)}),
             },
             DeletionPolicy="Delete",
             UpdateReplacePolicy="Retain",

@@ -32,6 +32,14 @@ class SessionWithCredentials(Protocol):
 Handed = CredentialsOfBotocore | SessionWithCredentials
 
 
+def region_in(table_name: str) -> str | None:
+    """Return the region of a table that is named by its ARN; ``None`` of a plain name."""
+    match table_name.split(":", 5):
+        case ["arn", _, "dynamodb", region, _, _] if region:
+            return region
+    return None
+
+
 def transport_of(chosen: Transport | None) -> str:
     """Return the transport: the chosen one, else ``ZAEL_TRANSPORT`` of the environment, else ``http``."""
     return chosen or os.environ.get("ZAEL_TRANSPORT") or TRANSPORTS[0]
@@ -55,6 +63,11 @@ class ClientOptions:
     max_connections: int = 100
 
     @property
+    def chosen_region(self) -> str | None:
+        """The region that the program has chosen, by its name or by the ARN of the table."""
+        return self.region or region_in(self.table_name)
+
+    @property
     def operation_timeout(self) -> float:
         """The most seconds that one operation takes."""
         return self.connect_timeout + self.read_timeout
@@ -66,7 +79,8 @@ class ClientOptions:
 
     def session(self) -> dict[str, Any]:
         """Return the arguments of a session."""
-        return {"region_name": self.region or os.environ.get("AWS_REGION") or None, "profile_name": self.profile}
+        region = self.chosen_region or os.environ.get("AWS_REGION") or None
+        return {"region_name": region, "profile_name": self.profile}
 
     def config(self) -> dict[str, Any]:
         """Return the arguments of a client's ``Config``."""

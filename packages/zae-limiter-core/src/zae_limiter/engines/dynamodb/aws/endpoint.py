@@ -133,7 +133,7 @@ def of_account(endpoint: Endpoint, account: str | None) -> Endpoint:
 
 def _chosen_region(session: Any, options: ClientOptions) -> str | None:
     set_on_it: str | None = session.instance_variables().get("region")  # by whom handed the session in
-    return options.region or set_on_it or os.environ.get("AWS_REGION") or None
+    return options.chosen_region or set_on_it or os.environ.get("AWS_REGION") or None
 
 
 def _region(session: Any, options: ClientOptions) -> str:
