@@ -2,10 +2,13 @@
 What never does: several processes (test_shards_killed), what splits a bucket (test_shards_pace).
 """
 
+import asyncio
+from contextlib import suppress
+
 import pytest
 
 from support.integration.harness import Harness
-from zae_limiter import Limit, RateLimiter, RateLimitExceeded
+from zae_limiter import ContentionError, Limit, RateLimiter, RateLimitExceeded
 from zae_limiter.clock.system import SystemClock
 from zae_limiter.flows.bucket.splitting import split_shard
 from zae_limiter.flows.process.namespace_state import NamespaceState, Settings
@@ -95,3 +98,33 @@ async def test_a_refusal_by_fresh_copies_of_all_shards_asks_nobody(harness: Harn
         with pytest.raises(RateLimitExceeded):
             await take(limiter, 1)
     assert dict(harness.meter.snapshot().requests) == {}
+
+
+async def test_a_bucket_merges_while_many_take_and_give_back_and_the_ledger_is_exact(harness: Harness) -> None:
+    """A total does not refill: what callers kept and what is left are all that there was, to the thousandth."""
+    processes = [await harness.open() for _ in range(3)]
+    await processes[0].set_resource_defaults("gpt-4", [Limit.total("rpm", 10_000)])
+    await take(processes[0], 1)
+    split_into(harness, 16)
+    kept, merged = [1], False
+
+    async def work(limiter: RateLimiter, number: int) -> None:
+        while not merged or len(kept) < 200:
+            async with limiter.acquire("key", "gpt-4", {"rpm": 1 + number % 3}) as lease:
+                if number % 2:
+                    await lease.adjust(rpm=number % 5 - 1)
+            kept.append(sum(lease.consumed.values()))
+
+    callers = [asyncio.create_task(work(processes[number % 3], number)) for number in range(6)]
+    while not merged:
+        with suppress(ContentionError):  # they write all the time, and a merge needs a moment without
+            await processes[0].repository.merge_bucket("key", "gpt-4")
+        bucket = await processes[0].repository.get_bucket("key", "gpt-4")
+        assert bucket is not None
+        merged = bucket.shard_count == 1
+    await asyncio.gather(*callers)
+    for limiter in processes:
+        await limiter.close()  # what comes back to a shard that has merged, nobody waits for
+    left = await (await harness.open()).available("key", "gpt-4")
+    assert left == {"rpm": 10_000 - sum(kept)}
+    assert [item["shard_count"] for item in harness.items() if "shard_count" in item] == [1]

@@ -410,8 +410,8 @@ def _merging(rng: Random) -> Plan:
     """Buckets that split and merge again, while there is every other trouble."""
     kind = rng.choice((_mixed, _mixed, _mixed, _faultless, _held_ahead, _behind_splits, _behind_splits, _all_kinds))
     plan = kind(rng)
-    if any(limit.kind == "first_use" for limits in plan.limits for limit in limits):
-        return plan
+    while any(limit.kind == "first_use" for limits in plan.limits for limit in limits):  # it does not split
+        plan = kind(rng)
     plan = replace(plan, splits=max(plan.splits, rng.choice((2, 4, 8))), merges=rng.choice((1, 3, 8, 20)))
     return replace(plan, entities=plan.entities[: rng.choice((1, 1, 2, 4))])
 

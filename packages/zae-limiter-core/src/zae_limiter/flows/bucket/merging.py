@@ -67,7 +67,7 @@ def is_quiet(item: Mapping[str, Any], at_ms: int) -> bool | None:
     if WRITES_THEN not in item:
         return False
     fields = (each.field for each in map(parse_bucket_attribute, item) if each is not None)
-    written = (item[WRITES] - item[WRITES_THEN]) * (1 if "epoch" in fields else item[SHARD_COUNT])
+    written = (item.get(WRITES, 0) - item[WRITES_THEN]) * (1 if "epoch" in fields else item[SHARD_COUNT])
     return bool(written <= QUIET * elapsed_ms)
 
 
