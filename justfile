@@ -193,6 +193,7 @@ pictures:
     PYTHONPATH=tools uv run python -m website.redis
     PYTHONPATH=tools uv run python -m website.alarms
     PYTHONPATH=tools uv run python -m website.cost
+    PYTHONPATH=tools uv run python -m website.quota
     PYTHONPATH=tools uv run python -m website.obeyed
 
 # The lists of commands and of methods in docs/cli.md and docs/core.md
