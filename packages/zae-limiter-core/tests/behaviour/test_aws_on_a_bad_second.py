@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from botocore.credentials import ReadOnlyCredentials
 
 from support.core.echoes import PATIENCE, AsyncCaller, Caller, Peer, SyncCaller, echo, serving, wait_for
 from support.core.transports import CLIENTS
@@ -284,4 +285,7 @@ def test_requests_go_to_the_endpoint_of_the_account(
         monkeypatch.setenv("AWS_ACCOUNT_ID_ENDPOINT_MODE", mode)
     with pytest.raises(StoreError):
         opening(None).get("name")
-    assert asked == ["123456789012.ddb.us-east-1.amazonaws.com"]
+    if "account_id" in ReadOnlyCredentials._fields:
+        assert asked == ["123456789012.ddb.us-east-1.amazonaws.com"]
+    else:  # an older botocore knows no accounts
+        assert asked == ([] if mode == "required" else ["dynamodb.us-east-1.amazonaws.com"])
