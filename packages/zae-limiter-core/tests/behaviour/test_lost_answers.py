@@ -12,6 +12,7 @@ from zae_limiter.engines.memory.table import MemoryTable
 from zae_limiter.operations.errors import ConditionFailed, OutcomeUnknown, ServerFault, StoreError
 from zae_limiter.operations.values import BatchGet, Get, Operation, Put, Transact, Update
 from zae_limiter.schema.attributes import WRITE_TOKENS
+from zae_limiter.stores import DynamoDBStore, MemoryStore, SyncDynamoDBStore
 
 RPM = Limit.per_minute("rpm", 60)
 LOST: Sequence[StoreError] = [ServerFault("InternalServerError: injected"), OutcomeUnknown("the connection broke")]
@@ -209,6 +210,12 @@ async def test_a_refused_caller_stays_refused_after_a_lost_answer(world: World, 
     with pytest.raises(RateLimitExceeded):
         await take(process.limiter, "e", "r", rpm=5)
     assert counted(world, process)[0] == 60
+
+
+def test_dynamodb_loses_answers_and_a_table_in_this_process_does_not() -> None:
+    lossy = DynamoDBStore("t"), SyncDynamoDBStore("t")
+    assert all(store.capabilities.lossy for store in lossy)
+    assert not MemoryStore().capabilities.lossy
 
 
 async def test_reads_are_repeated(world: World) -> None:

@@ -181,7 +181,7 @@ class CommitRun:
         doubts.again, known = None, error if doubts.first is None else doubts.first.error  # of all that may be applied
         if decision is not None:
             put_back(self.namespace_state, self.cached, decision.batch, known if sent_before else error)
-        if isinstance(error, ConditionFailed) and not doubts.is_past(error.item, self.cached.id.shard):
+        if isinstance(error, ConditionFailed) and not doubts.is_past(error.item):
             self._refused(error.item, None if decision is None else decision.plan)
             yield from self._lose()
         elif isinstance(error, Throttled) and not sent_before and (yield from self._backs_off(error)):

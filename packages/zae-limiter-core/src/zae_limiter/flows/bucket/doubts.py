@@ -74,13 +74,14 @@ class Doubts:
         token = token_of(decision.operation)
         return error.item if token is not None and (error.item or {}).get(token.slot) == token.number else None
 
-    def is_past(self, item: Item | None, shard: int) -> bool:
+    def is_past(self, item: Item | None) -> bool:
         """Return whether nobody can tell any more what became of a write in doubt: it was applied after all behind a
-        copy that was not, another process has taken its slot, or the shard has merged with another one.
+        copy that was not, another process has taken its slot, the shard has merged with another one, or the bucket is
+        gone.
         """
         if self.first is None:
             return False
-        if item is None:  # of shard 0, the bucket is gone, and begins anew
-            return shard > 0
+        if item is None:
+            return True
         held = item.get(self.first.token.slot, 0)
         return not isinstance(held, int) or held >= self.first.token.number

@@ -58,12 +58,13 @@ class WriteTokens:
         """
         if lost is not None:
             now_ms = max(now_ms, (lost.number >> _TIME) + 1)  # also if the clock has gone back
-        number = self._next(now_ms)
+        number = now_ms << _TIME | (next(self._numbers) & _NUMBER) << PROCESS_BITS | self._process
         slot, bound = (self._slot(item, number, now_ms), number) if lost is None else lost
         if slot is None:
             return write
-        when = Conditions(*write.when[:-1], {slot: bound})
-        return Update(write.key, write.add, {**write.set, slot: number}, write.remove, when)
+        key, add, values, remove, (exists, absent, equals, at_least, at_most, _) = write
+        when = Conditions(exists, absent, equals, at_least, at_most, {slot: bound})
+        return Update(key, add, {**values, slot: number}, remove, when)
 
     def sign_new(self, put: Put, now_ms: int) -> Put:
         """Return the put of a new item with a token."""
@@ -79,7 +80,7 @@ class WriteTokens:
     def _slot(self, item: Mapping[str, Any], number: int, now_ms: int) -> str | None:
         """Return the slot of this process in an item, or one that is free; ``None`` if there is none."""
         free, stale = None, (now_ms - STALE_MS) << _TIME
-        for slot in self._slots:
+        for slot in self._slots:  # nearly always the first
             held = item.get(slot, 0)
             if type(held) is not int or held >= number:  # damaged, or of a clock that was ahead
                 continue

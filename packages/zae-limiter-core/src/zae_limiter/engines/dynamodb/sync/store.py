@@ -73,7 +73,7 @@ class SyncDynamoDBStore(SyncStore):
     @property
     def capabilities(self) -> Capabilities:
         """What DynamoDB and this client can do."""
-        return Capabilities(clock=self.clock, meter=self.meter, hot_items=True, expiry=True)
+        return Capabilities(clock=self.clock, meter=self.meter, hot_items=True, expiry=True, lossy=True)
 
     def perform(self, operation: Operation[Any]) -> Any:
         """Return the answer that ``operation`` promises, or raise a ``StoreError``."""
