@@ -58,6 +58,13 @@ def test_no_history_of_a_scenario_breaks_a_promise(scenario: str, first: int) ->
     assert not wrong, "\n".join(wrong)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("first", [1, pytest.param(16, marks=pytest.mark.long)])
+def test_no_history_of_repeated_writes_counts_one_twice(first: int) -> None:
+    wrong = [problem for _, found in tried(first, 15 * first, {"scenario": "signed"}) for _, problem in found]
+    assert not wrong, "\n".join(wrong)
+
+
 # An acquire that has no config of the bucket's; tokens spent under limits that changed; a child's caller cut off; many
 # changes that told one bucket at the same time; a write that took effect behind blocks that were taken later;
 # a block that a give-back took; blocks whose writes were answered late;

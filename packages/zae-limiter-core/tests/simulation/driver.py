@@ -38,10 +38,22 @@ from .bucket_items import SLOTS
 from .kernel import Future, Kernel, Owner, Script, Task, Violation
 from .network import Link, Sending
 from .oracle import Oracle
+from .shadows import token_of
 from .sharing import ByShare, Sharing
 from .waits import Bell
 
 T = TypeVar("T")
+
+
+class Run:
+    """A run of a queue, which began behind so many writes; its ``open`` requests, and a write whose answer was lost."""
+
+    doubted: Operation[Any] | None = None
+
+    def __init__(self, flow: Flow[None], since: int, open_requests: list[BucketRequest]) -> None:
+        self.flow = flow
+        self.since = since
+        self.open = open_requests
 
 
 class Driver:
@@ -70,6 +82,7 @@ class Driver:
         self._rng = rng
         self._accounts: dict[Waiter, Account] = {}
         self._due: dict[Waiter, Mapping[str, int]] = {}
+        self._carried: list[tuple[Operation[Any], Sequence[BucketRequest]]] = []  # each write, and whom it serves
         self.queues: set[BucketQueue] = set()
         self._bell = Bell(kernel, owner)
 
@@ -88,6 +101,16 @@ class Driver:
         """Raises ``Violation`` where somebody still waits."""
         if any(queue.busy or queue.waiting for queue in self.queues):
             raise Violation("a queue is not at rest")
+
+    def counted_once(self) -> None:
+        """Raises ``Violation`` where two writes took effect for one request."""
+        counted = set[tuple[BucketRequest, int]]()
+        for write, requests in self._carried:
+            if (sending := self.link.applied(write)) is not None:
+                life = sending.applications[0].life  # of a bucket that was deleted, nobody can tell
+                if again := counted.intersection(served := {(request, life) for request in requests}):
+                    raise Violation(f"two writes took effect for one request: {len(again)} of {write}")
+                counted |= served
 
     def _play(self, flow: Flow[T], waiters: list[Waiter], account: Account) -> Script[T]:
         try:
@@ -262,42 +285,71 @@ class Driver:
 
     def _work(self, queue: BucketQueue, batch: Sequence[Waiter]) -> Script[None]:
         """Play a run, and note with each answer the requests that it admits."""
-        flow, since = queue.work(batch), self._oracle.instant
-        open_requests = [part for waiter in batch for part in parts(waiter) if isinstance(part, BucketRequest)]
+        parts_ = [part for waiter in batch for part in parts(waiter)]
+        run = Run(queue.work(batch), self._oracle.instant, [each for each in parts_ if isinstance(each, BucketRequest)])
         try:
-            step = self._goes_on(partial(next, flow), None)
+            step = self._goes_on(partial(next, run.flow), None)
             while True:
-                open_requests = self._note(open_requests, None, since)
+                self._note(run, None)
                 if isinstance(step, (Sleep, Log, Wake, Remind, Enqueue, Parallel, Post)):
                     yield from self._beside(batch, step)
-                    step = self._goes_on(partial(next, flow), None)
+                    step = self._goes_on(partial(next, run.flow), None)
                     continue
-                if isinstance(step, Wait):
-                    raise Violation("a write of a bucket waits for tokens")
-                sending = self.link.send(step)
+                sending = self._send(run, step)
                 try:
                     answer = yield sending.answer
                 except StoreError as error:
-                    lost = self._failed(step, error)
-                    step = self._goes_on(partial(flow.throw, error), None)
-                    if lost and self._note(open_requests, None, since):
-                        raise Violation("a write whose answer was lost is tried again") from None
+                    step = self._failed(run, step, error)
                 else:
-                    self._confirm(sending)
-                    try:
-                        step = self._goes_on(partial(flow.send, answer), None)
-                    finally:
-                        open_requests = self._note(open_requests, sending, since)
+                    step = self._answered(run, sending, answer)
         except StopIteration:
-            self._note(open_requests, None, since)
+            self._note(run, None)
 
-    def _failed(self, operation: Operation[Any], error: StoreError) -> bool:
-        """Whether a write may have been applied, and nobody knows."""
-        if isinstance(error, ConditionFailed | NotApplied):
-            self.link.blocks.not_applied(operation)
-        if isinstance(operation, Update) and "rf" in operation.set and "rf" in operation.when.equals:
-            return False  # it cannot be applied twice: it moves the anchor that it asks for
-        return isinstance(error, OutcomeUnknown) and isinstance(operation, (Put, Update))
+    def _send(self, run: "Run", step: Any) -> Sending:
+        """Send the operation of a run, and note whom it serves."""
+        if isinstance(step, Wait):
+            raise Violation("a write of a bucket waits for tokens")
+        if run.doubted is not None and run.open and step is not run.doubted:
+            raise Violation("another write is sent in the place of one whose answer was lost")
+        sending = self.link.send(step)
+        if len(self.link.copies(step)) == 1 and token_of(step) is not None:
+            carried = self._oracle.noted.carried(step)
+            self._carried.append((step, run.open if carried is None else carried))
+        return sending
+
+    def _answered(self, run: "Run", sending: Sending, answer: Any) -> Any:
+        """The next step of a run behind an answer."""
+        run.doubted = None
+        self._confirm(sending)
+        try:
+            return self._goes_on(partial(run.flow.send, answer), None)
+        finally:
+            self._note(run, sending)
+
+    def _failed(self, run: "Run", sent: Operation[Any], error: StoreError) -> Any:
+        """The next step of a run behind an error. A failed condition may prove that a copy was applied before."""
+        if isinstance(error, ConditionFailed | NotApplied) and len(self.link.copies(sent)) < 2:
+            self.link.blocks.not_applied(sent)
+        lost = isinstance(error, OutcomeUnknown) and isinstance(sent, (Put, Update))
+        proof = self.link.applied(sent) if isinstance(error, ConditionFailed) else None
+        run.doubted = sent if lost or (run.doubted is sent and isinstance(error, NotApplied)) else None
+        try:
+            step = self._goes_on(partial(run.flow.throw, error), None)
+        finally:
+            if proof is not None and any(each.admitted for each in run.open):
+                self._confirm(proof)
+                self._note(run, proof)
+        self._note(run, None)
+        if lost and run.open and not self._may_repeat(sent):
+            raise Violation("a write whose answer was lost is tried again") from None
+        return step
+
+    def _may_repeat(self, write: Operation[Any]) -> bool:
+        """Whether a write may be sent again: it has a token, or serves nobody and moves the anchor or makes a shard."""
+        if token_of(write) is not None:
+            return True
+        moves = isinstance(write, Put) or (isinstance(write, Update) and "rf" in write.set)
+        return moves and self._oracle.noted.carried(write) is None
 
     def _confirm(self, sending: Sending) -> None:
         for application in sending.applications:
@@ -325,11 +377,11 @@ class Driver:
             self._wait_in_queue(waiter, self._accounts[_whose(batch, waiter)])
         return (yield from _take_from_many(wakers))
 
-    def _note(self, requests: Sequence[BucketRequest], sending: Sending | None, since: int) -> list[BucketRequest]:
-        for request in requests:
+    def _note(self, run: "Run", sending: Sending | None) -> None:
+        for request in run.open:
             if request.outcome is not None:
-                self._settle(request, sending, since)
-        return [request for request in requests if request.outcome is None]
+                self._settle(request, sending, run.since)
+        run.open = [request for request in run.open if request.outcome is None]
 
     def _settle(self, request: BucketRequest, sending: Sending | None, since: int) -> None:
         account = self._accounts.get(request) or Account()

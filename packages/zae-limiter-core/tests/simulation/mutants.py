@@ -50,6 +50,7 @@ from .override_faults import FINDERS, OVERRIDE_FAULTS
 from .path_faults import PATH_FAULTS
 from .shadow_faults import all_amounts, all_in_shadow, given_by_debt, nothing, told_to_nobody
 from .sibling_faults import SIBLING_FAULTS
+from .signed_faults import SIGNED_FAULTS, slot_unasked, token_unset
 from .tampers import (
     dropped_unasked,
     give_back_to_nobody,
@@ -455,6 +456,12 @@ MUTANTS: tuple[Mutant, ...] = (
         for name, (made, seed) in FIRST_USE_FAULTS.items()
     ),
     *(Mutant(name, fault=fault, found_by=seed, scenario="mixed") for name, (fault, seed) in KIND_FAULTS.items()),
+    Mutant("a slot that nobody asks for", slot_unasked, scenario="signed"),
+    Mutant("a token that is not set", token_unset, scenario="signed"),
+    *(
+        Mutant(name, fault=_patched(made), found_by=seed, scenario="signed")
+        for name, (made, seed) in SIGNED_FAULTS.items()
+    ),
     *(Mutant(name, fault=fault, found_by=seed, scenario="outages") for name, (fault, seed) in OUTAGE_FAULTS.items()),
     Mutant(
         "a date that is believed at once",

@@ -10,7 +10,7 @@ from random import Random
 from typing import Any, Final
 
 from zae_limiter.engines.memory.table import MemoryTable
-from zae_limiter.operations.errors import NotApplied, OutcomeUnknown, StoreError, Throttled, Unreachable
+from zae_limiter.operations.errors import NotApplied, OutcomeUnknown, ServerFault, StoreError, Throttled, Unreachable
 from zae_limiter.operations.values import BatchGet, Delete, Found, Key, Operation, Put, Transact, Update
 
 from .application import Application
@@ -21,6 +21,7 @@ from .oracle import Oracle
 
 TIMEOUT_US = 2_000_000
 LONGEST_US = 1_000_000  # one way
+LATEST_US = 600_000  # after which a request takes effect that a server error has answered
 MOST_TURNS = 4  # of an instant, that a request takes where it takes no time
 AWAY: Final[Sequence[tuple[type[StoreError], int]]] = (  # what a request meets, and after how long
     (Unreachable, 0),  # the breaker is open
@@ -34,7 +35,8 @@ AWAY: Final[Sequence[tuple[type[StoreError], int]]] = (  # what a request meets,
 class NetworkConditions:
     """The conditions of the network: probabilities of faults for each request, and how slow it may be.
 
-    Where it typically takes no time at all, only the order of what happens at one instant is by chance.
+    Where it typically takes no time at all, only the order of what happens at one instant is by chance. ``failing``:
+    the store answers with an error of its own; it may have applied the request, or do so later.
     """
 
     typical_us: int = 5_000
@@ -44,6 +46,7 @@ class NetworkConditions:
     lost_before: float = 0.0
     lost_after: float = 0.0
     late: float = 0.0
+    failing: float = 0.0
 
     @property
     def longest_ms(self) -> int:
@@ -52,10 +55,14 @@ class NetworkConditions:
 
 
 class Sending:
-    """A request under way: the ``answer``, and what it did to buckets; ``knew``: the link's ``last`` before it."""
+    """A request under way: the ``answer``, and what it did to buckets; ``knew``: the link's ``last`` before it.
 
-    def __init__(self, sent_us: int, knew: Mapping[str, Application]) -> None:
+    ``decided_ms``: by the clock of the process, when the first copy of the request was sent.
+    """
+
+    def __init__(self, sent_us: int, decided_ms: int, knew: Mapping[str, Application]) -> None:
         self.sent_us = sent_us
+        self.decided_ms = decided_ms
         self.knew = dict(knew)
         self.answer = Future()
         self.applications: list[Application] = []
@@ -91,6 +98,7 @@ class Link:
         self.away = False
         self.last: dict[str, Application] = {}
         self.unread_ms: dict[str, int] = {}
+        self._copies: dict[int, tuple[Operation[Any], list[Sending]]] = {}  # of each write of a bucket, by its identity
         self.blocks = Blocks(kernel, machine is None)
 
     @property
@@ -110,11 +118,14 @@ class Link:
 
     def send(self, operation: Operation[Any]) -> Sending:
         """Send a request; what becomes of it is decided here and now."""
-        sending, network, dice = Sending(self._kernel.now_us, self.last), self._network, self._rng.random()
+        copies = self.copies(operation)
+        decided_ms = copies[0].decided_ms if copies else self.clock()
+        sending, network, dice = Sending(self._kernel.now_us, decided_ms, self.last), self._network, self._rng.random()
         there, back = self._delay(), self._delay()
-        decided_ms = self.clock()
         dated = self._dated()
-        self._pay(operation, decided_ms)
+        if not copies:
+            self._pay(operation, decided_ms)
+        copies.append(sending)
 
         def fail(error: StoreError, delay_us: int) -> None:
             self._later(delay_us, lambda: self._fail(operation, sending, error))
@@ -133,6 +144,7 @@ class Link:
             (network.throttled, lambda: fail(Throttled("slow down"), there + back)),
             (network.refused, lambda: fail(Unreachable("no connection"), there)),
             (network.lost_before, lambda: fail(OutcomeUnknown("no answer"), TIMEOUT_US)),
+            (network.failing, lambda: self._later(there, lambda: self._break(there, back, apply, fail))),
         )
         for chance, outcome in faults:
             if dice < chance:
@@ -148,6 +160,25 @@ class Link:
         else:
             self._later(there, lambda: apply(answered=True))
         return sending
+
+    def copies(self, operation: Operation[Any]) -> "list[Sending]":
+        """What was sent of this very write of a bucket; an empty list of any other operation."""
+        if not bucket_keys(operation):
+            return []
+        return self._copies.setdefault(id(operation), (operation, []))[1]
+
+    def applied(self, operation: Operation[Any]) -> Sending | None:
+        """The copy of a write that took effect."""
+        return next((each for each in self.copies(operation) if each.applications), None)
+
+    def _break(
+        self, there: int, back: int, apply: Callable[..., None], fail: Callable[[StoreError, int], None]
+    ) -> None:
+        """The store answers that it failed: before it applied the request, behind that, or before it does so later."""
+        if self._rng.random() < 2 / 3:
+            soon, late = self._rng.randint(0, 20 * there), self._rng.randint(0, LATEST_US)
+            self._later(self._rng.choice((0, soon, soon, late)), lambda: apply(answered=False))
+        fail(ServerFault("500"), back)
 
     def _lost(self) -> tuple[StoreError, int]:
         """What a request meets while the table is away, and after how long."""
@@ -206,7 +237,7 @@ class Link:
         return self._rng.randint(min(500, longest), LONGEST_US if slow else longest)
 
     def _apply(self, operation: Operation[Any], decided_ms: int, sending: Sending) -> tuple[Any, StoreError | None]:
-        batches, plans = self._oracle.noted.of(operation), self._oracle.noted.plans_of(operation)
+        batches, plans, sent = self._oracle.noted.of(operation), self._oracle.noted.plans_of(operation), operation
         operation = self._tamper(operation)
         keys = bucket_keys(operation)
         before = [self._oracle.look(key) for key in keys]
@@ -216,6 +247,12 @@ class Link:
             raise Violation(f"DynamoDB would refuse {operation}: {error}") from error
         except StoreError as error:
             return None, error
+        if (before_this := self.applied(sent)) is not None:
+            if isinstance(operation, Transact) and operation.request_token is not None:
+                sending.applications = before_this.applications
+                return value, None
+            if not isinstance(operation, Put):  # of a bucket that was deleted meanwhile, it makes another one
+                raise Violation(f"one write took effect twice: {operation}")
         self._oracle.levels.saw(operation, self._kernel.now_ms)
         sending.applications += self._oracle.saw(dict(zip(keys, before, strict=True)), decided_ms, batches, plans)
         for application in sending.applications:

@@ -23,6 +23,8 @@ VERY_FAULTY = NetworkConditions(slow=0.2, throttled=0.1, refused=0.03, lost_befo
 FAR = NetworkConditions(typical_us=60_000)
 SLOW = NetworkConditions(typical_us=20_000, slow=0.1)
 STARVED = NetworkConditions(typical_us=20_000, slow=0.3)
+FAILING = replace(FAULTY, failing=0.05)
+VERY_FAILING = replace(VERY_FAULTY, failing=0.25)
 INSTANT = NetworkConditions(typical_us=0)
 INSTANT_FAULTY = replace(FAULTY, typical_us=0)
 OVERFLOW = "credits"  # the resource that serves calls which another one has refused
@@ -42,7 +44,7 @@ class Plan:
     often somebody gets other parents; ``draws``: the chance that a call names further buckets.
     ``overflows``: the chance that a refused call goes on to ``credits``, which has the limits ``of_overflow``.
     ``switches``: how often somebody changes one. ``weighs``: bodies settle what a model used.
-    ``scheduled``: the limits that have schedules.
+    ``scheduled``: the limits that have schedules. ``signed``: writes have tokens, as over DynamoDB.
     ``outages``: how often the table is away for those who go by their shares;
     ``cut_off``: the chance that it is away for some processes alone.
     """
@@ -96,6 +98,7 @@ class Plan:
     of_overflow: tuple[Limit, ...] = ()
     switches: int = 0
     weighs: bool = False
+    signed: bool = False
     scheduled: tuple[kinds.Scheduled, ...] = ()
     epoch_ms: int = EPOCH_MS
 
@@ -163,6 +166,7 @@ class Plan:
 NETWORKS = {
     "healthy": HEALTHY,
     "faulty": FAULTY,
+    "failing": FAILING,
     "very-faulty": VERY_FAULTY,
     "far": FAR,
     "slow": SLOW,
@@ -683,6 +687,36 @@ def _limit(rng: Random, name: str) -> Limit:
     )
 
 
+def _contended(rng: Random) -> Plan:
+    """Few processes who write to one bucket near its ceiling, and give back: what fails now may hold in a moment."""
+    capacity = rng.choice((3, 10, 20))
+    limit = Limit.custom("rpm", capacity, refill_amount=rng.choice((1, 10, 50)), refill_period=1)
+    return Plan(
+        processes=rng.randint(2, 4),
+        callers=rng.randint(60, 120),
+        entities=("single",),
+        network=VERY_FAULTY,
+        settings=Settings(),
+        limits=((limit,),) * 4,
+        span_us=rng.choice((300_000, 1_000_000, 3_000_000)),
+        failing=rng.choice((0.2, 0.7)),
+        bursts=rng.choice((0.0, 0.3)),
+    )
+
+
+def _signed(rng: Random) -> Plan:
+    """Answers are lost more often, and writes have tokens, by which they are sent again."""
+    kind = rng.choice((_mixed, _mixed, _expiring, _held_ahead, _all_kinds, _cold_start, _contended, _contended))
+    plan = kind(rng)
+    processes = rng.choice((plan.processes, plan.processes, 10))  # more than an item has slots
+    network = (
+        NetworkConditions(typical_us=0, failing=0.2)
+        if not plan.network.typical_us
+        else rng.choice((FAILING, VERY_FAILING))
+    )
+    return replace(plan, signed=True, processes=processes, network=network)
+
+
 SCENARIOS: Mapping[str, Callable[[Random], Plan]] = {
     "any": draw,
     "ahead": _held,
@@ -696,4 +730,5 @@ SCENARIOS: Mapping[str, Callable[[Random], Plan]] = {
     "first-use": _first_use,
     "outages": _outages,
     "mixed": _all_kinds,
+    "signed": _signed,
 }

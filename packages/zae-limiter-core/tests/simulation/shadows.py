@@ -4,6 +4,7 @@ Lives here: batches that count or draw ahead, noted beside their writes; whether
 check of a write (oracle).
 """
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from fractions import Fraction
@@ -12,7 +13,9 @@ from unittest.mock import patch
 
 from zae_limiter.flows.bucket.batch import Batch
 from zae_limiter.flows.bucket.write_plans import ConsumeWrite, CreateWrite, ReshapeWrite
-from zae_limiter.operations.values import Operation, Put, Transact, Update
+from zae_limiter.flows.bucket_queue import BucketRequest
+from zae_limiter.flows.process.write_tokens import WriteTokens
+from zae_limiter.operations.values import NOTHING, Operation, Put, Transact, Update
 from zae_limiter.values.resolution import Config
 
 from .application import Application
@@ -29,6 +32,11 @@ class Noted:
         self._batches: dict[int, tuple[Any, Batch]] = {}
         self._configs: dict[int, Config | None] = {}
         self._plans: dict[int, tuple[Any, Planned]] = {}
+        self._carried: dict[int, tuple[Any, list[BucketRequest]]] = {}
+
+    def carried(self, operation: Operation[Any]) -> Sequence[BucketRequest] | None:
+        """The requests that a write serves, if it was planned for a batch."""
+        return self._carried[id(operation)][1] if id(operation) in self._carried else None
 
     def of(self, operation: Operation[Any]) -> dict[str, Batch]:
         """The batch of an operation that counts or draws ahead, by the shard that it writes."""
@@ -48,18 +56,40 @@ class Noted:
         with ExitStack() as stack:
             for plan in (ConsumeWrite, ReshapeWrite, CreateWrite):
                 stack.enter_context(patch.object(plan, "write", self._noted(plan.write)))
+            for name in ("sign", "sign_new"):
+                stack.enter_context(patch.object(WriteTokens, name, self._signed(getattr(WriteTokens, name))))
             yield
+
+    def _signed(self, sign: Callable[..., Any]) -> Callable[..., Any]:
+        """What is known of a write is known of it with its token, too."""
+
+        def signed(tokens: Any, write: Any, *args: Any) -> Any:
+            operation = sign(tokens, write, *args)
+            every: list[dict[int, tuple[Any, Any]]] = [self._plans, self._batches, self._carried]  # type: ignore[list-item]
+            for noted in every:
+                if id(write) in noted:
+                    noted[id(operation)] = operation, noted[id(write)][1]
+            return operation
+
+        return signed
 
     def _noted(self, write: Callable[..., Any]) -> Callable[..., Any]:
         def noted(plan: Any, batch: Batch) -> Any:
             operation = write(plan, batch)
             self._plans[id(operation)] = operation, Planned.by(plan)
+            self._carried[id(operation)] = operation, list(batch.carried)
             if batch.count_only or batch.draw is not None:
                 self._batches[id(operation)] = operation, batch
                 self._configs[id(batch)] = plan.config
             return operation
 
         return noted
+
+
+def token_of(operation: Operation[Any]) -> int | None:
+    """The token by which a write may be sent again."""
+    values = operation.item if isinstance(operation, Put) else getattr(operation, "set", NOTHING)
+    return next((value for name, value in values.items() if re.fullmatch(r"w\d", name)), None)
 
 
 def _writes(operation: Operation[Any]) -> Iterator[tuple[str, Put | Update]]:

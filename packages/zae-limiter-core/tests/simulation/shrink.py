@@ -25,6 +25,7 @@ TROUBLES = (
     "overflows",
     "switches",
     "weighs",
+    "signed",
     "wrong_clocks",
     "wrong_dates",
     "conflicting",

@@ -107,6 +107,8 @@ class Process:
             pick=rng.randrange,
             doubted=link.doubted,
         )
+        if plan.signed:
+            self.namespace_state.sign_writes()
         self.driver = Driver(
             world.kernel,
             link,
@@ -551,6 +553,7 @@ class World:
 
     def _check_rest(self, process: Process) -> None:
         process.driver.at_rest()
+        process.driver.counted_once()
         for place in product(self.plan.tree, RESOURCES, (0,)):
             cached = process.namespace_state.cached_buckets.get(place)
             if cached is not None and cached.line:
