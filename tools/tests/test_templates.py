@@ -21,14 +21,15 @@ templates = _load()
 
 
 def test_what_checkov_sees_has_all_that_production_asks_for_and_all_that_protects_more() -> None:
-    production, hardened = (each["Resources"] for each in templates.templates().values())
-    for resources in (production, hardened):
+    production, hardened, provisioned = (each["Resources"] for each in templates.templates().values())
+    for resources in (production, hardened, provisioned):
         table = resources["Table"]["Properties"]
         assert table["DeletionProtectionEnabled"] is True
         assert table["PointInTimeRecoverySpecification"]["PointInTimeRecoveryEnabled"] is True
         assert {"ArchiveBucket", "DeadLettersAlarm", "FullPolicy"} <= set(resources)
     assert "ObjectLockConfiguration" in hardened["ArchiveBucket"]["Properties"]
     assert hardened["Table"]["Properties"]["SSESpecification"]["KMSMasterKeyId"] == templates.KEY
+    assert provisioned["Table"]["Properties"]["BillingMode"] == "PROVISIONED"
 
 
 def test_every_check_that_is_left_out_has_a_reason() -> None:
