@@ -34,7 +34,7 @@ class Table:
     def __init__(self, processes: int) -> None:
         balance = [LimitBalance(RPM, 0)]
         self.item: dict[str, Any] = bucket_item(
-            BUCKET, {}, balance, shard_count=1, anchor_ms=BEGIN, config_read_at_ms=0
+            BUCKET, {}, balance, shard_count=1, anchor_ms=BEGIN, spread=False, config_read_at_ms=0
         )
         self.processes = [CachedBucket(BUCKET) for _ in range(processes)]
         self.now_ms = BEGIN
