@@ -147,6 +147,9 @@ class AggregatedWorld(World):
             change = record["dynamodb"]
             if not (is_bucket(record) and "NewImage" in change):
                 continue
+            former = change.get("OldImage", {})
+            if number_of(change["NewImage"], "shard_count") < number_of(former, "shard_count"):
+                continue  # a merge: the other shard's counts are counted already
             entity = BucketId.parse(change["Keys"]["PK"]["S"]).entity_id
             refused_by = [(name, name) for name in change["NewImage"] if name.startswith("rj_")]
             counted = [name[2:-3] for name in change["NewImage"] if name[:2] == "b_" and name[-3:] == "_tc"]
@@ -159,7 +162,7 @@ class AggregatedWorld(World):
                 *refused_by,
                 *unlimited,
             ):
-                amount = number_of(change["NewImage"], attribute) - number_of(change.get("OldImage", {}), attribute)
+                amount = number_of(change["NewImage"], attribute) - number_of(former, attribute)
                 for window in WINDOW_SECONDS:
                     start = window_start(window, 1000 * change["ApproximateCreationDateTime"])
                     totals[entity, window, start, name] += amount

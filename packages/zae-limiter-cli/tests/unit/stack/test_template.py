@@ -224,6 +224,7 @@ def test_the_provisioner_is_exported_for_the_stacks_of_limits() -> None:
 def test_the_stream_is_filtered_retried_bisected_and_ends_in_dead_letters() -> None:
     (mapping,) = resources(plain("my-app", StackOptions()), "Lambda::EventSourceMapping").values()
     assert mapping["BisectBatchOnFunctionError"] is True
+    assert mapping["TumblingWindowInSeconds"] == 30  # the usage of a busy stream waits so long
     assert (mapping["MaximumRetryAttempts"], mapping["MaximumRecordAgeInSeconds"]) == (-1, -1)  # until they expire
     assert mapping["FunctionResponseTypes"] == ["ReportBatchItemFailures"]
     assert mapping["DestinationConfig"] == {"OnFailure": {"Destination": {"Fn::GetAtt": ["DeadLetters", "Arn"]}}}
