@@ -16,7 +16,7 @@ from zae_limiter.operations.values import Delete, Item, Key, Put, Scan
 
 CAPACITY = 600  # a minute
 AHEAD_SECONDS = 1
-HISTORIES = 5
+HISTORIES = 3
 PLACES = ("ann", "bob")
 
 
