@@ -248,9 +248,9 @@ async def test_slots_that_no_write_could_free_come_back_even_if_the_lease_is_kep
         cached = limiter.repository.namespace_state.cached_buckets.get(("e", "r", 0))
         assert cached is not None
         cached.state = None  # as if another queue had made the bucket: it has to be read before a write
-        wire.break_once(OutcomeUnknown("no answer"), on=Get)
+        wire.break_down(OutcomeUnknown("no answer"), on=Get)
         wire.sent()
-    assert wire.sent() == ["Get"]
+    assert {*wire.sent()} == {"Get"}
     async with other.acquire("e", "r", {"parallel": 1}, max_wait=20):
         assert lease.consumed == {"parallel": 1}
 
