@@ -12,11 +12,12 @@ import pytest
 
 from support.aggregator.damage import WITH_QUEUE, used
 from support.aggregator.ledger import RESOURCES, Ledger, live
-from support.aggregator.lives import Killed, Life, MortalStore
-from support.aggregator.streams import Record, record
+from support.aggregator.lives import START_MS, Killed, Life, MortalStore
+from support.aggregator.streams import LABEL, Record, record
 from support.aggregator.windows import Event, WindowedMapping
 from zae_limiter.engines.meter import Meter
 from zae_limiter.flows.records.registry import id_key
+from zae_limiter.maintenance import Consumption, Use, stream_mark
 from zae_limiter.operations.errors import Invalid, Throttled
 from zae_limiter.operations.values import BatchGet, Key, Operation, Update
 from zae_limiter.schema.attributes import PURGING
@@ -24,7 +25,7 @@ from zae_limiter.schema.audit import audit_item
 from zae_limiter.schema.items import BucketId
 from zae_limiter.values.audit import AuditEvent
 from zae_limiter_aggregator.aggregation import HeldUsageError
-from zae_limiter_aggregator.held import TumblingWindow
+from zae_limiter_aggregator.held import MOST_BYTES, PendingUse, TumblingWindow, pack, unpack
 
 USAGE_WINDOW: Final = 30  # seconds, of the stack's mapping
 AT: Final = "2024-01-01T10:00:00.000Z"
@@ -175,6 +176,19 @@ def test_a_busy_batch_with_a_record_that_comes_again_is_written_whole() -> None:
     result = life.take([*busy_second(life, 0), broken], window=TumblingWindow())
     assert ([each.sequence for each in result.failures], result.window.state) == (["999"], {})
     assert result.snapshots == 2 * SECOND
+
+
+def test_a_state_has_room_for_what_a_stream_shard_writes_in_a_window() -> None:
+    """1,000 changes a second for 30 seconds, each of a random bucket and amount."""
+    chance, uses, number = Random(7), [], 10**23
+    for _ in range(1_000):
+        number += chance.randint(1, 2_000)
+        bucket = BucketId("k3J9xQ2mZp1", f"customer-{chance.randrange(1_000) * 7919:08}", "gpt-4o-mini")
+        consumed = Consumption({"rpm": 1_000, "tpm": chance.randint(50, 3_000)}, {"ev": 1})
+        use = Use(stream_mark(LABEL, str(number)), consumed, START_MS, chance.randint(1, 10**6))
+        uses.append(PendingUse(bucket, use, str(number)))
+    assert sorted(unpack(pack(uses)), key=lambda each: each.use.mark) == uses
+    assert MOST_BYTES / len(pack(uses)) * len(uses) > 35_000 > USAGE_WINDOW * 1_000
 
 
 def test_a_state_that_is_nearly_full_is_written(monkeypatch: pytest.MonkeyPatch) -> None:
