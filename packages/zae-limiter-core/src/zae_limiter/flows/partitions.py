@@ -90,7 +90,7 @@ class SortedRows:
         self._sk = INDEXES[first.index].sk if first.index else "SK"
         self._descending = first.descending
         self._parts = [_Part(query) for query in _shared(queries)]
-        self._returned: tuple[str, set[Key]] = "", set()  # the last sort key, and the items that had a row with it
+        self._last: Key | None = None
 
     @property
     def ended(self) -> bool:
@@ -109,7 +109,7 @@ class SortedRows:
             found += part.rows[:count]
             del part.rows[:count]
         if len(self._parts) > 1:
-            found.sort(key=lambda row: str(row[self._sk]), reverse=self._descending)
+            found.sort(key=lambda row: (str(row[self._sk]), key_of(row)), reverse=self._descending)
             return list(self._distinct(found))
         return found
 
@@ -124,13 +124,11 @@ class SortedRows:
         return sort_key >= bound if self._descending else sort_key <= bound
 
     def _distinct(self, rows: Sequence[Item]) -> Iterator[Item]:
-        """Yield the rows without a second one of the same item, which has the same sort key."""
+        """Yield the rows without a second one of the same item: it has the same sort key, so it comes next."""
         for row in rows:
-            if row[self._sk] != self._returned[0]:
-                self._returned = row[self._sk], set()
-            if key_of(row) not in self._returned[1]:
-                self._returned[1].add(key_of(row))
+            if key_of(row) != self._last:
                 yield row
+            self._last = key_of(row)
 
 
 def _shared(queries: Sequence[Query]) -> list[Query]:
