@@ -20,6 +20,7 @@ from ..options import connection_options, namespace_options
         "limits.state",
         "limits.running",
         "limits.history",
+        "limits.shares",
     ),
 )
 @connection_options

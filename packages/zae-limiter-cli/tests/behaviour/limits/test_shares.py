@@ -106,6 +106,8 @@ def test_the_page_gives_two_regions_their_shares_and_moves_them(stack: Stack, mo
     for block in re.findall(r"```sh\n(.*?)```", page, re.DOTALL):
         for line in block.splitlines():
             _, *words = shlex.split(line)
+            if words[:2] == ["limits", "shares"]:
+                continue  # which reads tables: test_proposed_shares
             region = words[words.index("--region") + 1] if "--region" in words else "us-east-1"
             stack.world = worlds[region]
             done = CliRunner().invoke(main, [*words, "--endpoint-url", stack.url])
