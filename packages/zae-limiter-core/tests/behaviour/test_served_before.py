@@ -27,6 +27,7 @@ from zae_limiter import (
     SyncRepository,
     ZAELimiterError,
 )
+from zae_limiter.clock.system import SystemClock
 from zae_limiter.engines.dynamodb.aio.store import DynamoDBStore
 from zae_limiter.engines.dynamodb.sync.store import SyncDynamoDBStore
 from zae_limiter.engines.memory.store import MemoryStore, SyncMemoryStore
@@ -123,7 +124,7 @@ class Something(ThreadingHTTPServer):
 
             def do_POST(self) -> None:
                 self.rfile.read(int(self.headers["Content-Length"]))
-                self.send_response(something.status)
+                self.send_response_only(something.status)
                 head = {"Content-Type": "text/html", "Content-Length": str(len(something.body)), **something.headers}
                 for name, value in head.items():
                     self.send_header(name, value)
@@ -179,6 +180,20 @@ def test_an_answer_that_is_not_the_stores_is_an_outage_of_a_store_that_served(
 
 
 @pytest.mark.parametrize("client", CLIENTS)
+def test_only_the_dates_of_the_store_correct_the_clock(client: tuple[str, Any], something: Something) -> None:
+    date = {"Date": "Tue, 01 Jan 2030 00:00:00 GMT"}
+    something.headers = date
+    with closing(Client(client, something.url)) as asked:
+        for status, body in ((403, PAGE), (502, PAGE), (200, PAGE), (200, b"")):
+            something.status, something.body = status, body
+            asked.policies()
+        assert asked.dates == []
+        something.status, something.body = 400, error("ValidationException")
+        asked.policies()
+    assert {*asked.dates} == {*date.values()}
+
+
+@pytest.mark.parametrize("client", CLIENTS)
 def test_a_process_that_was_never_served_is_told_by_an_error(client: tuple[str, str], something: Something) -> None:
     variant, transport = client
     options = {**OPTIONS, "endpoint_url": something.url, "transport": transport, "on_unavailable": "allow"}
@@ -204,13 +219,26 @@ def test_what_the_content_of_a_request_may_cause_lets_nobody_pass(
             assert {text.split()[0] for text in asked.policies().values()} == {"StoreRefusedError"}
 
 
+class Noting(SystemClock):
+    """Notes the dates that would correct it."""
+
+    def __init__(self, dates: list[str]) -> None:
+        super().__init__()
+        self._dates = dates
+
+    def on_answer(self, date: str, sent_ms: float, received_ms: float) -> None:
+        self._dates.append(date)
+
+
 class Client:
     """One client; each of its processes was served by another store before."""
 
     def __init__(self, client: tuple[str, Any], url: str) -> None:
         self._variant, transport = client
         make: Any = DynamoDBStore if self._variant == "async" else SyncDynamoDBStore
-        self._store = make("t", endpoint_url=url, transport=transport, **OPTIONS)
+        self.dates: list[str] = []
+        clock = Noting(self.dates)
+        self._store = make("t", endpoint_url=url, transport=transport, clock=clock, **OPTIONS)
         self._runner = asyncio.Runner()
 
     def policies(self) -> dict[str, str]:

@@ -169,6 +169,12 @@ def request_id(headers: Mapping[str, str]) -> str:
     return f" (request {found})" if is_one else ""
 
 
+def is_of_store(response: Response) -> bool:
+    """Return whether an error ``response`` is DynamoDB's: it has the id of a request, or the code of the protocol."""
+    headers = response.get("ResponseMetadata", {}).get("HTTPHeaders", {})
+    return bool(request_id(headers)) or not _code(response).isdigit()
+
+
 def is_of_credentials(response: Response) -> bool:
     """Return whether the store refused the keys of the request's signature: other ones may be good."""
     return _code(response) in _OF_KEYS
@@ -204,9 +210,9 @@ def _of_status(response: Response, problem: str, *, certain: bool = False) -> St
         return OutcomeUnknown(problem)
     if certain or code in _OF_THE_REQUEST:
         return NotApplied(problem)
-    if code.isdigit() and not request_id(headers := metadata.get("HTTPHeaders", {})):
+    if not is_of_store(response):
         page = printable(problem.partition(": ")[2][:_LONGEST_PAGE])
-        of = printable(headers.get("content-type", "no type"))
+        of = printable(metadata.get("HTTPHeaders", {}).get("content-type", "no type"))
         return Unrecognized(f"an answer that is not DynamoDB's, with the status {status} ({of}): {page}", foreign=True)
     return Unrecognized(problem)
 

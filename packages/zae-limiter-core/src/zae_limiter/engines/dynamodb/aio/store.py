@@ -15,6 +15,7 @@ from ...meter import Meter
 from ..aws.handed import HandedIn
 from ..aws.identity import CallerIdentity
 from ..aws.proxy_password import raise_without_password
+from ..faults import is_of_store
 from ..options import ClientOptions, Handed, Transport
 from ..render import read_answer, read_date, render, render_body
 from .transport import Client, Opener, Send, counted
@@ -91,7 +92,9 @@ class DynamoDBStore(Store):
         except StoreError:
             raise
         except client.errors as error:
-            self._note_date(getattr(error, "response", None) or {}, sent_ms)
+            response = getattr(error, "response", None) or {}
+            if is_of_store(response):
+                self._note_date(response, sent_ms)
             fault = client.fault_of(operation, error)
             if fault is None:
                 return None
@@ -100,7 +103,7 @@ class DynamoDBStore(Store):
         return read_answer(operation, answer)
 
     def _note_date(self, answer: Mapping[str, Any], sent_ms: float) -> None:
-        """Correct the clock by the date of an answer, good or bad."""
+        """Correct the clock by the date of an answer of the store, good or bad."""
         date = read_date(answer)
         if date is not None:
             self.clock.on_answer(date, sent_ms, elapsed_ms())

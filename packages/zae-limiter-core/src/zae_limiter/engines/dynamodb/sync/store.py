@@ -16,6 +16,7 @@ from ...time_left import time_left
 from ..aws.handed import HandedIn
 from ..aws.identity import CallerIdentity
 from ..aws.proxy_password import raise_without_password
+from ..faults import is_of_store
 from ..options import OPENING_SECONDS, ClientOptions, Handed, Transport
 from ..render import read_answer, read_date, render, render_body
 from .transport import Client, Opener, Send, counted
@@ -89,7 +90,9 @@ class SyncDynamoDBStore(SyncStore):
         except StoreError:
             raise
         except client.errors as error:
-            self._note_date(getattr(error, "response", None) or {}, sent_ms)
+            response = getattr(error, "response", None) or {}
+            if is_of_store(response):
+                self._note_date(response, sent_ms)
             fault = client.fault_of(operation, error)
             if fault is None:
                 return None
@@ -98,7 +101,7 @@ class SyncDynamoDBStore(SyncStore):
         return read_answer(operation, answer)
 
     def _note_date(self, answer: Mapping[str, Any], sent_ms: float) -> None:
-        """Correct the clock by the date of an answer, good or bad."""
+        """Correct the clock by the date of an answer of the store, good or bad."""
         date = read_date(answer)
         if date is not None:
             self.clock.on_answer(date, sent_ms, elapsed_ms())
