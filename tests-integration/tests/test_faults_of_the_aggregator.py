@@ -10,6 +10,7 @@ from unittest.mock import patch
 import pytest
 
 from simulation.kernel import Violation
+from support.integration import aggregated
 from support.integration.aggregated import simulate
 from zae_limiter.flows.bucket import reanchoring as anchoring
 from zae_limiter.flows.records import usage_counting as counting
@@ -22,12 +23,12 @@ from zae_limiter.schema.attributes import bucket_attributes
 from zae_limiter.schema.items import ONE_WRITE, WRITES, BucketState
 from zae_limiter.schema.usage import SnapshotId, counted_attribute
 from zae_limiter_aggregator import batch_jobs
-from zae_limiter_aggregator.records import BucketChange
+from zae_limiter_aggregator.held import PendingUse
 
 SEEDS = range(1, 31)
 RARE = range(1, 151)  # one history in thirty finds it
 
-real_write, real_anchor, real_windows = counting._counting, anchoring.reanchored, batch_jobs._by_snapshot
+real_write, real_anchor, real_jobs = counting._counting, anchoring.reanchored, batch_jobs.usage_jobs
 
 
 class Fault(NamedTuple):
@@ -40,15 +41,15 @@ class Fault(NamedTuple):
     seeds: range = SEEDS
 
 
-def unconditional(*args: Any) -> Update:
+def unconditional(*args: Any, **spread: Any) -> Update:
     """A snapshot adds whatever it has counted before."""
-    return real_write(*args)._replace(when=UNCONDITIONAL)
+    return real_write(*args, **spread)._replace(when=UNCONDITIONAL)
 
 
-def mark_included(snapshot: SnapshotId, shard: int, uses: Sequence[Use], expires_at: int | None, now_ms: int) -> Update:
+def mark_included(snapshot: SnapshotId, shard: int, uses: Sequence[Use], *args: Any, **spread: bool) -> Update:
     """``<=`` for ``<``: the record that the mark names counts once more."""
     behind = Conditions(below={counted_attribute(shard): uses[0].mark + "!"})
-    return real_write(snapshot, shard, uses, expires_at, now_ms)._replace(when=behind)
+    return real_write(snapshot, shard, uses, *args, **spread)._replace(when=behind)
 
 
 def rest_begins_late(item: Any, shard: int, uses: Sequence[Use]) -> list[Use]:
@@ -56,19 +57,17 @@ def rest_begins_late(item: Any, shard: int, uses: Sequence[Use]) -> list[Use]:
     return [use for use in uses if use.mark > item[counted_attribute(shard)]][1:]
 
 
-def mark_of_the_first(
-    snapshot: SnapshotId, shard: int, uses: Sequence[Use], expires_at: int | None, now_ms: int
-) -> Update:
+def mark_of_the_first(snapshot: SnapshotId, shard: int, uses: Sequence[Use], *args: Any, **spread: bool) -> Update:
     """The mark stops at the first of the records that are counted."""
-    write = real_write(snapshot, shard, uses, expires_at, now_ms)
+    write = real_write(snapshot, shard, uses, *args, **spread)
     return write._replace(set={**write.set, counted_attribute(shard): uses[0].mark})
 
 
 def mark_written_apart(
-    snapshot: SnapshotId, shard: int, uses: Sequence[Use], *, expires_at: int | None, now_ms: int
+    snapshot: SnapshotId, shard: int, uses: Sequence[Use], *, expires_at: int | None, now_ms: int, spread: bool
 ) -> Flow[bool]:
     """The mark is checked and moved by a write of its own, and then the sums are added to."""
-    write, at = real_write(snapshot, shard, uses, expires_at, now_ms), counted_attribute(shard)
+    write, at = real_write(snapshot, shard, uses, expires_at, now_ms, spread=spread), counted_attribute(shard)
     try:
         yield from with_retries(write._replace(add={}, set={at: write.set[at]}))
     except ConditionFailed:
@@ -77,9 +76,11 @@ def mark_written_apart(
     return True
 
 
-def window_of_the_batch(bucket: Any, changes: Sequence[BucketChange], window: Any) -> Any:
+def window_of_the_batch(held: Any, fresh: Sequence[PendingUse], *args: Any, **kwargs: Any) -> Any:
     """All of a batch is attributed to the window of its last record."""
-    return real_windows(bucket, [replace(each, at_ms=changes[-1].at_ms) for each in changes], window)
+    last = {each.bucket: each.use.at_ms for each in sorted(fresh, key=lambda each: each.use.mark)}
+    late = [each._replace(use=replace(each.use, at_ms=last[each.bucket])) for each in fresh]
+    return real_jobs(held, late, *args, **kwargs)
 
 
 def anchor_clamped(state: BucketState, at_ms: int) -> Update:
@@ -107,7 +108,7 @@ FAULTS = (
     Fault("a rest that begins late", counting, "_not_counted", rest_begins_late),
     Fault("a mark of the first record", counting, "_counting", mark_of_the_first),
     Fault("a mark written apart", batch_jobs, "count_usage", mark_written_apart),
-    Fault("the window of the batch", batch_jobs, "_by_snapshot", window_of_the_batch),
+    Fault("the window of the batch", aggregated, "usage_jobs", window_of_the_batch),
     Fault("a clamp at re-anchoring", anchoring, "reanchored", anchor_clamped),
     Fault("an anchor that mints", anchoring, "reanchored", anchor_that_mints),
     Fault("an anchor that was not seen", anchoring, "reanchored", anchor_unasked, RARE),
