@@ -206,7 +206,7 @@ def test_a_server_error_leaves_the_outcome_unknown_and_is_not_repeated(perform: 
         return refusal("InternalServerError", 500)
 
     with server(reply) as url:
-        assert [type(outcome) for outcome in perform(url, [UPDATE])] == [OutcomeUnknown]
+        assert [isinstance(outcome, OutcomeUnknown) for outcome in perform(url, [UPDATE])] == [True]
     assert asked == ["UpdateItem"]
 
 
