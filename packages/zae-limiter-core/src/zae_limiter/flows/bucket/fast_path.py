@@ -6,7 +6,7 @@ and every correction of a bucket that is not hot pays for them.
 
 from collections.abc import Mapping, Sequence
 
-from ...operations.values import Conditions, Item, Update
+from ...operations.values import NOTHING, Conditions, Item, Update
 from ...rules.balances import ShardLimit
 from ...rules.rule import FOREVER_MS
 from ...schema.attributes import ACQUIRES, ANCHOR, BELOW, REFUSED_ASK, SHARD_COUNT, TTL, bucket_attributes
@@ -45,7 +45,7 @@ def fast_path_update(
     if request.checked or request.unchecked:
         update = _consume(namespace_state, cached, state, request, add, now_ms)
     else:
-        update = _give_back(cached, state, request.given, add)
+        update = _give_back(namespace_state, cached, state, request.given, add, now_ms)
     refusals = namespace_state.refusals
     if update is not None and cached in refusals.counts:
         add |= refusals.take(cached)  # of the update, too
@@ -111,7 +111,9 @@ def _consume(  # noqa: C901, PLR0915 - one pass, because every acquire pays for 
         most[TTL] = ttl + TTL_SLACK_SECONDS
     elif TTL in item:
         return None
-    return Update(cached.key, add, values, (), Conditions((), (), same, least, most))
+    tokens = namespace_state.write_tokens
+    below = NOTHING if tokens is None else tokens.mark(values, item, now_ms)
+    return Update(cached.key, add, values, (), Conditions((), (), same, least, most, below))
 
 
 def _write_at_ceiling(
@@ -125,7 +127,12 @@ def _write_at_ceiling(
 
 
 def _give_back(
-    cached: CachedBucket, state: BucketState, given: Mapping[str, int], add: dict[str, int]
+    namespace_state: NamespaceState,
+    cached: CachedBucket,
+    state: BucketState,
+    given: Mapping[str, int],
+    add: dict[str, int],
+    now_ms: int,
 ) -> Update | None:
     """Return the update of a correction that takes nothing; ``add`` has the counts."""
     if not given or not all(given.values()) or not given.keys() <= state.ceilings.keys():
@@ -136,4 +143,8 @@ def _give_back(
         exists.append(at.tokens)
         add[at.tokens] = back
         add[at.consumed] = -back
-    return Update(cached.key, add, {}, (), Conditions(tuple(exists), (), {SHARD_COUNT: state.item[SHARD_COUNT]}))
+    values: dict[str, int] = {}
+    tokens = namespace_state.write_tokens
+    below = NOTHING if tokens is None else tokens.mark(values, state.item, now_ms)
+    same = {SHARD_COUNT: state.item[SHARD_COUNT]}
+    return Update(cached.key, add, values, (), Conditions(tuple(exists), (), same, below=below))

@@ -42,8 +42,6 @@ def commit(namespace_state: NamespaceState, cached: CachedBucket, requests: Sequ
         yield from _serve(CommitRun(namespace_state, cached, requests), attempts=ATTEMPTS)
         yield from _follow_slots(namespace_state, cached, requests)
         return (yield from _follow_refusals(namespace_state, cached, requests))
-    if namespace_state.write_tokens is not None and state is not None:
-        write = namespace_state.write_tokens.sign(write, state.item, now_ms)
     failure: StoreError | None = None
     try:
         answer: Item = yield write  # as `call` does, without its cost: every warm acquire comes by here

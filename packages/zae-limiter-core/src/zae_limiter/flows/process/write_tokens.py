@@ -23,7 +23,7 @@ from collections.abc import Mapping
 from itertools import count
 from typing import Any, Final, NamedTuple
 
-from ...operations.values import NOTHING, Conditions, Operation, Put, Update
+from ...operations.values import NOTHING, Operation, Put, Update
 from ...schema.attributes import WRITE_TOKENS
 
 STALE_MS: Final = 60_000  # longer than any request is under way
@@ -51,7 +51,16 @@ class WriteTokens:
         self._slots = WRITE_TOKENS[first:] + WRITE_TOKENS[:first]
 
     def sign(self, write: Update, item: Mapping[str, Any], now_ms: int, lost: Token | None = None) -> Update:
-        """Return the write with a token, if ``item``, as it was seen last, has a slot for it; else as it is.
+        """Return the write with a token, if ``item`` has a slot for it; else as it is. As ``mark`` does."""
+        values = dict(write.set)
+        below = self.mark(values, item, now_ms, lost)
+        return write._replace(set=values, when=write.when._replace(below=below)) if below else write
+
+    def mark(
+        self, values: dict[str, Any], item: Mapping[str, Any], now_ms: int, lost: Token | None = None
+    ) -> Mapping[str, int]:
+        """Add a token to the ``values`` that a write sets, and return the condition that it needs; nothing of both if
+        ``item``, as it was seen last, has no slot for it.
 
         ``lost``: the token of an earlier write in whose place this one is. At most one of the two is applied: a slot
         that has the other's token is too large for this one, and the other way round.
@@ -61,10 +70,9 @@ class WriteTokens:
         number = now_ms << _TIME | (next(self._numbers) & _NUMBER) << PROCESS_BITS | self._process
         slot, bound = (self._slot(item, number, now_ms), number) if lost is None else lost
         if slot is None:
-            return write
-        key, add, values, remove, (exists, absent, equals, at_least, at_most, _) = write
-        when = Conditions(exists, absent, equals, at_least, at_most, {slot: bound})
-        return Update(key, add, {**values, slot: number}, remove, when)
+            return NOTHING
+        values[slot] = number
+        return {slot: bound}
 
     def sign_new(self, put: Put, now_ms: int) -> Put:
         """Return the put of a new item with a token."""

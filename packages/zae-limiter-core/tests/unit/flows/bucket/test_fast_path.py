@@ -13,6 +13,7 @@ from zae_limiter.flows.bucket.fast_path import fast_path_update
 from zae_limiter.flows.bucket.group_commit import commit
 from zae_limiter.flows.bucket.write_plans import ConsumeWrite
 from zae_limiter.flows.bucket_queue import BucketRequest
+from zae_limiter.flows.process.write_tokens import WriteTokens
 from zae_limiter.operations.errors import ConditionFailed
 from zae_limiter.operations.values import NOTHING, Update
 from zae_limiter.values.limits import Limit
@@ -127,6 +128,17 @@ def test_the_fast_path_writes_what_the_batch_of_one_writes_or_nothing(case: Case
     write = lone(case)
     expected, short = by_the_rules(case)
     assert write is None or (write, []) == (expected, short)
+
+
+@given(ACQUIRES | CORRECTIONS)
+def test_they_are_the_same_with_tokens(case: Case) -> None:
+    it, tokens = seen(case), WriteTokens(7)
+    it.namespace_state.write_tokens = tokens
+    asked = [request_of(case, it)]
+    state, now_ms = it.cached.state, it.clock.now_ms()
+    write = fast_path_update(it.namespace_state, it.cached, state=state, requests=asked, now_ms=now_ms)
+    assert state is not None
+    assert write is None or write == WriteTokens(7).sign(by_the_rules(case)[0], state.item, now_ms)
 
 
 def goes_by_fraction(update: Update) -> bool:
