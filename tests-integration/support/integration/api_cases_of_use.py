@@ -74,6 +74,7 @@ async def buckets(api_case: ApiCase) -> None:
         assert await repository.credit_bucket("a", "r", {"rpm": 5}, idempotency_key="bill#7")
         assert await repository.reset_bucket("b", "r", idempotency_key="bill#7")
     assert await limiter.available("a", "r") == {"rpm": 5, "tpm": 1000}
+    assert [await repository.merge_bucket(each, "r") for each in ("a", "nobody")] == [0, 0]
     assert not await repository.reset_bucket("nobody", "r")
     assert not await repository.credit_bucket("nobody", "r", {"rpm": 1})
     await refused(
@@ -82,6 +83,7 @@ async def buckets(api_case: ApiCase) -> None:
         repository.get_buckets(" "),
         repository.get_buckets_at([("a", " ")]),
         repository.get_resource_capacity(""),
+        repository.merge_bucket("a", " "),
         repository.list_buckets(limit=0),
         repository.list_entities(next=" "),
         repository.reset_bucket("a", "r", principal=""),
@@ -393,6 +395,7 @@ async def without_the_store(api_case: ApiCase) -> None:
         repository.list_entities(),
         repository.reset_bucket("e", "r"),
         repository.credit_bucket("e", "r", {"rpm": 1}),
+        repository.merge_bucket("e", "r"),
         repository.get_audit_events("e"),
         repository.get_namespace_audit_events(DAY),
         repository.count_live_buckets("r"),

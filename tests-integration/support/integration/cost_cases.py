@@ -159,6 +159,7 @@ BUCKETS = [
     case("reset_bucket", KEY, MODEL, when="2 shards", before=(*WARM, at.split)),
     case("credit_bucket", KEY, MODEL, {"rpm": 1}, when="2 shards", before=(*WARM, at.split)),
     case("credit_bucket", KEY, MODEL, {"rpm": 1}, when="no bucket"),
+    case("merge_bucket", KEY, MODEL, when="2 shards", before=(*WARM, at.split)),
     case("reset_bucket", KEY, MODEL, when="with a key", before=WARM, idempotency_key="bill-7"),
     case("credit_bucket", KEY, MODEL, {"rpm": 1}, when="with a key", before=WARM, idempotency_key="bill-7"),
     case(

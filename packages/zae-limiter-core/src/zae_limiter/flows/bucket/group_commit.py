@@ -128,11 +128,9 @@ def _remind(namespace_state: NamespaceState, cached: CachedBucket, config: Confi
     if hold is None:
         return
     if cached.known and cached.state is None:
-        home = namespace_state.cached_buckets.get((cached.id.entity_id, cached.id.resource, 0))
-        if home is None or home.state is None:
-            hold.count((), namespace_state.now())  # nothing is left that could count it
-        else:  # the shard has merged with others
-            cached, hold.reminded = home, False
+        if cached.id.shard:
+            return  # shard 0 counts it, if there is one
+        hold.count((), namespace_state.now())  # nothing is left that could count it
     if not hold.is_used:
         namespace_state.holding.pop(hold, None)
         return

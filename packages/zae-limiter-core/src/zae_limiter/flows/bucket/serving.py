@@ -11,8 +11,8 @@ from typing import Final
 from ...operations.errors import StoreError
 from ...schema.attributes import CASCADE, PARENT_ID
 from ...schema.items import BucketId
-from ...values.resolution import Resolved
-from ..bucket_queue import BucketQueue, BucketRequest, Outcome, Waiter
+from ...values.resolution import Config, Resolved
+from ..bucket_queue import BucketQueue, BucketRequest, Outcome, Renewal, Waiter
 from ..hold import Hold
 from ..process.namespace_state import CachedBucket, NamespaceState
 from ..process.queueing import queue
@@ -70,6 +70,8 @@ def serve(namespace_state: NamespaceState, cached: CachedBucket, requests: Seque
             if part.shard < cached.id.shard:
                 yield Post(request)
         yield from queue([each for part, each in zip(parts, entered, strict=True) if part.shard > cached.id.shard])
+    if cached.id.shard and cached.state is None and cached.queue.hold is not None:
+        yield from _pass_hold_on(namespace_state, cached, cached.queue.hold, requests[0].config)
     config = requests[0].config
     names = leaving(namespace_state, cached, config)
     if names and config is not None and requests[0].admitted:
@@ -84,6 +86,21 @@ def serve(namespace_state: NamespaceState, cached: CachedBucket, requests: Seque
     ):
         yield Wake(requests)
         yield from split_hot_shard(namespace_state, cached)
+
+
+def _pass_hold_on(namespace_state: NamespaceState, gone: CachedBucket, hold: Hold, config: Config | None) -> Flow[None]:
+    """Let shard 0 count what was spent of a hold: the shard of these requests is gone, because it has merged."""
+    home = cached_bucket(namespace_state, gone.id.entity_id, gone.id.resource)
+    if home.queue.hold is None:
+        home.queue.hold = hold
+    elif home.queue.hold is not hold:  # this process had forgotten shard 0
+        spent = hold.count([limit.name for limit in hold.limits], namespace_state.now())
+        if spent is not None:
+            home.queue.hold.put_back(spent)
+        gone.queue.hold = hold = home.queue.hold
+    if hold.is_used:
+        namespace_state.holding[hold] = Renewal(home.queue, config, "end")
+        yield Post(Renewal(home.queue, config, "count"))
 
 
 def resolve(namespace_state: NamespaceState, cached: CachedBucket, *, bucket_too: bool) -> Flow[Resolved]:
