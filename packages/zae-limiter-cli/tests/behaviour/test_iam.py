@@ -78,6 +78,7 @@ MAY: Final[Mapping[str, Decided]] = {
     | on(ITEMS, "BatchGetItem")
     | on(["registry"], "Query")
     | on(BUCKETS | ENTITIES, "PutItem", "UpdateItem")
+    | on(BUCKETS, "DeleteItem")
     | on(["stream"], "DescribeStream", "GetRecords", "GetShardIterator", "ListStreams")
     | on(["archived event"], "s3:PutObject")
     | on(["dead letters"], "sqs:SendMessage")
