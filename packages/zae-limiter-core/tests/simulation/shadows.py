@@ -65,7 +65,7 @@ class Noted:
 
         def signed(tokens: Any, write: Any, *args: Any) -> Any:
             operation = sign(tokens, write, *args)
-            every: list[dict[int, tuple[Any, Any]]] = [self._plans, self._batches, self._carried]  # type: ignore[list-item]
+            every: list[dict[int, tuple[Any, Any]]] = [self._plans, self._batches, self._carried]
             for noted in every:
                 if id(write) in noted:
                     noted[id(operation)] = operation, noted[id(write)][1]

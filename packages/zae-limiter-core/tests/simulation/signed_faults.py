@@ -27,29 +27,11 @@ def slot_unasked(operation: Operation[Any]) -> Operation[Any]:
     return operation
 
 
-def _unbounded(self: Doubts, write: Any, state: Any, now_ms: int) -> Any:
-    """A write does not know of the one in whose place it is."""
-    first, self.first = self.first, None
-    try:
-        return _signed(self, write, state, now_ms)
-    finally:
-        self.first = first
-
-
 def _any_item(self: Doubts, error: Any, decision: Any) -> Any:
     """Any failed condition of a repeat proves that the first copy was applied."""
     return error.item if self.again is not None and isinstance(error, ConditionFailed) else None
 
 
-def _never_past(self: Doubts, item: Any) -> bool:
-    """What was applied behind its repeat is taken for a lost race."""
-    return False
-
-
-_signed = Doubts.signed
-
 SIGNED_FAULTS: Final[Mapping[str, tuple[Any, int]]] = {
-    "a write in the place of another, without its bound": (patch.object(Doubts, "signed", _unbounded), 1),
     "any failed condition taken for a proof": (patch.object(Doubts, "settles", _any_item), 1),
-    "a first copy that came late, taken for another's write": (patch.object(Doubts, "is_past", _never_past), 1),
 }

@@ -111,8 +111,8 @@ def _consume(  # noqa: C901, PLR0915 - one pass, because every acquire pays for 
         most[TTL] = ttl + TTL_SLACK_SECONDS
     elif TTL in item:
         return None
-    tokens = namespace_state.write_tokens
-    below = NOTHING if tokens is None else tokens.mark(values, item, now_ms)
+    signs = namespace_state.write_tokens
+    below = NOTHING if signs is None else signs.mark(values, item, now_ms)
     return Update(cached.key, add, values, (), Conditions((), (), same, least, most, below))
 
 
@@ -144,7 +144,7 @@ def _give_back(
         add[at.tokens] = back
         add[at.consumed] = -back
     values: dict[str, int] = {}
-    tokens = namespace_state.write_tokens
-    below = NOTHING if tokens is None else tokens.mark(values, state.item, now_ms)
+    signs = namespace_state.write_tokens
+    below = NOTHING if signs is None else signs.mark(values, state.item, now_ms)
     same = {SHARD_COUNT: state.item[SHARD_COUNT]}
     return Update(cached.key, add, values, (), Conditions(tuple(exists), (), same, below=below))
