@@ -4,6 +4,7 @@ What never does: what the Lambdas decide (their own tests), or how a local stack
 
 import asyncio
 import re
+import time
 import uuid
 from collections import defaultdict
 from collections.abc import Iterator
@@ -17,7 +18,9 @@ from support.cli.account import eventually
 from support.integration.functions import Record, Workshop
 from support.integration.targets import Target
 from zae_limiter import Limit, RateLimiter, Repository, SyncRateLimiter, SyncRepository
+from zae_limiter.engines.dynamodb.marshal import write_item
 from zae_limiter.schema.attributes import bucket_attributes
+from zae_limiter.schema.items import BucketId
 from zae_limiter_manifest import Answer
 
 pytestmark = pytest.mark.needs("lambda")
@@ -129,6 +132,49 @@ async def test_all_acquires_reach_the_stream_s_functions_each_once_and_in_order(
 
     # The aggregator has read the same records.
     assert eventually(lambda: counted(repository) == {"rpm": wanted})
+
+
+@pytest.mark.needs("endpoint")
+def test_the_deployed_aggregator_passes_a_busy_window_s_usage_on_in_its_state(
+    workshop: Workshop, target: Target, repository: SyncRepository
+) -> None:
+    """Events as a mapping with a tumbling window sends them: the stream of a local stack has none."""
+    no_bucket = {"Keys": write_item({"PK": f"{repository.namespace_id}/ENTITY#a", "SK": "#META"})}
+    others = [{"eventName": "MODIFY", "dynamodb": {**no_bucket, "SequenceNumber": str(each)}} for each in range(95)]
+    records = [*others, *(first_use(repository.namespace_id, number) for number in range(5))]
+    event = {"window": {"start": "2026-03-02T08:14:00Z", "end": "2026-03-02T08:14:30Z"}, "shardId": "shardId-1"}
+    flags = {"isFinalInvokeForWindow": False, "isWindowTerminatedEarly": False}
+    aggregator = f"{target.stack}-aggregator"
+    failed, held = workshop.invoke(aggregator, {**event, **flags, "Records": records, "state": {}})
+    assert (failed, held["batchItemFailures"], list(held["state"])) == (None, [], ["uses"]), held
+    assert counted(repository) == {}
+    end = {**event, **flags, "isFinalInvokeForWindow": True, "Records": [], "state": held["state"]}
+    for _ in range(2):  # as it comes again if the answer was lost; a failed one is repeated, too
+        assert eventually(lambda: workshop.invoke(aggregator, end) == (None, {"batchItemFailures": [], "state": {}}))
+    assert counted(repository) == {"rpm": 5}
+
+
+def first_use(namespace_id: str, number: int) -> Record:
+    """The record of a new bucket of which one token was taken."""
+    at = int(time.time())
+    bucket = BucketId(namespace_id, f"busy-{number:03}", "gpt-4")
+    image = {
+        **bucket.attributes(),
+        "rf": at * 1000,
+        "shard_count": 1,
+        "ev": 1,
+        bucket_attributes("rpm").consumed: MILLI,
+    }
+    return {
+        "eventName": "INSERT",
+        "eventSourceARN": "arn:aws:dynamodb:us-east-1:123456789012:table/demo/stream/2026-03-02T08:00:00.000",
+        "dynamodb": {
+            "ApproximateCreationDateTime": at,
+            "Keys": write_item({name: image[name] for name in ("PK", "SK")}),
+            "NewImage": write_item(image),
+            "SequenceNumber": str(10**23 + number),
+        },
+    }
 
 
 async def take_together(target: Target, namespace: str, times: int) -> None:

@@ -140,7 +140,8 @@ class Aggregator:
             left = [use for each in results if each.problem and not each.hopeless for use in each.task.held]
             after = replace(window, texts=()).with_uses(left)
         if after.ends and after.texts:
-            raise HeldUsageError("usage that the window held could not be written")
+            told = problem or next(each.problem for each in results if each.problem and each.task.held)
+            raise HeldUsageError(f"usage that the window held could not be written: {told}")
         telling = self._alerts.tell(batch.changes, spread=known.spread) if self._alerts else TellingResult()
         return BatchResult(
             records=batch.size,
