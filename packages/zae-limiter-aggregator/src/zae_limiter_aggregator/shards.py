@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import groupby
+from random import sample
 from typing import Final
 
 from zae_limiter.maintenance import BucketId, Flow, is_quiet, merge_shards, reanchor, split_shard, writes
@@ -11,6 +12,7 @@ from .jobs import Job
 from .records import BucketChange
 
 SPLIT_FROM: Final = 800  # writes a second: 80 % of the capacity of one item
+MOST_MERGES: Final = 8  # of a batch: 64 shards take some seconds, and the usage of the batch waits for its end
 FRESH_MS: Final = 360_000  # the longest batch window and a minute: a stream further behind has a backlog
 
 
@@ -27,14 +29,16 @@ def split_jobs(buckets: Mapping[BucketId, Sequence[BucketChange]], stack: str, n
 
 def merge_jobs(buckets: Mapping[BucketId, Sequence[BucketChange]], stack: str, now: Callable[[], int]) -> Iterator[Job]:
     """Yield a merge for each bucket of several shards that was quiet for ten minutes; for one that was not, the begin
-    of the next ten minutes: its shard 0 is re-anchored.
+    of the next ten minutes: its shard 0 is re-anchored. Of many quiet ones, some are chosen; later batches show others.
     """
-    for bucket, changes in buckets.items():
-        last = changes[-1]
-        quiet = is_quiet(last.after, last.at_ms) if measures(last) and now() - last.at_ms <= FRESH_MS else None
-        if quiet:
-            yield Job("merges", merge_shards(bucket, stack=stack, now=now))
-        elif quiet is not None:
+    lasts = [changes[-1] for changes in buckets.values() if measures(changes[-1])]
+    fresh = [last for last in lasts if now() - last.at_ms <= FRESH_MS]
+    found = [(last, is_quiet(last.after, last.at_ms)) for last in fresh]
+    quiet = [last.bucket for last, is_so in found if is_so]
+    for bucket in sample(quiet, min(MOST_MERGES, len(quiet))):
+        yield Job("merges", merge_shards(bucket, stack=stack, now=now))
+    for last, is_so in found:
+        if is_so is False:
             yield Job("refills", reanchor(last.after, last.at_ms))
 
 

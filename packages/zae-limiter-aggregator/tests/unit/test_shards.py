@@ -273,3 +273,24 @@ def test_merges_count_no_usage_again() -> None:
     assert {each.limit.name: each.consumed for each in found.limits} == {"rpm": 0, "tpm": 52 * 500}
     (day,) = life.usage("key-abc", "daily")
     assert (day.consumed, day.total_events) == ({"tpm": 52 * 500}, 52)
+
+
+def test_a_batch_merges_few_of_many_quiet_buckets_and_the_next_ones_the_others() -> None:
+    life = Busy()
+    for number in range(10):
+        with life.limiter.acquire(f"key-{number}", "gpt-4", {"tpm": 500}):
+            pass
+        life.bucket = BucketId(life.repository.namespace_id, f"key-{number}", "gpt-4")
+        life.split(0)
+    life.clock.advance(600)
+    before = len(life.stream)
+    for number in range(10):
+        life.bucket = BucketId(life.repository.namespace_id, f"key-{number}", "gpt-4")
+        life.table.execute(Update(life.key(0), add={"b_wcu_tc": 1000}))
+    records = life.stream[before:]
+    assert life.take(records).merges == 8
+    for _ in range(30):
+        life.take(records)
+    ids = [BucketId(life.repository.namespace_id, f"key-{number}", "gpt-4") for number in range(10)]
+    items = [life.table.execute(Get(Key(each.pk, sk_state()))) for each in ids]
+    assert {item["shard_count"] for item in items} == {1}

@@ -131,7 +131,7 @@ def credit(
 def merge(*, repository: "SyncRepository", entity_id: str, resource: str, output: OutputForm) -> None:
     """Merge the shards of a bucket of ENTITY_ID into one, while calls go on. Its tokens stay what they are.
 
-    The aggregator merges buckets that are quiet, up to twenty minutes after their traffic has ended. A bucket that is
+    The aggregator merges a bucket that was quiet for ten minutes, when its first shard is used next. A bucket that is
     used no more stays split; this command merges it. A bucket that is written too often for it keeps some shards.
     """
     _find(repository, entity_id, resource)
