@@ -12,7 +12,7 @@ from support.integration.harness import Harness
 from support.integration.script import Step, play, script
 from zae_limiter import Limit
 from zae_limiter.operations.values import Item
-from zae_limiter.schema.attributes import REFUSED, REFUSED_ASK, REFUSED_BELOW
+from zae_limiter.schema.attributes import REFUSED, REFUSED_ASK, REFUSED_BELOW, WRITE_TOKENS
 from zae_limiter.schema.items import WRITES
 from zae_limiter.testing import ManualClock
 
@@ -42,7 +42,7 @@ async def run(harness: Harness, steps: list[Step]) -> Run:
 
 
 def _by_real_time(attribute: str) -> bool:
-    return attribute in {WRITES, REFUSED_ASK, REFUSED_BELOW} or attribute.startswith(REFUSED)
+    return attribute in {WRITES, REFUSED_ASK, REFUSED_BELOW, *WRITE_TOKENS} or attribute.startswith(REFUSED)
 
 
 @pytest.mark.parametrize("seed", range(3))
