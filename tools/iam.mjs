@@ -6,12 +6,14 @@ import { createRequire } from 'node:module'
 const [file] = process.argv.slice(2)
 const found = createRequire(pathToFileURL(file)).resolve('@cloud-copilot/iam-simulate')
 const { runSimulation } = await import(pathToFileURL(found))
-const { policies, cases } = JSON.parse(readFileSync(file, 'utf8'))
+const { policies, cases, admin, across } = JSON.parse(readFileSync(file, 'utf8'))
 const ACCOUNT = '123456789012'
 
 const KNOWN = [
   // AWS's guide to streams and Lambda grants it on the streams of a table; the simulator's data has no resource for it.
   /^Aggregator: ListStreams on stream: impossible$/,
+  // A request of these names a network interface; the policy is for all, because Lambda makes them.
+  /^VpcPolicy: ec2:\w+ on account: impossible$/,
   // Everybody may ask who they are, whatever policies say.
   /: sts:GetCallerIdentity on account: Allowed$/,
 ]
@@ -47,6 +49,23 @@ for (const each of cases) {
     if ((decided === 'Allowed') !== mayBe) differ.push(`${name}: ${each.label}: ${decided}`)
     else counts[decided === 'impossible' ? 'impossible' : 'agree'] += 1
   }
+}
+for (const { action, resource, context, account, policy, label, allowed } of across) {
+  const answer = await runSimulation({
+    request: {
+      principal: `arn:aws:iam::${account}:role/x`,
+      action,
+      resource: { resource, accountId: ACCOUNT },
+      contextVariables: context,
+    },
+    identityPolicies: [{ name: 'admin', policy: admin }],
+    serviceControlPolicies: [],
+    resourceControlPolicies: [],
+    resourcePolicy: policy,
+  }, {})
+  const decided = answer.resultType === 'single' ? answer.overallResult : 'impossible'
+  if ((decided === 'Allowed') !== allowed) differ.push(`${label}: ${decided}`)
+  else counts[decided === 'impossible' ? 'impossible' : 'agree'] += 1
 }
 const unknown = differ.filter((each) => !KNOWN.some((known) => known.test(each)))
 console.log(`decisions that agree: ${counts.agree}; requests that AWS does not have: ${counts.impossible}; known: ${differ.length - unknown.length}`)
