@@ -139,10 +139,10 @@ class Aggregator:
         if not waits and not problem:
             left = [use for each in results if each.problem and not each.hopeless for use in each.task.held]
             after = replace(window, texts=()).with_uses(left)
+        telling = self._alerts.tell(batch.changes, spread=known.spread) if self._alerts else TellingResult()
         if after.ends and after.texts:
             told = problem or next(each.problem for each in results if each.problem and each.task.held)
             raise HeldUsageError(f"usage that the window held could not be written: {told}")
-        telling = self._alerts.tell(batch.changes, spread=known.spread) if self._alerts else TellingResult()
         return BatchResult(
             records=batch.size,
             snapshots=_changed(results, "snapshots"),

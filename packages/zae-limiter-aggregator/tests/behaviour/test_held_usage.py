@@ -210,6 +210,18 @@ def test_a_window_holds_nothing_of_a_namespace_whose_purge_has_begun() -> None:
     assert (result.snapshots, result.window.state, life.usage("key-007")) == (0, {}, [])
 
 
+def test_a_window_whose_usage_cannot_be_written_ends_again_and_says_why() -> None:
+    life = Life()
+    held = life.take(busy_second(life, 0), window=TumblingWindow()).window
+    store = MortalStore(life.table)
+    store.failing = refusing("key-007", "refused")
+    with pytest.raises(HeldUsageError, match=r"could not be written: Throttled: slow$"):
+        life.take([], store, window=replace(held, ends=True))
+    result = life.take([], window=replace(held, ends=True))
+    assert (result.snapshots, result.window.state) == (2, {}), "the others were counted, and count once"
+    assert {each.total_events for each in life.usage("key-007")} == {1}
+
+
 def test_a_use_that_can_never_be_counted_goes_to_the_queue_and_the_others_are() -> None:
     life = Life(WITH_QUEUE)
     held = life.take(busy_second(life, 0), window=TumblingWindow()).window
