@@ -15,6 +15,7 @@ from .attributes import (
     SK,
     STOP,
     WCU,
+    WRITE_TOKENS,
     WRITES_THEN,
     parse_bucket_attribute,
     parse_refused_by,
@@ -68,13 +69,15 @@ def _partitions(item: Item, ns: str, *, spread: bool) -> Item:
 
 
 def _begun(bucket: Mapping[str, object]) -> Item:
-    """Return a bucket whose counters begin: what they counted is in the snapshots, and would be counted again."""
+    """Return a bucket whose counters begin: what they counted is in the snapshots, and would be counted again. No write
+    to it has a token yet.
+    """
     begun: Item = {}
     for name, value in bucket.items():
         attribute = parse_bucket_attribute(name)
         if name == ACQUIRES:
             begun[name] = 0
-        elif name in COUNTERS or name == WRITES_THEN or parse_refused_by(name) is not None:
+        elif name in COUNTERS or name == WRITES_THEN or name in WRITE_TOKENS or parse_refused_by(name) is not None:
             continue
         elif attribute is not None and attribute.field == "consumed":
             begun[name] = ONE_WRITE if attribute.limit == WCU else 0

@@ -144,7 +144,7 @@ class StoreConformance:
             Conditions(at_least={"n": -1}),
             Conditions(at_most={"n": 6}),
             Conditions(below={"s": "y", "other": "a"}),
-            Conditions(below={"s": "xa"}, equals={"n": 5}),
+            Conditions(below={"s": "xa", "n": 6, "other": 10**28}, equals={"n": 5}),
         ],
     )
     def test_a_condition_that_holds_lets_a_write_pass(self, store: SyncStore, when: Conditions) -> None:
@@ -163,6 +163,7 @@ class StoreConformance:
             Conditions(at_least={"n": 6}),
             Conditions(at_most={"n": 4}),
             Conditions(at_least={"s": 0}),
+            Conditions(below={"n": 5}),
             Conditions(at_least={"b": 0}),
             Conditions(at_most={"other": 9}),
             Conditions(exists=("n",), equals={"s": "y"}),

@@ -21,6 +21,7 @@ USED = {
     ),
     **dict.fromkeys(COUNTERS, 5),
     "rj_org/7/tpm": 1,
+    "w3": 7,
     WRITES: 9_000,
     "ttl": 77,
 }
