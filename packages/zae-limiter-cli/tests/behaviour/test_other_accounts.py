@@ -91,9 +91,12 @@ def test_the_deploys_of_the_page_are_sound(aws: str, tmp_path: Path, monkeypatch
 
 
 def test_a_stack_of_a_stack_set_has_the_chosen_name_and_its_code_from_the_bucket_of_its_region(aws: str) -> None:
+    from cfnlint.api import lint  # slow to import
+
     s3 = boto3.client("s3")
     s3.create_bucket(Bucket="acme-us-east-1")
     template = parametrized(StackOptions(resource_name="my-app", code_bucket="acme"))
+    assert lint(json.dumps(template), regions=["us-east-1"]) == []
     for name in ("aggregator", "provisioner"):
         artifact = build_artifact(name)  # type: ignore[arg-type]
         key = f"zae-limiter/zae-limiter-{name}-{artifact.version}.zip"
