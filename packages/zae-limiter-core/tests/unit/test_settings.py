@@ -157,7 +157,8 @@ def test_a_file_takes_the_options_that_mean_something_to_it(method: Callable[...
     (by_keyword,) = get_args(get_type_hints(method)["options"])
     types = get_type_hints(by_keyword)
     assert types == {name: get_type_hints(Options)[name] for name in types}
-    no_options = {"region", "endpoint_url", "profile", "transport", "max_connections", "create_table", "split_above"}
+    of_aws = {"region", "endpoint_url", "profile", "credentials"}
+    no_options = of_aws | {"transport", "max_connections", "create_table", "split_above"}
     named = {"namespace", "clock", "store"}
     assert types.keys() == FIELDS.keys() - no_options - named
 
