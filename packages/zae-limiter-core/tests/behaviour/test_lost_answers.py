@@ -191,14 +191,16 @@ async def test_processes_find_slots_of_their_own(world: World) -> None:
     assert len(held(world, processes[0])) == 4
 
 
-async def test_an_outage_is_seen_after_three_requests_of_one_call(world: World) -> None:
+async def test_one_call_shows_no_outage_and_the_second_one_does(world: World) -> None:
     process = await opened(world)
     await take(process.limiter, "e", "r", rpm=1)
     process.wire.sent()
     process.wire.break_down(ServerFault("500"), on=Update)
-    with pytest.raises(RateLimiterUnavailable, match="500"):
-        await take(process.limiter, "e", "r", rpm=1)
-    assert process.wire.sent().count("Update") == 3
+    for requests, breaker in ((4, "closed"), (1, "open")):
+        with pytest.raises(RateLimiterUnavailable, match="500"):
+            await take(process.limiter, "e", "r", rpm=1)
+        assert process.wire.sent().count("Update") >= requests
+        assert process.repository.get_store_stats().breaker == breaker
 
 
 @pytest.mark.parametrize("applied", [False, True])

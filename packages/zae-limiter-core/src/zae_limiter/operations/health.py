@@ -154,7 +154,7 @@ class Health:
         if isinstance(error, OutcomeUnknown):
             kind.retries.unanswered(kind.answers)
             error.budget = kind.retries
-        if not proves:
+        if not proves or self._repeats(operation, kind):
             return error
         kind.failed = operation
         kind.in_a_row += 1
@@ -162,6 +162,12 @@ class Health:
         if not self.is_open and max(kind.in_a_row, self._in_a_row) >= FAILURES:
             self._open(kind, error)
         return error
+
+    def _repeats(self, operation: Operation[Any], kind: Requests) -> bool:
+        """Return whether it is sent again, and would open the breaker: one call alone, maybe to one broken partition,
+        shows no outage.
+        """
+        return operation is kind.failed and max(kind.in_a_row, self._in_a_row) == FAILURES - 1
 
     def dropped(self, foreign: int, unreadable: int) -> None:
         """Count rows of an index that a call dropped."""

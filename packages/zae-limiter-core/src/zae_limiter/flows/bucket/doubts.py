@@ -16,6 +16,7 @@ from ..process.namespace_state import NamespaceState
 from ..process.write_tokens import Token, token_of
 from .write_plans import Decision
 
+MOST_REPEATS: Final = 3
 REPEATED_FOR_MS: Final = 2_500  # behind the first copy: half of the usual budget, so that an answer still finds callers
 
 
@@ -35,6 +36,7 @@ class Doubts:
 
     first: Doubt | None = None
     again: Decision | None = None
+    left = MOST_REPEATS
 
     def __init__(self, namespace_state: NamespaceState) -> None:
         self.namespace_state = namespace_state
@@ -65,7 +67,8 @@ class Doubts:
         if not 0 <= self.namespace_state.now() - since_ms < REPEATED_FOR_MS:
             return False
         self.again = None if token is None else decision
-        return True
+        self.left -= 1
+        return self.left >= 0
 
     def settles(self, error: StoreError, decision: Decision | None) -> Item | None:
         """Return the item that proves that a write which was sent again had been applied before."""
