@@ -98,7 +98,7 @@ def test_a_stack_of_a_stack_set_has_the_chosen_name_and_its_code_from_the_bucket
     template = parametrized(StackOptions(resource_name="my-app", code_bucket="acme"))
     assert lint(json.dumps(template), regions=["us-east-1"]) == []
     for name in ("aggregator", "provisioner"):
-        artifact = build_artifact(name)  # type: ignore[arg-type]
+        artifact = build_artifact(name)
         key = f"zae-limiter/zae-limiter-{name}-{artifact.version}.zip"
         assert f'"S3Key": "{key}"' in json.dumps(template)
         s3.put_object(Bucket="acme-us-east-1", Key=key, Body=artifact.content)
@@ -134,7 +134,7 @@ def test_what_is_no_list_no_organization_and_no_name_is_refused(given: dict[str,
     from zae_limiter_cli.errors import CommandError
 
     with pytest.raises(CommandError) as refused:
-        StackOptions(**given)  # type: ignore[arg-type]
+        StackOptions(**given)
     assert str(refused.value).startswith(told)
 
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from ..operations.errors import OutcomeUnknown, StoreError, Throttled
 from ..operations.values import Item, Key, Page, Query
 from ..schema import keys
+from ..schema.attributes import SK
 from ..schema.partitions import INDEX_SUFFIXES, every_gsi2_pk, every_gsi4_pk
 from ..schema.table import INDEXES
 from .process.namespace_state import NamespaceState
@@ -87,7 +88,7 @@ class SortedRows:
 
     def __init__(self, queries: Sequence[Query]) -> None:
         first = queries[0]
-        self._sk = INDEXES[first.index].sk if first.index else "SK"
+        self._sk = INDEXES[first.index].sk if first.index else SK
         self._descending = first.descending
         self._parts = [_Part(query) for query in _shared(queries)]
         self._last: Key | None = None

@@ -185,8 +185,8 @@ def _throttled(response: Response, problem: str) -> Throttled:
 
     https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_ThrottlingReason.html
     """
-    given = response.get("ThrottlingReasons") or response.get("throttlingReasons") or ()
-    reasons = tuple(dict.fromkeys(str(each["reason"]) for each in given))
+    all_given = response.get("ThrottlingReasons") or response.get("throttlingReasons") or ()
+    reasons = tuple(dict.fromkeys(str(given["reason"]) for given in all_given))
     return Throttled(f"{problem} ({', '.join(reasons)})" if reasons else problem, reasons)
 
 

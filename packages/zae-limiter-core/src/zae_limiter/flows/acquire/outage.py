@@ -16,7 +16,7 @@ from ...operations.errors import StoreError
 from ...rules.balances import refill_bucket
 from ...schema.attributes import UNCOUNTED
 from ...values.limit_status import LimitStatus
-from ...values.limits import MILLI, Policy
+from ...values.limits import MILLI, OnUnavailable, Policy
 from ...values.refusal import RateLimitExceeded
 from ..bucket.limit_removal import TooManyLimits
 from ..bucket.serving import cached_bucket
@@ -31,8 +31,8 @@ from .claims import Claim, Grant
 from .requests import AcquireRequest
 
 WHAT: Final[Mapping[Policy, str]] = {
-    "allow": "not counted",
-    "share": "goes by this process's share, and is counted later",
+    OnUnavailable.ALLOW: "not counted",
+    OnUnavailable.SHARE: "goes by this process's share, and is counted later",
 }
 
 
