@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from support.core.hostile import HostileTable, SyncHostileStore
+from support.core.hostile import HostileTable, SyncHostileStore, answer_of
 from support.core.hostile_calls import CALLS, SETTINGS, Variant, filled, lines, public_methods, trial
 from support.core.worlds import World, take
 from zae_limiter import (
@@ -20,7 +20,7 @@ from zae_limiter import (
 )
 from zae_limiter.engines.dynamodb.render import read_answer
 from zae_limiter.engines.memory.table import MemoryTable
-from zae_limiter.operations.values import Get, Item, Key, Operation, Put, Update
+from zae_limiter.operations.values import Get, Item, Key, Operation, Put, Query, Scan, Update
 from zae_limiter.schema import keys
 
 SHAPES = 15  # of each call, for each variant
@@ -151,3 +151,47 @@ def test_a_damaged_answer_to_a_write_leaves_its_outcome_unknown(body: Item) -> N
     limiter = SyncRateLimiter(SyncRepository.over(Damaged(HostileTable(table)), SETTINGS))
     with pytest.raises(RateLimiterUnavailable, match="the answer has"), limiter.acquire("child", "r", {"rpm": 1}):
         pass
+
+
+@pytest.mark.parametrize("size", [1, 3, 1000])
+def test_a_row_with_a_value_that_no_record_has_hides_no_other_row_of_an_index(size: int) -> None:
+    """Of such a row, the key in the table alone is known, and not its place in the partition of the index."""
+
+    class Marked(SyncHostileStore):
+        """Adds bytes to the rows of intruders, in what DynamoDB answers."""
+
+        def perform(self, operation: Operation[Any]) -> Any:
+            if not isinstance(operation, Query):
+                return super().perform(operation)
+            _, answer = answer_of(self.table.table, operation)
+            for row in answer["Items"]:
+                if row["PK"]["S"].startswith("intruder/"):
+                    row["mark"] = {"B": b"x"}
+            return read_answer(operation, answer)
+
+    table = MemoryTable()
+    repository = SyncRepository.over(Marked(HostileTable(table)), SETTINGS)
+    limiter = SyncRateLimiter(repository)
+    repository.set_system_defaults([RPM])
+    entities = [f"e{number:02}" for number in range(24)]
+    for entity in entities:
+        with limiter.acquire(entity, "r", {"rpm": 1}):
+            pass
+    for number, item in enumerate(table.execute(Scan(1000)).items):
+        if "/BUCKET#" in item["PK"]:  # one behind each, and one before all of its partition
+            for place in (item["GSI4SK"] + "~", keys.pk_buckets_of_namespace(repository.namespace_id)):
+                table.execute(Put(item | {"PK": f"intruder/BUCKET#{number}#{place}", "GSI4SK": place}))
+    assert listed(repository.list_buckets, "buckets", size) == entities
+    assert listed(repository.list_entities, "entities", size) == entities
+    assert repository.get_store_stats().foreign_rows > 0
+
+
+def listed(method: Any, rows: str, size: int) -> list[str]:
+    """The ids in all pages of a list."""
+    found: list[str] = []
+    page = method(limit=size)
+    while True:
+        found += [each.entity_id for each in getattr(page, rows)]
+        if page.next is None:
+            return found
+        page = method(limit=size, next=page.next)

@@ -74,10 +74,13 @@ def _pages(queries: Sequence[Query]) -> Flow[list[Page]]:
 
 @dataclass(slots=True)
 class _Part:
-    """A partition: the query of its next page, ``None`` at the end, and the rows that were read and not returned."""
+    """A partition: the query of its next page, ``None`` at the end, and the rows that were read and not returned, each
+    with its place in the order; ``last`` is that of the row that was read last.
+    """
 
     query: Query | None
-    rows: list[Item] = field(default_factory=list)
+    last: str
+    rows: list[tuple[str, Item]] = field(default_factory=list)
 
 
 class SortedRows:
@@ -90,7 +93,8 @@ class SortedRows:
         first = queries[0]
         self._sk = INDEXES[first.index].sk if first.index else SK
         self._descending = first.descending
-        self._parts = [_Part(query) for query in _shared(queries)]
+        before_all = "\U0010ffff" if self._descending else ""
+        self._parts = [_Part(query, before_all) for query in _shared(queries)]
         self._last: Key | None = None
 
     @property
@@ -102,29 +106,35 @@ class SortedRows:
         """Return the next rows, as far as they are known to be the next; none at the end."""
         while waiting := [part for part in self._parts if part.query is not None and not part.rows]:
             yield from self._fill(waiting[:READS_AT_ONCE])
-        ends = [str(part.rows[-1][self._sk]) for part in self._parts if part.query is not None]
+        ends = [part.last for part in self._parts if part.query is not None]
         bound = None if not ends else max(ends) if self._descending else min(ends)
-        found: list[Item] = []
+        found: list[tuple[str, Item]] = []
         for part in self._parts:
-            count = len(part.rows) if bound is None else sum(self._is_due(row, bound) for row in part.rows)
+            count = len(part.rows) if bound is None else sum(self._is_due(place, bound) for place, _ in part.rows)
             found += part.rows[:count]
             del part.rows[:count]
         if len(self._parts) > 1:
-            found.sort(key=lambda row: (str(row[self._sk]), key_of(row)), reverse=self._descending)
-            return list(self._distinct(found))
-        return found
+            found.sort(key=lambda placed: (placed[0], key_of(placed[1])), reverse=self._descending)
+            return list(self._distinct(row for _, row in found))
+        return [row for _, row in found]
 
     def _fill(self, parts: Sequence[_Part]) -> Flow[None]:
         queries = [part.query for part in parts if part.query is not None]
         for part, query, page in zip(parts, queries, (yield from _pages(queries)), strict=True):
-            part.rows = page.items
+            part.rows = [(self._place(part, row), row) for row in page.items]
             part.query = None if page.next is None else replace(query, start=page.next)
 
-    def _is_due(self, row: Item, bound: str) -> bool:
-        sort_key = str(row[self._sk])
-        return sort_key >= bound if self._descending else sort_key <= bound
+    def _place(self, part: _Part, row: Item) -> str:
+        """Return the sort key of a row of a partition. A row that cannot be read may be its key in the table alone: it
+        has the place of the row before it, so it hides no other, and the reader drops it.
+        """
+        part.last = str(row.get(self._sk, part.last))
+        return part.last
 
-    def _distinct(self, rows: Sequence[Item]) -> Iterator[Item]:
+    def _is_due(self, place: str, bound: str) -> bool:
+        return place >= bound if self._descending else place <= bound
+
+    def _distinct(self, rows: Iterable[Item]) -> Iterator[Item]:
         """Yield the rows without a second one of the same item: it has the same sort key, so it comes next."""
         for row in rows:
             if key_of(row) != self._last:
