@@ -163,6 +163,27 @@ async def test_a_caller_that_waits_gets_its_tokens_by_the_share(world: World) ->
     assert caught.value.by_share
 
 
+async def waited(process: Process, *, rpm: int, max_wait: float) -> float:
+    """How long a caller waited for its tokens, which the share let through."""
+    async with process.limiter.acquire("e", "r", {"rpm": rpm}, max_wait=max_wait) as lease:
+        assert lease.degraded
+        return lease.waited
+
+
+async def test_a_caller_waits_as_long_as_its_share_takes_although_the_table_would_take_longer(world: World) -> None:
+    (process,) = await fleet(world, [4])
+    free = await balance(process)
+    async with process.limiter.acquire("e", "r", {"rpm": free}) as lease:
+        process.wire.break_down(AWAY)
+        await lease.settle(rpm=free - 5)
+    world.clock.advance(seconds=2)  # the table has 20, the share 5 besides, which came back to it: 0.5 s, and not 1 s
+    waiting = asyncio.ensure_future(waited(process, rpm=30, max_wait=0.8))
+    bucket = process.limiter.namespace_state.cached_buckets.get(("e", "r", 0))
+    await until(lambda: waiting.done() or (bucket is not None and bool(bucket.line)))
+    world.clock.advance(seconds=0.5)
+    assert await waiting > 0
+
+
 # when the table is back
 
 

@@ -106,6 +106,8 @@ def _wait_for_turn(
     """
     while True:
         wait_ms, left_ms = max(caller.wait_ms(), refused_ms), caller.left_ms()
+        if refusal is not None and refusal.by_share:  # then the share decides, not what the store showed last
+            wait_ms = refused_ms
         ripens_ms = caller.ripens_ms(wait_ms, left_ms)
         if not (wait_ms or ripens_ms or caller.is_blocked()):
             return
