@@ -109,7 +109,8 @@ class Outages:
         some = rng.random() < history.plan.cut_off
         chosen = rng.sample(places, rng.randint(1, len(places) - 1)) if some and len(places) > 1 else places
         epoch_ms = history.kernel.epoch_ms
-        outage = Outage(epoch_ms + away_us // 1000, epoch_ms + back_us // 1000, whole=len(chosen) == len(places))
+        from_ms, until_ms = epoch_ms + away_us // 1000, epoch_ms + -(-back_us // 1000)  # every one that it touches
+        outage = Outage(from_ms, until_ms, whole=len(chosen) == len(places))
         history.sharing.outages.append(outage)
 
         def switch(*, away: bool) -> None:
