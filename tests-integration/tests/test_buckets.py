@@ -231,7 +231,9 @@ async def test_without_the_store_each_says_so_and_gives_nothing(
     proxy.faults.pop(0)
     with pytest.raises(RateLimiterUnavailable):
         await cut_off.credit_bucket("a", "gpt-4", {"rpm": 1})
-    assert await limiter.available("a", "gpt-4") == {"rpm": 60, "tpm": 9_000}
+    left = await limiter.available("a", "gpt-4")
+    assert left["rpm"] == 60
+    assert 9_000 <= left["tpm"] < 9_100  # and what refills in the pauses before a lost write goes again
 
 
 @pytest.mark.needs("endpoint", "atomic")
