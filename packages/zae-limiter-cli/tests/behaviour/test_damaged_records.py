@@ -80,11 +80,12 @@ ONE_RECORD: Final = {  # commands that show or change one thing, or that read no
     *(f"entity {each}" for each in ("create", "show", "update", "move", "delete", "effective")),
     *(f"entity {each}" for each in ("set-limits", "get-limits", "delete-limits", "delete-override")),
     *(f"switch {each}" for each in ("set", "show")),
-    *(f"bucket {each}" for each in ("reset", "credit", "tell")),
+    *(f"bucket {each}" for each in ("reset", "credit", "merge", "tell")),
     *(f"namespace {each}" for each in ("register", "show", "delete", "recover", "purge", "trace")),
     *(f"limits {each}" for each in ("validate", "schema", "cfn-template", "fmt", "apply", "watch", "stop", "unlock")),
     *(f"limits {each}" for each in ("show", "rollback", "state")),
     "usage cost",  # a file costs nothing; it reads as `usage list` and `entity tree` do
+    "limits shares",  # takes no file, which the matrix damages; it sums usage of the tables of regions
 }
 REFUSED: Final = {"limits plan", "limits diff", "limits init", "limits export", "namespace orphans"}
 """Commands whose result others act on: they name the record that they cannot read, and give no result."""
