@@ -8,7 +8,7 @@ from itertools import count
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from support.core.operations import SORT_KEYS, batches, item_of, outcome, puts, single, transactions
@@ -78,7 +78,8 @@ def inside(example: int, operation: Any) -> Any:
 def agree_on(dynamodb: SyncStore, steps: st.SearchStrategy[list[Operation[Any]]], examples: int) -> None:
     numbered = count()
 
-    @settings(max_examples=examples, deadline=None, database=None)
+    # A busy machine may take half a minute to draw the first example
+    @settings(max_examples=examples, deadline=None, database=None, suppress_health_check=[HealthCheck.too_slow])
     @given(steps)
     def check(operations: list[Operation[Any]]) -> None:
         memory, example = SyncMemoryStore(), next(numbered)
