@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from support.core.shards import aim_at, played, shard_items, split_into
+from support.core.shards import aim_at, played, shard_items, split, split_into
 from support.core.wires import Wire
-from support.core.worlds import World, passes, take, until
+from support.core.worlds import World, drain, passes, take, until
 from zae_limiter import ContentionError, Limit, RateLimiter, RateLimiterUnavailable
 from zae_limiter.engines.memory.table import MemoryTable
 from zae_limiter.flows.bucket.merging import merge_bucket
@@ -237,3 +237,20 @@ async def test_what_comes_back_by_a_write_whose_answer_was_lost_comes_once_at_mo
     assert len(sent) > 1
     lost = 0 if applied else 4 if splits_again else 10  # above the ceiling of the new half; or nobody can tell
     assert await limiter.available("e", "r") == {"total": 5_000 - 2 - lost}
+
+
+async def test_two_pieces_of_a_schedule_merge_by_the_lower_ceiling(world: World) -> None:
+    by_night = Limit.custom("rpm", 600, schedule=["night: 22:00-06:00 100/min burst 200"])
+    hour_ms = 3_600_000
+    world.clock.advance((-world.clock.now_ms() % (24 * hour_ms) + 21 * hour_ms + hour_ms // 2) / 1000)
+    limiter, _ = await world.process(default_limits=[by_night])
+    await take(limiter, "e", "r", rpm=1)
+    split_into(world, limiter, 2)
+    await take(limiter, "e", "r", rpm=1)  # the process learns of it
+    world.clock.advance(3600)
+    split(world, limiter, "e", "r", 0)  # which nobody has asked by night: its halves have the rule of the day
+    aim_at(limiter, 1, 1)
+    used = sum([await passes(limiter, "e", "r", rpm=1) for _ in range(100)])
+    assert merge(world, limiter) == 2
+    late, _ = await world.process(default_limits=[by_night])
+    assert used + await drain(late, "e", "r", "rpm") in range(190, 201)

@@ -155,8 +155,16 @@ def _as_seen(state: BucketState) -> Mapping[str, int]:
 def _sources(mine: BucketState, halves: Sequence[BucketState], newest: BucketState) -> dict[str, BucketState]:
     """Return the shard whose rule each limit has from now on: the newest one. A limit that begins or ceases to have
     slots on one of them is left to the next write of the shard that stays.
+
+    Two pieces of one schedule are of one config, and nothing on the items tells which is in force. So the lower ceiling
+    bounds both halves: what is above it would be gone if both had been used since the boundary.
     """
     sources = {name: each for each in (*halves, newest) for name in each.shard_limits}
+    for name in sources:
+        both = [each for each in halves if name in each.shard_limits]
+        if len({each.schedule_id(name) for each in both}) == 1 and both[0].schedule_id(name):
+            lower = min(each.shard_limits[name].limit.ceiling_milli for each in both)
+            sources[name] = next(each for each in both if each.shard_limits[name].limit.ceiling_milli == lower)
     for name, source in [*sources.items()]:
         if (name in source.slots) != (name in mine.slots):
             if name in mine.shard_limits:
