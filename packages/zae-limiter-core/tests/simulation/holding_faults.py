@@ -6,20 +6,15 @@ Lives here: holds that spend late, twice, or for nobody. Never: which of them ar
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
-from types import SimpleNamespace
 from typing import Any
 from unittest.mock import patch
-from weakref import WeakKeyDictionary
 
 from zae_limiter.flows import hold, steps
 from zae_limiter.flows.acquire import ahead
 from zae_limiter.flows.blocks import Block, Draw, Shard, Source
-from zae_limiter.flows.bucket import commit_run, drawing
-from zae_limiter.flows.bucket.batch import Batch
-from zae_limiter.flows.bucket_queue import BucketRequest
+from zae_limiter.flows.bucket import drawing
 from zae_limiter.flows.hold import Hold
 from zae_limiter.flows.process import queueing
-from zae_limiter.flows.process.namespace_state import CachedBucket
 from zae_limiter.rules.balances import ShardLimit
 from zae_limiter.values import resolution
 from zae_limiter.values.limits import Limit
@@ -34,7 +29,6 @@ MOVE, DRAW, WRITTEN, BEGIN_AGAIN, LOOK_AT_BLOCKS = (
     Hold._look_at_blocks,
 )
 WANTED, GRANT_AHEAD = Hold._wanted, ahead.grant_ahead
-DRAWN, IS_SERVED = drawing.drawn, BucketRequest.is_served_by_hold
 
 
 def _never_void(self: Hold, now_ms: int) -> None:
@@ -139,25 +133,6 @@ def _without_compensation(*args: Any) -> Any:
         return GRANT_AHEAD(*args)
 
 
-def _written_last() -> list[Any]:
-    """What is held serves by the last write's state of its shard, whichever is asked."""
-    last = WeakKeyDictionary[Hold, SimpleNamespace]()
-
-    def drawn(cached: CachedBucket, batch: Batch) -> None:
-        DRAWN(cached, batch)
-        if cached.queue.hold is not None:
-            last[cached.queue.hold] = SimpleNamespace(state=cached.state)
-
-    def is_served(self: BucketRequest) -> bool:
-        shard, hold = self.queue.shard, self.queue.hold
-        self.queue.shard = shard if hold is None else last.get(hold, shard)
-        served = IS_SERVED(self)
-        self.queue.shard = shard
-        return served
-
-    return [patch.object(commit_run, "drawn", drawn), patch.object(BucketRequest, "is_served_by_hold", is_served)]
-
-
 @dataclass
 class Faulty:
     """A fault that is made of patches; what was remembered of rules goes before and after it."""
@@ -202,7 +177,6 @@ HOLDING_FAULTS: Mapping[str, tuple[Faulty, int, str]] = {
     "what was spent, counted by nobody at the end": (_of((Hold, "reminder", lambda _: None)), 21, "ahead"),
     "a block that outlives its limits": (_of((Hold, "draw", _kept_under_other_limits)), 75, "ahead"),
     "a child served by a hold whose parent is not": (_of((driver, "grant_ahead", _without_compensation)), 321, "ahead"),
-    "what is held, given back as another shard was divided": (Faulty(_written_last), 34, "splits"),
     "a caller who is cut off and keeps what was held": (
         _of((queueing, "Settled", lambda _: steps.Settled(()))),
         276,

@@ -61,13 +61,20 @@ PLAN = Plan(
     forgotten=(GONE,),
     unmanaged=(GONE,),
     taken_from="a stack",
+    share="60%",
+    share_before="40%",
     overrides=(OVERRIDE,),
     under_way=ApplyUnderWay("cli", "2026-01-01T00:15:00Z", "2026-01-01T00:00:00Z"),
 )
 ERRORS = [Failure("not_written", "away", address=USER), Failure("invalid_manifest", "bad", path="system")]
 LOCK = LockReport("abc", "cli", "2026-01-01T00:00:00Z")
 STATE = StateReport(
-    ManagedSet(system=True, records=frozenset({"acme"})), 7, lock=LOCK, progress=ProgressReport(1, 2, 0.5), stop="bob"
+    ManagedSet(system=True, records=frozenset({"acme"})),
+    7,
+    lock=LOCK,
+    progress=ProgressReport(1, 2, 0.5),
+    stop="bob",
+    share="60%",
 )
 APPLY = ApplyEntry(7, "2026-01-01T00:00:00Z", "cli", "sha256:0")
 VIEW = View(risks={Address("gpt-4"): "rpm: no use in the last 24 h"})
