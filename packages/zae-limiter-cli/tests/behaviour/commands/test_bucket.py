@@ -139,10 +139,10 @@ def test_merge_leaves_one_shard_with_all_tokens(used: Table) -> None:
     assert told("bucket", "show", "key", "-r", "gpt-5")[1][7] == "4"
     done = run("bucket", "merge", "key", "-r", "gpt-5")
     sentence, _, row = (line.split() for line in done.stdout.splitlines() if line)
-    assert " ".join(sentence) == "The bucket of key on gpt-5 has one shard: 3 merged with others."
+    assert " ".join(sentence) == "Shards of the bucket of key on gpt-5: 3 merged with others."
     assert (row[:2], row[5], row[7]) == (["gpt-5", "rpd"], "30", "1")
     assert document("bucket", "merge", "key", "-r", "gpt-5")["shard_count"] == 1
     assert run("bucket", "merge", "key", "-r", "gpt-5").stdout.startswith(
-        "The bucket of key on gpt-5 has one shard: there was nothing to merge."
+        "Shards of the bucket of key on gpt-5: none merged."
     )
     assert refused("bucket", "merge", "nobody", "-r", "gpt-5").startswith("there is no bucket of nobody on gpt-5")

@@ -137,8 +137,8 @@ def merge(*, repository: "SyncRepository", entity_id: str, resource: str, output
     _find(repository, entity_id, resource)
     gone = repository.merge_bucket(entity_id, resource)
     if output != "json":
-        what = f"{gone} merged with others" if gone else "there was nothing to merge"
-        say_sentence(f"The bucket of {entity_id} on {resource} has one shard: {what}.")
+        what = f"{gone} merged with others" if gone else "none merged"
+        say_sentence(f"Shards of the bucket of {entity_id} on {resource}: {what}.")
     _show_after(repository, entity_id, resource, output)
 
 
