@@ -134,7 +134,7 @@ def test_what_is_no_list_no_organization_and_no_name_is_refused(given: dict[str,
     from zae_limiter_cli.errors import CommandError
 
     with pytest.raises(CommandError) as refused:
-        StackOptions(**given)
+        StackOptions(**given)  # type: ignore[arg-type]
     assert str(refused.value).startswith(told)
 
 
