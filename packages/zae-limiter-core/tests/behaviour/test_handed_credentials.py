@@ -214,7 +214,7 @@ def test_what_does_not_go_together_is_one_error(tmp_path: Path, monkeypatch: pyt
 
 
 def test_a_session_whose_credentials_are_for_coroutines_is_refused() -> None:
-    aioboto3 = pytest.importorskip("aioboto3")
+    aioboto3 = pytest.importorskip("aioboto3", reason="aioboto3 is not installed: zae-limiter-core[aioboto3]")
     with pytest.raises(ValidationError, match="gives its credentials to coroutines alone"):
         Options(credentials=aioboto3.Session())
 

@@ -17,7 +17,7 @@ _LOCAL: Final = "local"  # DynamoDB Local, whatever the partition
 _LOCAL_SIGNS_FOR: Final = "us-east-1"
 _MODE: Final = "AWS_ACCOUNT_ID_ENDPOINT_MODE"
 _MODES: Final = ("preferred", "required", "disabled")
-_WITH_ACCOUNTS: Final = "aws"  # the partition
+_WITH_ACCOUNTS: Final = "aws"  # the first partition that had endpoints of accounts
 _LONGEST_LABEL: Final = 63
 _WITHOUT_FIPS_NAME: Final = "aws-us-gov"  # the plain endpoint of this partition is a FIPS endpoint
 
@@ -79,7 +79,7 @@ def _found(session: Any, options: ClientOptions) -> Endpoint:
         url = _default_url(partition, region, fips=fips, dual_stack=dual_stack)
         if region == _LOCAL:
             region = _LOCAL_SIGNS_FOR
-        elif mode != "disabled" and partition["name"] == _WITH_ACCOUNTS and not fips:
+        elif mode != "disabled" and not fips and _has_accounts(session, partition, region):
             by_account = f"ddb.{region}.{partition['dualStackDnsSuffix' if dual_stack else 'dnsSuffix']}"
         elif mode == "required":
             why = "for FIPS" if fips else "in this partition"
@@ -188,6 +188,25 @@ def _services(session: Any, profile: Any) -> Any:
     if not section:
         raise InvalidConfigError(error_msg=f"the profile names the services section {name!r}, which does not exist")
     return section
+
+
+def _has_accounts(session: Any, partition: Any, region: str) -> bool:
+    """Return whether a region has endpoints of accounts: outside of ``aws`` by the rules of this botocore."""
+    if partition["name"] == _WITH_ACCOUNTS:
+        return True
+    from botocore.endpoint_provider import EndpointProvider
+    from botocore.exceptions import EndpointProviderError
+
+    loader = session.get_component("data_loader")
+    rules = loader.load_service_model("dynamodb", "endpoint-rule-set-1")
+    asked = {"Region": region, "AccountId": "0" * 12, "AccountIdEndpointMode": "required"}
+    try:
+        found = EndpointProvider(rules, loader.load_data("partitions")).resolve_endpoint(
+            **asked, UseFIPS=False, UseDualStack=False
+        )
+    except EndpointProviderError:
+        return False
+    return str(found.url).startswith("https://000000000000.")
 
 
 def _partition(session: Any, region: str) -> Any:
