@@ -30,9 +30,10 @@ async def warm(world: World, *limits: Limit, **options: Any) -> Process:
 
 
 async def use(world: World, limiter: RateLimiter, acquires: int, **consume: int) -> None:
-    """Acquire so often, every 20 ms."""
+    """Acquire so often, every 20 ms; what is written in the background is written within them."""
     for _ in range(acquires):
         await take(limiter, "e", "r", **consume)
+        await _until_idle(limiter)
         world.clock.advance(seconds=0.02)
 
 
@@ -52,7 +53,11 @@ async def item_of(world: World, limiter: RateLimiter) -> dict[str, Any]:
 
 async def until_written(process: Process) -> None:
     """Wait for the writes in the background, which take no time by the world's clock."""
+    await _until_idle(process.limiter)
+
+
+async def _until_idle(limiter: RateLimiter) -> None:
     for _ in range(500):
-        if not process.repository.driver._active:
+        if not limiter.repository.driver._active:
             return
         await asyncio.sleep(0.002)
