@@ -9,7 +9,7 @@ from .columns import counted
 from .confirmation import confirm
 from .errors import CommandError
 from .options import OutputForm
-from .progress import reporter
+from .progress import now_and_then, reporter
 from .times import duration
 
 if TYPE_CHECKING:
@@ -66,15 +66,15 @@ def tell(
     rate: float = WRITES_PER_SECOND,
     for_switches: bool = False,
 ) -> "ToldBuckets":
-    """Tell the live buckets of a resource, or with ``None`` of the system's limits, with their number on standard
-    error; ``for_switches``: also those of entities with limits of their own.
+    """Tell the live buckets of a resource, or with ``None`` of the system's limits, with a line on standard error
+    for each thousand; ``for_switches``: also those of entities with limits of their own.
     """
     report = reporter(quiet=False)
     try:
         return repository.tell_live_buckets(
             resource,
             writes_per_second=rate,
-            on_progress=lambda done: report(f"{counted(done, 'live bucket')} told"),
+            on_progress=now_and_then(lambda done: report(f"{counted(done, 'live bucket')} told")),
             for_switches=for_switches,
         )
     except KeyboardInterrupt:

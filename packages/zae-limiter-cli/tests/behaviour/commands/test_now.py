@@ -37,8 +37,7 @@ def other(table: Table) -> Iterator[SyncRateLimiter]:
 
 def test_a_resource_is_blocked_with_the_next_request(other: SyncRateLimiter) -> None:
     done = run("resource", "set-defaults", "gpt-4", "-l", "rpm:0", "--now", "--yes")
-    assert done.exit_code == 0
-    assert done.stderr == "2 live buckets told\n"
+    assert (done.exit_code, done.stderr) == (0, "")
     first, *_, last = done.stdout.splitlines()
     assert (first, last) == (COUNTED, "2 live buckets were told.")
     assert not passes(other)
@@ -116,7 +115,6 @@ class TestApply:
             assert done.exit_code == 0, done.output
             assert done.stderr.splitlines() == [
                 "default: 1 live bucket of resource gpt-4 to tell: 1 write, 0.1 s at 500 a second",
-                "1 live bucket told",
                 "default: resource gpt-4: 1 live bucket was told.",
             ]
             assert not passes(limiter)

@@ -49,6 +49,8 @@ def test_the_examples_of_the_page_ask_no_network(name: str, asked: list[str], mo
 
 @pytest.mark.parametrize("transport", [None, "http", "sdk"])
 def test_an_async_repository_says_what_to_write(transport: Transport | None, asked: list[str]) -> None:
+    if transport == "sdk":
+        pytest.importorskip("aioboto3", reason="aioboto3 is not installed: zae-limiter-core[aioboto3]")
     opening = Repository.open(region="us-east-1", create_table=True, transport=transport)
     with mock_aws(), pytest.raises(StoreRefusedError, match="ThreadedMotoServer"):
         asyncio.run(opening)
