@@ -45,7 +45,7 @@ def back(terminal: Terminal) -> None:
 
 def test_at_80_columns_somebody_finds_out_why_and_who_changed_what(store: str) -> None:
     with running("top", "--store", store, columns=80, lines=24) as terminal:
-        health, heads, *rows = terminal.until("last change", *KEYS)
+        health, heads, *rows = terminal.until("default: file limits.db", "last change", *KEYS)
         assert (health, ALTERNATE in terminal.modes) == ("default: file limits.db", True)
         assert not any(key in line for line in rows for key in CHANGES)
         assert heads.split() == ["ENTITY", "RESOURCE", "LEFT", "REFUSED", "BY"]
