@@ -2,14 +2,12 @@ import pytest
 
 import house_rules
 from check_siblings import ROOT
-from house_rules import LONGER, MAX_LINES, RULES, departures, sources
-
-EXCEPTIONS = dict.fromkeys(LONGER, "\n" * (MAX_LINES + 1))
+from house_rules import MAX_LINES, RULES, departures, sources
 
 
 def found(**files: str) -> list[str]:
-    """Return the departures of files in a package beside the exceptions, which need to be ones."""
-    return departures(EXCEPTIONS | {f"zae_limiter_cli/{name}.py": text for name, text in files.items()})
+    """Return the departures of files in a package."""
+    return departures({f"zae_limiter_cli/{name}.py": text for name, text in files.items()})
 
 
 def test_the_source_keeps_the_rules() -> None:
@@ -21,17 +19,6 @@ def test_a_long_file_is_found_at_the_first_line_too_many() -> None:
     (line,) = found(long="\n" * (MAX_LINES + 1))
     assert line.startswith(f"zae_limiter_cli/long.py: {MAX_LINES + 1} lines, of at most {MAX_LINES}: ")
     assert line.endswith("(long-file)")
-
-
-@pytest.mark.parametrize("place", LONGER)
-def test_an_exception_has_a_bound_and_is_one_only_while_it_is_needed(place: str) -> None:
-    assert LONGER[place] > MAX_LINES
-    (above,) = departures(EXCEPTIONS | {place: "\n" * (LONGER[place] + 1)})
-    assert f"{LONGER[place] + 1} lines, of at most {LONGER[place]}" in above
-    (short,) = departures(EXCEPTIONS | {place: "\n" * MAX_LINES})
-    assert "need not name it" in short
-    (gone,) = departures({name: text for name, text in EXCEPTIONS.items() if name != place})
-    assert f"{place}: is not there" in gone
 
 
 @pytest.mark.parametrize(

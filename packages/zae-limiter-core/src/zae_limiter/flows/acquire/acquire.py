@@ -34,9 +34,7 @@ from .taking_together import ASKS_AGAIN, less_coming_back, take_together, until_
 ROUNDS, INSISTS, AGAIN_SECONDS = 8, 3, 0.01
 
 
-def acquire(  # noqa: C901, PLR0915 - one flow down to the request, because every acquire pays for each
-    namespace_state: NamespaceState, request: AcquireRequest
-) -> Flow[Grant]:
+def acquire(namespace_state: NamespaceState, request: AcquireRequest) -> Flow[Grant]:
     """Take the amounts of every limit, or nothing.
 
     Raises ``RateLimitExceeded``, ``AccessDisabled``, ``ValidationError``, ``RateLimiterUnavailable`` in an outage if
