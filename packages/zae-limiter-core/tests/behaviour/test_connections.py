@@ -319,7 +319,7 @@ def test_a_repository_does_not_open_for_ever_while_its_credentials_do_not_come(
         monkeypatch.delenv(name)
     for name in ("AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE"):
         monkeypatch.setenv(name, os.devnull)
-    for module in ("aio.transport", "sync.store"):
+    for module in ("aio.primitives", "sync.primitives"):
         monkeypatch.setattr(f"zae_limiter.engines.dynamodb.{module}.OPENING_SECONDS", TIMEOUT)
     options: dict[str, Any] = {"region": "eu-west-1", "endpoint_url": "http://127.0.0.1:9", "transport": transport}
     with serving(silent) as provider:

@@ -15,7 +15,6 @@ from ....runtime.deadlines import Deadlines
 from ....runtime.elapsed import elapsed
 from ....runtime.sockets import closed_before, is_readable
 from ....runtime.tasks import result_of
-from ..aws.credentials import CredentialSource
 from ..aws.opening import Service
 from ..aws.trust import untrusted
 from ..faults import is_of_credentials, read_fault
@@ -24,15 +23,9 @@ from ..protocol.answers import NOT_READ, ErrorAnswer, read_response
 from ..protocol.responses import Response, ResponseReader
 from ..protocol.signing import Credentials
 from .connecting import connected, found
+from .primitives import refreshed
 
 IDLE_SECONDS: Final = 10.0  # DynamoDB closes a connection that is idle for longer
-
-
-async def refreshed(source: CredentialSource) -> Credentials:
-    """Wait until there are credentials. Raises ``StoreError``."""
-    if (credentials := source.current()) is not None:
-        return credentials
-    return await result_of(source.refreshed())
 
 
 class Connection(asyncio.Protocol):

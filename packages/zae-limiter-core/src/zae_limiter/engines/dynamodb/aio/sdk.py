@@ -5,59 +5,40 @@ from collections.abc import Awaitable, Mapping
 from contextlib import AsyncExitStack
 from functools import partial
 from typing import Any
-from urllib.parse import urlsplit
 
 import aioboto3
 import aiohttp
 from aiobotocore.credentials import AioCredentials
 from aiobotocore.session import AioSession
 from botocore import exceptions as errors
-from botocore.config import Config
 from botocore.credentials import ReadOnlyCredentials
 from botocore.httpsession import get_cert_path
 
-from ....operations.errors import NotApplied, OutcomeUnknown, StoreError, Unreachable
-from ....operations.values import Operation
+from ....operations.errors import NotApplied
 from ....runtime.callables import is_awaited
 from ...in_time import in_time
 from ..aws.credentials import CredentialSource
-from ..aws.endpoint import open_session, refuse_credentials
+from ..aws.endpoint import open_session
 from ..aws.mocked import refuse_mocked
-from ..aws.opening import log_retries, tls_context
-from ..aws.trust import untrusted
-from ..faults import no_client, read_fault, unsent
+from ..aws.opening import tls_context
+from ..aws.sdk import OfSdk, client_of, prepare
+from ..faults import no_client
 from ..options import ClientOptions
-from ..protocol.answers import check_answer
-from .http import refreshed
+from .primitives import refreshed
 
 
-class SdkClient:
+class SdkClient(OfSdk):
     """A client of aioboto3, for one event loop. ``send`` is its ``Send``."""
 
-    takes_bodies = False
-    errors = (Exception,)
-
     def __init__(self, sdk: Any, closing: AsyncExitStack, operation_timeout: float) -> None:
-        self._sdk = sdk
-        self._host = urlsplit(sdk.meta.endpoint_url).netloc
+        super().__init__(sdk, _never_left)
         self._closing = closing
         self._operation_timeout = operation_timeout
-        self._calls = {api: getattr(sdk, method) for method, api in sdk.meta.method_to_api_mapping.items()}
 
     async def send(self, name: str, request: dict[str, Any]) -> Mapping[str, Any]:
         """Send one request. Raises what the SDK raises, and ``OutcomeUnknown`` if the answer does not come in time."""
         answer: Mapping[str, Any] = await in_time(self._calls[name](**request), self._operation_timeout)
         return answer
-
-    def fault_of(self, operation: Operation[Any], error: Exception) -> StoreError | None:
-        """Return the store error of an error of ``send``, ``None`` if the operation had nothing to do."""
-        if isinstance(error, errors.ClientError):
-            return read_fault(operation, error.response)
-        return (
-            unsent(error)
-            or untrusted(error, self._host)
-            or (Unreachable(str(error)) if _never_left(error) else OutcomeUnknown(str(error) or type(error).__name__))
-        )
 
     async def close(self) -> None:
         """Close the connections."""
@@ -105,21 +86,16 @@ async def open_sdk(options: ClientOptions) -> SdkClient:
     handed = None if options.credentials is None else await _with_credentials(open_session(options))
     try:
         session = aioboto3.Session(botocore_session=handed) if handed else aioboto3.Session(**options.session())
-        log_retries(session._session)
-        config = Config(**options.config())
-        client = await closing.enter_async_context(
-            session.client("dynamodb", endpoint_url=options.endpoint_url, config=config)
-        )
+        client = await closing.enter_async_context(client_of(session, options))
     except Exception as error:
         raise no_client(error) from error
     try:
         _verify_hosts(client._endpoint.http_session)
-        refuse_credentials("endpoint_url", client.meta.endpoint_url)
+        prepare(client)
         refuse_mocked(client.meta.endpoint_url)
     except NotApplied:
         await closing.aclose()
         raise
-    client.meta.events.register("response-received.dynamodb", check_answer)
     _call_without_context(client)
     return SdkClient(client, closing, options.operation_timeout)
 

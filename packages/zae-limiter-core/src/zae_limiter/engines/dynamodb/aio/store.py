@@ -1,8 +1,7 @@
-"""Async stores: over DynamoDB, or in memory."""
+# `just variants` writes the blocking variant of this module.
+"""The async store over DynamoDB."""
 
-import asyncio
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from typing import Any
 
 from ....clock.system import SystemClock
@@ -18,14 +17,15 @@ from ..aws.proxy_password import raise_without_password
 from ..faults import is_of_store
 from ..options import ClientOptions, Handed, Transport
 from ..render import read_answer, read_date, render, render_body
-from .transport import Client, Opener, Send, counted
+from .primitives import DEADLINES, Lock, Send, current_loop, opening_until, refreshed, run
+from .transport import Client, Opener, counted
 
 
 class DynamoDBStore(Store):
-    """A DynamoDB table, through one client, which the first operation on an event loop opens.
+    """A DynamoDB table, through one client that the first operation opens: one for an event loop, or for all threads.
 
-    Times are in seconds. ``transport`` is ``http``, or ``sdk`` for aioboto3. ``credentials`` are those of botocore, or
-    of a session of boto3 or botocore; botocore finds some without. ``meter`` counts requests and units; it
+    Times are in seconds. ``transport`` is ``http``, or ``sdk`` for aioboto3 or boto3. ``credentials`` are those of
+    botocore, or of a session of boto3 or botocore; botocore finds some without. ``meter`` counts requests and units; it
     may be set until the first operation, and costs nothing without one. The date of every answer corrects ``clock``.
     """
 
@@ -66,22 +66,22 @@ class DynamoDBStore(Store):
         self._send: Send | None = None
         self._render: Callable[[Operation[Any], str], tuple[str, Any]] = render
         self._client: Client | None = None
-        self._loop: asyncio.AbstractEventLoop | None = None
+        self._loop: object = None  # of the client, if it has one
         self._closed = False
-        self._lock = asyncio.Lock()
+        self._lock = Lock()
         forks.register(self)
 
     @property
     def capabilities(self) -> Capabilities:
         """What DynamoDB and this client can do."""
         return Capabilities(
-            clock=self.clock, meter=self.meter, deadlines="engine", hot_items=True, expiry=True, lossy=True
+            clock=self.clock, meter=self.meter, deadlines=DEADLINES, hot_items=True, expiry=True, lossy=True
         )
 
     async def perform(self, operation: Operation[Any]) -> Any:
         """Return the answer that ``operation`` promises, or raise a ``StoreError``."""
         name, request = self._render(operation, self.table_name)
-        if self._send is None or self._loop is not asyncio.get_running_loop():
+        if self._send is None or self._loop is not current_loop():
             await self.connect()
         send, client = self._send, self._client
         if send is None or client is None:
@@ -110,13 +110,13 @@ class DynamoDBStore(Store):
 
     async def caller(self) -> str | None:
         """Return the ARN of the caller, which STS is asked for once; ``None`` where it cannot be known."""
-        return await asyncio.to_thread(self._identity.arn)
+        return await run(self._identity.arn)
 
     async def close(self) -> None:
         """Close the client; an operation after it is ``Closed``."""
         self._closed, self._send = True, None
         client, self._client = self._client, None
-        if client is not None and self._loop is asyncio.get_running_loop():
+        if client is not None and self._loop is current_loop():
             await client.close()
         elif client is not None:
             client.abandon()
@@ -126,7 +126,7 @@ class DynamoDBStore(Store):
         if self._client is not None:
             self._client.leave_to_parent()
         self._client = self._send = self._loop = None
-        self._lock = asyncio.Lock()
+        self._lock = Lock()
 
     def __del__(self) -> None:
         """Abandon an open client, so that the SDK does not complain about a program that ends without closing."""
@@ -135,30 +135,36 @@ class DynamoDBStore(Store):
 
     async def connect(self) -> None:
         """Open a client if there is none. Raises ``StoreError``."""
-        loop = asyncio.get_running_loop()
-        if self._send is not None and self._loop is loop:
-            return
-        if self._loop is not loop:
+        if self._loop is not (loop := current_loop()):
             self._move_to(loop)
+        if self._send is not None:
+            return
         lock = self._lock
-        await lock.acquire()
-        try:
-            if self._closed:
-                raise Closed("the store is closed")
+        async with lock:
+            self._check_open()
+            service = await self._opener.find()
+        if service is not None:  # without the lock: each caller waits for as long as it may
+            await refreshed(service.credentials, opening_until())
+        async with lock:
+            self._check_open()
             if self._send is None:
-                self._client = client = await self._opener.open()
+                self._client = client = await self._opener.open(service)
                 if self.meter is None:
                     self._render = render_body if client.takes_bodies else render
                     self._send = client.send
                 else:
                     self._send = counted(client.send, self.meter)
-        finally:
-            with suppress(RuntimeError):  # the loop is closed, so that nobody waits
-                lock.release()
+                if self._closed:  # meanwhile: ``close`` does not wait for the lock, which its thread may hold
+                    await self.close()
+                    raise Closed("the store is closed")
 
-    def _move_to(self, loop: asyncio.AbstractEventLoop) -> None:
+    def _check_open(self) -> None:
+        if self._closed:
+            raise Closed("the store is closed")
+
+    def _move_to(self, loop: object) -> None:
         """Drop the client of a loop that no longer runs: a connection cannot change its loop."""
         if self._client is not None:
             self._client.abandon()
         self._client = self._send = None
-        self._loop, self._lock = loop, asyncio.Lock()
+        self._loop, self._lock = loop, Lock()

@@ -1,23 +1,17 @@
+# `just variants` writes the blocking variant of this module.
 """The clients that send requests to DynamoDB, and a count of what they cost."""
 
-import asyncio
-from collections.abc import Awaitable, Callable, Mapping
-from functools import partial
+from collections.abc import Mapping
 from typing import Any, Protocol
 
-from ....operations.errors import NotApplied, StoreError
+from ....operations.errors import StoreError
 from ....operations.values import Operation
 from ....runtime.forks import without_forks
-from ....runtime.tasks import result_of
-from ....runtime.threads import in_thread
 from ...meter import Meter
-from ..aws.credentials import too_late
-from ..aws.mocked import refuse_mocked
-from ..aws.opening import Service, log_proxy, open_service
+from ..aws.opening import Service, log_proxy
 from ..consumed import COUNTED, count_answer, count_refusal
-from ..options import OPENING_SECONDS, ClientOptions, transport_of
-
-Send = Callable[[str, Any], Awaitable[Mapping[str, Any]]]
+from ..options import ClientOptions, transport_of
+from .primitives import Send, is_for_sdk, open_sdk, read_service
 
 
 class Client(Protocol):
@@ -52,43 +46,29 @@ class Opener:
         self._options = options
         self._service: Service | None = None
 
-    async def open(self) -> Client:
-        """Return a new client. Raises ``StoreError`` if none can be made."""
-        try:
-            async with asyncio.timeout(OPENING_SECONDS):
-                return await self._open()
-        except TimeoutError as error:
-            raise too_late(OPENING_SECONDS) from error
-
-    async def _open(self) -> Client:
+    async def find(self) -> Service | None:
+        """Return what the HTTP transport needs, ``None`` if the SDK serves. Raises ``StoreError`` for a bad setting."""
         if transport_of(self._options.transport) == "sdk":
-            return await self._open_sdk()
+            return None
         if self._service is None:
-            self._service = await result_of(in_thread(partial(open_service, self._options)))
-        refuse_mocked(self._service.endpoint.url)
-        with without_forks():
-            from .http import HttpClient, refreshed
+            self._service = await read_service(self._options)
+        if is_for_sdk(self._service.endpoint.url) or self._service.proxy is not None:
+            return None
+        return self._service
 
-        if self._service.proxy is None:
-            await refreshed(self._service.credentials)
-            self._service = self._service.of_account()
-        if self._service.proxy is not None:
+    async def open(self, service: Service | None) -> Client:
+        """Return a new client by what ``find`` returned. Raises ``StoreError`` if none can be made."""
+        if service is not None:
+            self._service = service = service.of_account()
+        if has_proxy := self._service is not None and self._service.proxy is not None:
             log_proxy(self._service.proxy)
-            return await self._open_sdk()
-        return HttpClient(self._service, self._options)
+        if service is None or has_proxy:
+            client: Client = await open_sdk(self._options, has_proxy=has_proxy)
+            return client
+        with without_forks():
+            from .http import HttpClient
 
-    async def _open_sdk(self) -> Client:
-        try:
-            with without_forks():
-                from .sdk import open_sdk
-        except ImportError as error:
-            from ....runtime.extras import install_command
-
-            why = f"the SDK transport needs aioboto3: {install_command('aioboto3')}"
-            if self._service is not None:
-                why = f"{why}; or put the host of DynamoDB into NO_PROXY"
-            raise NotApplied(f"no client: {why}") from error
-        return await open_sdk(self._options)
+        return HttpClient(service, self._options)
 
 
 def counted(send: Send, meter: Meter) -> Send:

@@ -20,7 +20,6 @@ from ....operations.values import Operation
 from ....runtime.elapsed import elapsed
 from ....runtime.sockets import closed_before, ends, is_readable, is_writable
 from ...time_left import check_time, left_until, time_left
-from ..aws.credentials import CredentialSource, too_late
 from ..aws.opening import Service
 from ..aws.trust import untrusted
 from ..faults import is_of_credentials, read_fault
@@ -29,6 +28,7 @@ from ..protocol.answers import NOT_READ, ErrorAnswer, read_response
 from ..protocol.responses import Response, ResponseReader
 from ..protocol.signing import Credentials
 from .connecting import connected, found
+from .primitives import refreshed
 
 IDLE_SECONDS: Final = 10.0  # DynamoDB closes a connection that is idle for longer
 LOOK_SECONDS: Final = 1.0  # between two looks for idle connections
@@ -218,7 +218,7 @@ class Pool:
                 turn.waker.release()
 
 
-class HttpClient:
+class SyncHttpClient:
     """A client that threads may share. ``send`` is its ``Send``."""
 
     takes_bodies = True
@@ -274,6 +274,11 @@ class HttpClient:
         """Close the connections."""
         self._pool.close()
 
+    def abandon(self) -> None:
+        """Do nothing: the connections of garbage close alone."""
+
+    leave_to_parent = abandon
+
     def _call(self, slot: Slot, name: str, request: dict[str, Any] | bytes, send_by: float, until: float) -> Response:
         if slot.connection is not None and not slot.connection.is_fresh:
             slot.close()
@@ -316,18 +321,3 @@ class HttpClient:
         except OSError as error:
             why = untrusted(error, self._writer.netloc)
             raise why or Unreachable(f"no connection to {self._writer.address}: {error}") from error
-
-
-def refreshed(source: CredentialSource, until: float) -> Credentials:
-    """Wait until there are credentials. Raises ``StoreError``."""
-    if (credentials := source.current()) is not None:
-        return credentials
-    seconds = max(0.0, until - time.monotonic())
-    future = source.refreshed()
-    try:
-        return future.result(seconds)
-    except TimeoutError as error:
-        if future.done():
-            raise
-        check_time(error, until)
-        raise too_late(seconds) from error

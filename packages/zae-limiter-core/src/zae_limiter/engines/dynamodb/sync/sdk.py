@@ -3,34 +3,22 @@
 from collections.abc import Mapping
 from traceback import walk_tb
 from typing import Any
-from urllib.parse import urlsplit
 
 import boto3
 from botocore import exceptions as errors
-from botocore.config import Config
 from urllib3.exceptions import ConnectTimeoutError, NewConnectionError
 
-from ....operations.errors import OutcomeUnknown, StoreError, Unreachable
+from ....operations.errors import StoreError
 from ....operations.values import Operation
-from ..aws.endpoint import open_session, refuse_credentials
-from ..aws.opening import log_retries
-from ..aws.trust import untrusted
-from ..faults import no_client, read_fault, unsent
+from ..aws.endpoint import open_session
+from ..aws.sdk import OfSdk, client_of, prepare
+from ..faults import no_client
 from ..options import ClientOptions
-from ..protocol.answers import check_answer
 from .connections import connection_errors, keep_time
 
 
-class SdkClient:
+class SdkClient(OfSdk):
     """A client of boto3, which threads may share. ``send`` is its ``Send``."""
-
-    takes_bodies = False
-    errors = (Exception,)
-
-    def __init__(self, sdk: Any) -> None:
-        self._sdk = sdk
-        self._host = urlsplit(sdk.meta.endpoint_url).netloc
-        self._calls = {api: getattr(sdk, method) for method, api in sdk.meta.method_to_api_mapping.items()}
 
     def send(self, name: str, request: dict[str, Any]) -> Mapping[str, Any]:
         """Send one request. Raises what the SDK raises."""
@@ -43,20 +31,20 @@ class SdkClient:
         Raises the error itself if it comes neither from the SDK nor from a connection: a fault, or the exception of a
         signal handler.
         """
-        if isinstance(error, errors.ClientError):
-            return read_fault(operation, error.response)
         inner = getattr(error, "kwargs", {}).get("error", error) if type(error) is errors.HTTPClientError else error
-        if not isinstance(inner, (errors.BotoCoreError, *connection_errors())) and not _is_of_botocore(inner):
+        of_sdk = (errors.ClientError, errors.BotoCoreError, *connection_errors())
+        if not isinstance(inner, of_sdk) and not _is_of_botocore(inner):
             raise inner
-        return (
-            unsent(error)
-            or untrusted(error, self._host)
-            or (Unreachable(str(error)) if _never_left(error) else OutcomeUnknown(str(error) or type(error).__name__))
-        )
+        return super().fault_of(operation, error)
 
     def close(self) -> None:
         """Close the connections."""
         self._sdk.close()
+
+    def abandon(self) -> None:
+        """Do nothing: the connections of garbage close alone."""
+
+    leave_to_parent = abandon
 
 
 def _never_left(error: Exception) -> bool:
@@ -78,12 +66,9 @@ def open_sdk(options: ClientOptions) -> SdkClient:
     handed = None if options.credentials is None else open_session(options)
     try:
         session = boto3.Session(botocore_session=handed) if handed else boto3.Session(**options.session())
-        log_retries(session._session)
-        config = Config(**options.config())
-        client = session.client("dynamodb", endpoint_url=options.endpoint_url, config=config)
+        client = client_of(session, options)
     except Exception as error:
         raise no_client(error) from error
-    refuse_credentials("endpoint_url", client.meta.endpoint_url)
-    client.meta.events.register("response-received.dynamodb", check_answer)
+    prepare(client)
     keep_time(client)
-    return SdkClient(client)
+    return SdkClient(client, _never_left)

@@ -1,8 +1,7 @@
-"""Blocking stores: over DynamoDB, or in memory."""
+# Generated from aio/store.py by `just variants`: edit that one.
+"""The sync store over DynamoDB."""
 
-import time
 from collections.abc import Callable, Mapping
-from threading import Lock
 from typing import Any
 
 from ....clock.system import SystemClock
@@ -12,22 +11,22 @@ from ....runtime import forks
 from ....runtime.elapsed import elapsed_ms
 from ...engine import Capabilities, SyncStore
 from ...meter import Meter
-from ...time_left import time_left
 from ..aws.handed import HandedIn
 from ..aws.identity import CallerIdentity
 from ..aws.proxy_password import raise_without_password
 from ..faults import is_of_store
-from ..options import OPENING_SECONDS, ClientOptions, Handed, Transport
+from ..options import ClientOptions, Handed, Transport
 from ..render import read_answer, read_date, render, render_body
-from .transport import Client, Opener, Send, counted
+from .primitives import DEADLINES, Lock, Send, current_loop, opening_until, refreshed, run
+from .transport import SyncClient, SyncOpener, counted
 
 
 class SyncDynamoDBStore(SyncStore):
-    """A DynamoDB table, through one client that the first operation opens. Threads may share it.
+    """A DynamoDB table, through one client that the first operation opens: one for an event loop, or for all threads.
 
-    Times are in seconds. ``transport`` is ``http``, or ``sdk`` for boto3. ``credentials`` are those of botocore, or of
-    a session of boto3 or botocore; botocore finds some without. ``meter`` counts requests and units; it may be set
-    until the first operation, and costs nothing without one. The date of every answer corrects ``clock``.
+    Times are in seconds. ``transport`` is ``http``, or ``sdk`` for aioboto3 or boto3. ``credentials`` are those of
+    botocore, or of a session of boto3 or botocore; botocore finds some without. ``meter`` counts requests and units; it
+    may be set until the first operation, and costs nothing without one. The date of every answer corrects ``clock``.
     """
 
     def __init__(
@@ -62,11 +61,12 @@ class SyncDynamoDBStore(SyncStore):
             read_timeout=read_timeout,
             max_connections=max_connections,
         )
-        self._opener = Opener(options)
+        self._opener = SyncOpener(options)
         self._identity = CallerIdentity(options)
         self._send: Send | None = None
         self._render: Callable[[Operation[Any], str], tuple[str, Any]] = render
-        self._client: Client | None = None
+        self._client: SyncClient | None = None
+        self._loop: object = None  # of the client, if it has one
         self._closed = False
         self._lock = Lock()
         forks.register(self)
@@ -74,12 +74,14 @@ class SyncDynamoDBStore(SyncStore):
     @property
     def capabilities(self) -> Capabilities:
         """What DynamoDB and this client can do."""
-        return Capabilities(clock=self.clock, meter=self.meter, hot_items=True, expiry=True, lossy=True)
+        return Capabilities(
+            clock=self.clock, meter=self.meter, deadlines=DEADLINES, hot_items=True, expiry=True, lossy=True
+        )
 
     def perform(self, operation: Operation[Any]) -> Any:
         """Return the answer that ``operation`` promises, or raise a ``StoreError``."""
         name, request = self._render(operation, self.table_name)
-        if self._send is None:
+        if self._send is None or self._loop is not current_loop():
             self.connect()
         send, client = self._send, self._client
         if send is None or client is None:
@@ -108,34 +110,42 @@ class SyncDynamoDBStore(SyncStore):
 
     def caller(self) -> str | None:
         """Return the ARN of the caller, which STS is asked for once; ``None`` where it cannot be known."""
-        return self._identity.arn()
+        return run(self._identity.arn)
 
     def close(self) -> None:
         """Close the client; an operation after it is ``Closed``."""
-        with self._lock:
-            self._closed, self._send = True, None
-            client, self._client = self._client, None
-        if client is not None:
+        self._closed, self._send = True, None
+        client, self._client = self._client, None
+        if client is not None and self._loop is current_loop():
             client.close()
+        elif client is not None:
+            client.abandon()
 
     def forget(self) -> None:
         """Open another client in a child process, and leave the parent's connections alone."""
-        self._client = self._send = None
+        if self._client is not None:
+            self._client.leave_to_parent()
+        self._client = self._send = self._loop = None
         self._lock = Lock()
+
+    def __del__(self) -> None:
+        """Abandon an open client, so that the SDK does not complain about a program that ends without closing."""
+        if getattr(self, "_client", None) is not None:
+            self._client.abandon()  # type: ignore[union-attr]
 
     def connect(self) -> None:
         """Open a client if there is none. Raises ``StoreError``."""
+        if self._loop is not (loop := current_loop()):
+            self._move_to(loop)
         if self._send is not None:
             return
-        with self._lock:
+        lock = self._lock
+        with lock:
             self._check_open()
             service = self._opener.find()
         if service is not None:  # without the lock: each caller waits for as long as it may
-            with forks.without_forks():
-                from .http import refreshed
-
-            refreshed(service.credentials, time.monotonic() + min(time_left(), OPENING_SECONDS))
-        with self._lock:
+            refreshed(service.credentials, opening_until())
+        with lock:
             self._check_open()
             if self._send is None:
                 self._client = client = self._opener.open(service)
@@ -144,7 +154,17 @@ class SyncDynamoDBStore(SyncStore):
                     self._send = client.send
                 else:
                     self._send = counted(client.send, self.meter)
+                if self._closed:  # meanwhile: ``close`` does not wait for the lock, which its thread may hold
+                    self.close()
+                    raise Closed("the store is closed")
 
     def _check_open(self) -> None:
         if self._closed:
             raise Closed("the store is closed")
+
+    def _move_to(self, loop: object) -> None:
+        """Drop the client of a loop that no longer runs: a connection cannot change its loop."""
+        if self._client is not None:
+            self._client.abandon()
+        self._client = self._send = None
+        self._loop, self._lock = loop, Lock()

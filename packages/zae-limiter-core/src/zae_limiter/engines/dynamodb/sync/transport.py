@@ -1,21 +1,20 @@
+# Generated from aio/transport.py by `just variants`: edit that one.
 """The clients that send requests to DynamoDB, and a count of what they cost."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, Protocol
 
 from ....operations.errors import StoreError
 from ....operations.values import Operation
 from ....runtime.forks import without_forks
 from ...meter import Meter
-from ..aws.mocked import is_mocked
-from ..aws.opening import Service, log_proxy, open_service
+from ..aws.opening import Service, log_proxy
 from ..consumed import COUNTED, count_answer, count_refusal
 from ..options import ClientOptions, transport_of
+from .primitives import Send, is_for_sdk, open_sdk, read_service
 
-Send = Callable[[str, Any], Mapping[str, Any]]
 
-
-class Client(Protocol):
+class SyncClient(Protocol):
     """A client of one transport. ``takes_bodies``: a request may also be given as its JSON body."""
 
     takes_bodies: bool
@@ -33,8 +32,14 @@ class Client(Protocol):
     def close(self) -> None:
         """Close the connections."""
 
+    def abandon(self) -> None:
+        """Close the connections without the event loop, which may be gone."""
 
-class Opener:
+    def leave_to_parent(self) -> None:
+        """Leave the connections open in a child process: closing them would end those of the parent."""
+
+
+class SyncOpener:
     """Opens clients by the same options; the configuration of AWS is read once."""
 
     def __init__(self, options: ClientOptions) -> None:
@@ -46,26 +51,24 @@ class Opener:
         if transport_of(self._options.transport) == "sdk":
             return None
         if self._service is None:
-            self._service = open_service(self._options)
-        if self._service.proxy is not None or is_mocked(self._service.endpoint.url):
+            self._service = read_service(self._options)
+        if is_for_sdk(self._service.endpoint.url) or self._service.proxy is not None:
             return None
         return self._service
 
-    def open(self, service: Service | None) -> Client:
+    def open(self, service: Service | None) -> SyncClient:
         """Return a new client by what ``find`` returned. Raises ``StoreError`` if none can be made."""
         if service is not None:
             self._service = service = service.of_account()
-        if self._service is not None and self._service.proxy is not None:
+        if has_proxy := self._service is not None and self._service.proxy is not None:
             log_proxy(self._service.proxy)
-        if service is None or service.proxy is not None:
-            with without_forks():
-                from .sdk import open_sdk
-
-                return open_sdk(self._options)  # which makes TLS contexts
+        if service is None or has_proxy:
+            client: SyncClient = open_sdk(self._options, has_proxy=has_proxy)
+            return client
         with without_forks():
-            from .http import HttpClient
+            from .http import SyncHttpClient
 
-        return HttpClient(service, self._options)
+        return SyncHttpClient(service, self._options)
 
 
 def counted(send: Send, meter: Meter) -> Send:

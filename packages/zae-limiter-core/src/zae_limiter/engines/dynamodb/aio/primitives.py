@@ -1,0 +1,98 @@
+"""What the clients of the two variants do differently: the same names, here for asyncio, in ``sync`` for threads."""
+
+import asyncio
+from asyncio import get_running_loop as current_loop
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
+from functools import partial
+from typing import Any, Final, Literal, TypeVar
+
+from ....operations.errors import NotApplied
+from ....runtime.forks import without_forks
+from ....runtime.tasks import result_of
+from ....runtime.threads import in_thread
+from ..aws.credentials import CredentialSource, too_late
+from ..aws.mocked import refuse_mocked
+from ..aws.opening import Service, open_service
+from ..options import OPENING_SECONDS, ClientOptions
+from ..protocol.signing import Credentials
+
+__all__ = [
+    "DEADLINES",
+    "Lock",
+    "Send",
+    "current_loop",
+    "is_for_sdk",
+    "open_sdk",
+    "opening_until",
+    "read_service",
+    "refreshed",
+    "run",
+]
+
+T = TypeVar("T")
+Send = Callable[[str, Any], Awaitable[Mapping[str, Any]]]
+
+DEADLINES: Final[Literal["engine"]] = "engine"  # no time-out of a driver cuts off an opening that other tasks wait for
+
+
+class Lock(asyncio.Lock):
+    """A lock of one event loop, which may be closed when the lock is released: nobody waits then."""
+
+    def release(self) -> None:
+        """Release the lock, and wake the first task that waits for it."""
+        with suppress(RuntimeError):
+            super().release()
+
+
+def opening_until() -> float:
+    """Return the instant of the loop by which a client has to be open."""
+    return current_loop().time() + OPENING_SECONDS
+
+
+async def run(work: Callable[[], T]) -> T:
+    """Return the result of work that blocks; the event loop goes on."""
+    return await asyncio.to_thread(work)
+
+
+async def read_service(options: ClientOptions) -> Service:
+    """Read the configuration of AWS, in a thread. Raises ``StoreError``."""
+    return await _in_time(result_of(in_thread(partial(open_service, options))), opening_until())
+
+
+def is_for_sdk(url: str) -> bool:
+    """Return ``False``. Raises ``NotApplied`` where a mock answers for AWS: it serves boto3 alone."""
+    refuse_mocked(url)
+    return False
+
+
+async def refreshed(source: CredentialSource, until: float | None = None) -> Credentials:
+    """Wait until there are credentials. Raises ``StoreError``."""
+    if (credentials := source.current()) is not None:
+        return credentials
+    refresh = result_of(source.refreshed())
+    return await (refresh if until is None else _in_time(refresh, until))
+
+
+async def open_sdk(options: ClientOptions, *, has_proxy: bool) -> Any:
+    """Return a client of aioboto3. Raises ``StoreError`` if none can be made."""
+    try:
+        with without_forks():
+            from .sdk import open_sdk
+    except ImportError as error:
+        from ....runtime.extras import install_command
+
+        why = f"the SDK transport needs aioboto3: {install_command('aioboto3')}"
+        if has_proxy:
+            why = f"{why}; or put the host of DynamoDB into NO_PROXY"
+        raise NotApplied(f"no client: {why}") from error
+    return await _in_time(open_sdk(options), opening_until())
+
+
+async def _in_time(opening: Awaitable[T], until: float) -> T:
+    seconds = until - current_loop().time()
+    try:
+        async with asyncio.timeout_at(until):
+            return await opening
+    except TimeoutError as error:
+        raise too_late(max(0.0, seconds)) from error
