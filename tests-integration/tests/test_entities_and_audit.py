@@ -18,7 +18,7 @@ from zae_limiter import (
     ValidationError,
 )
 from zae_limiter.flows.pages import query_all
-from zae_limiter.flows.records.limits import entity_place
+from zae_limiter.flows.records.levels import place_of
 from zae_limiter.flows.retry import read_all
 from zae_limiter.flows.steps import play
 from zae_limiter.operations.values import BatchWrite, Key, Put, Query
@@ -180,9 +180,7 @@ async def test_resources_with_many_entity_configs_cost_at_most_one_query_each(ha
     limiter = await harness.open()
     counts = {"r-0": 1300, "r-1": 60, "r-2": 60, "r-3": 3}
     places = [
-        entity_place(limiter.repository.namespace_state, f"e-{n}", r)
-        for r, count in counts.items()
-        for n in range(count)
+        place_of(limiter.repository.namespace_state, (f"e-{n}", r)) for r, count in counts.items() for n in range(count)
     ]
     puts = [Put({"PK": place.key.pk, "SK": place.key.sk, **place.fixed, "config_version": 1}) for place in places]
     for start in range(0, len(puts), 25):

@@ -13,7 +13,7 @@ from support.core.kinds import of_every_kind
 from support.core.snapshots import usage_item
 from zae_limiter import Draw, Limit, OnRefused, RateLimiter, RateLimitExceeded, Repository, UsageSnapshot
 from zae_limiter.flows.bucket.splitting import split_shard
-from zae_limiter.flows.records.limits import entity_place
+from zae_limiter.flows.records.levels import place_of
 from zae_limiter.flows.steps import Log, Sleep, play
 from zae_limiter.operations.values import BatchWrite, Item, Put
 from zae_limiter.schema.attributes import bucket_attributes
@@ -146,7 +146,7 @@ def entity_limits(count: int, resources: int) -> Step:
 
     async def step(it: Place) -> None:
         names = [f"model-{number % resources}" for number in range(count)]
-        places = map(entity_place, repeat(it.repository.namespace_state), ids(count), names)
+        places = map(place_of, repeat(it.repository.namespace_state), zip(ids(count), names, strict=False))
         it.put({"PK": at.key.pk, "SK": at.key.sk, **at.fixed, "config_version": 1} for at in places)
 
     return step

@@ -14,7 +14,7 @@ from zae_limiter.engines.effects import MAX_ITEM_BYTES, key_of
 from zae_limiter.engines.memory.store import SyncMemoryStore
 from zae_limiter.engines.memory.table import MemoryTable
 from zae_limiter.flows.records.entity_deletion import delete_entity
-from zae_limiter.flows.records.limits import entity_place
+from zae_limiter.flows.records.levels import place_of
 from zae_limiter.flows.steps import Parallel, play
 from zae_limiter.operations.sizes import item_size
 from zae_limiter.operations.values import Item, Put, Transact, Update
@@ -149,7 +149,7 @@ async def test_limits_that_are_set_while_an_entity_goes_go_with_it_and_are_told(
             raced = True
             table.execute(Update(key_of(step.writes[90]), add={"version": 1}))
             for number in range(CONFIGS - 40, CONFIGS):
-                place = entity_place(namespace_state, "e", f"r-{number:03}")
+                place = place_of(namespace_state, ("e", f"r-{number:03}"))
                 table.execute(Put({"PK": place.key.pk, "SK": place.key.sk, **place.fixed, "config_version": 1}))
         return table.execute(step)
 

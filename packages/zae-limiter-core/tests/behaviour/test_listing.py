@@ -6,7 +6,7 @@ import pytest
 
 from support.core.worlds import World, passes, take
 from zae_limiter import Limit, RateLimiter, RateLimiterUnavailable, ValidationError
-from zae_limiter.flows.records.limits import entity_place
+from zae_limiter.flows.records.levels import place_of
 from zae_limiter.operations.errors import (
     OutcomeUnknown,
     Reason,
@@ -133,7 +133,7 @@ async def test_resources_with_entity_configs_cost_at_most_one_query_each(
 
 def config(limiter: RateLimiter, entity: str, resource: str) -> Put:
     """The write of an entity config, without what else a change does."""
-    place = entity_place(limiter.repository.namespace_state, entity, resource)
+    place = place_of(limiter.repository.namespace_state, (entity, resource))
     return Put({"PK": place.key.pk, "SK": place.key.sk, **place.fixed, "config_version": 1})
 
 

@@ -20,7 +20,7 @@ from zae_limiter.flows.process import config_cache, queueing
 from zae_limiter.flows.process.config_cache import ConfigItems
 from zae_limiter.flows.process.namespace_state import CachedBucket
 from zae_limiter.flows.process.waiting_line import WaitingLine
-from zae_limiter.flows.records import switches
+from zae_limiter.flows.records import levels
 from zae_limiter.flows.steps import Flow
 from zae_limiter.rules.schedules import Carried, carry
 from zae_limiter.schema.items import BucketState
@@ -95,7 +95,7 @@ def _weakest_first(levels: Iterable[Any]) -> ResolvedSwitches | None:
 
 
 def _told_nobody(*_: Any) -> Flow[int]:
-    """A change of switches tells no bucket."""
+    """A change of a level tells no bucket."""
     yield from ()
     return 0
 
@@ -190,7 +190,7 @@ KIND_FAULTS: Final[Mapping[str, tuple[Faulty, int]]] = {
     "a switch of all entities that nobody heeds": (_of((ConfigItems, "levels", _without_those_of_all)), 26),
     "a switch of the system before the entity's": (_of((config_cache, "resolve_switches", _weakest_first)), 881),
     "a slot that comes back and wakes nobody": (_of((WaitingLine, "sleeping", lambda *_, **__: [])), 1128),
-    "a switch that tells no bucket": (_of((switches, "tell_place", _told_nobody)), 1704),
+    "a switch that tells no bucket": (_of((levels, "tell_buckets", _told_nobody)), 1704),
     "a disabled entity that is admitted": (
         _of((acquire, "refuse_if_disabled", lambda *_: None), (disabling, "is_disabled", lambda *_: False)),
         1,

@@ -6,7 +6,7 @@ from unittest.mock import patch
 
 from zae_limiter.flows.process import config_cache
 from zae_limiter.flows.process.config_cache import ConfigItems
-from zae_limiter.flows.records import limits as stored
+from zae_limiter.flows.records import levels as stored
 from zae_limiter.schema import configs
 from zae_limiter.values.limits import Limit
 from zae_limiter.values.overrides import Override

@@ -26,8 +26,7 @@ from zae_limiter.flows.bucket.splitting import split_shard
 from zae_limiter.flows.hold import Change
 from zae_limiter.flows.process.config_cache import config_keys
 from zae_limiter.flows.process.namespace_state import NamespaceState, bucket_key
-from zae_limiter.flows.records import limits as stored
-from zae_limiter.flows.records import switches as stored_switches
+from zae_limiter.flows.records import levels as stored
 from zae_limiter.flows.records.entities import create_entity, update_entity
 from zae_limiter.flows.steps import Flow, play
 from zae_limiter.operations.errors import ConditionFailed, StoreError
@@ -221,10 +220,12 @@ class World:
             )
             store(created)
         first, places = self.plan.limits[0], config_keys("ns", "", RESOURCES[0])
-        store(stored.set_system(namespace_state, first, None, self._change_of(places.system, own=ordered(first))))
+        store(
+            stored.set_limits(namespace_state, stored.SYSTEM, first, self._change_of(places.system, own=ordered(first)))
+        )
         if self.plan.of_overflow:
             cause = self._change_of(config_keys("ns", "", OVERFLOW).resource, own=ordered(self.plan.of_overflow))
-            store(stored.set_resource(namespace_state, OVERFLOW, self.plan.of_overflow, cause))
+            store(stored.set_limits(namespace_state, (None, OVERFLOW), self.plan.of_overflow, cause))
         chosen = dict.fromkeys(self.rng.sample([*self.plan.tree], self.rng.randint(0, 2)), first)
         if self.plan.of_parent:
             chosen["parent"] = self.plan.of_parent
@@ -232,7 +233,7 @@ class World:
             chosen["child-a"] = self.plan.of_spent
         for entity, first in chosen.items():
             cause = self._change_of(config_keys("ns", entity, RESOURCES[0]).entity, own=ordered(first))
-            store(stored.set_own(namespace_state, entity, RESOURCES[0], first, cause))
+            store(stored.set_limits(namespace_state, (entity, RESOURCES[0]), first, cause))
 
     def _split_up(self) -> None:
         """Have the parent's bucket begin with as many shards as it is to have."""
@@ -374,10 +375,10 @@ class World:
         place, what = config_keys("ns", entity, resource), rng.randrange(4)
         cause = self._change_of(place.resource if what % 2 else place.entity, own=ordered(limits) if what < 2 else ())
         versions: list[Flow[object]] = [
-            stored.set_own(namespace_state, entity, resource, limits, cause),
-            stored.set_resource(namespace_state, resource, limits, cause),
-            stored.delete_own(namespace_state, entity, resource, cause),
-            stored.delete_resource(namespace_state, resource, cause),
+            stored.set_limits(namespace_state, (entity, resource), limits, cause),
+            stored.set_limits(namespace_state, (None, resource), limits, cause),
+            stored.delete_limits(namespace_state, (entity, resource), cause),
+            stored.delete_limits(namespace_state, (None, resource), cause),
         ]
         return versions[what]
 
@@ -390,7 +391,7 @@ class World:
         key = config_keys("ns", entity, place).entity
         if rng.random() < ENDED_BY_HAND:
             cause = self._change_of(key, override=(), until_ms=0)
-            flow = stored.delete_override(namespace_state, entity, place, cause)
+            flow = stored.delete_override(namespace_state, (entity, place), cause)
         else:
             self.overrides += 1  # no two have the same burst, and no config has it
             ahead = rng.choice((0.0, 0.5)) if self.plan.aheads else 0.0
@@ -401,7 +402,7 @@ class World:
             until_ms = namespace_state.now() + rng.choice((50, 500, 2_000, 20_000))
             until = datetime.fromtimestamp(until_ms // 1000, UTC) + timedelta(milliseconds=until_ms % 1000)
             cause = self._change_of(key, override=ordered(limits), until_ms=until_ms)
-            flow = stored.set_override(namespace_state, entity, place, limits, until, cause)
+            flow = stored.set_override(namespace_state, (entity, place), limits, until, cause)
         Task(self.kernel, process, self._store(process, flow))
 
     def _switch(self) -> None:
@@ -433,11 +434,8 @@ class World:
         return self.oracle.look(bucket_key(BucketId("ns", *place))) is not None
 
     def _switching(self, state: NamespaceState, entity: str, resource: str, fields: Mapping[str, Any]) -> Flow[object]:
-        if entity:
-            return stored_switches.set_own(state, entity, resource or "_default_", fields, None, self._cause())
-        if resource:
-            return stored_switches.set_resource(state, resource, fields, None, self._cause())
-        return stored_switches.set_system(state, fields, None, self._cause())
+        level = stored.of_either(entity or None, resource or None)
+        return stored.set_switches(state, level, fields, None, self._cause())
 
     def _move(self) -> None:
         """Give somebody other parents, among those who were there before."""

@@ -3,7 +3,9 @@
 
 from collections.abc import Sequence
 
+from ..flows.records import levels
 from ..flows.records import plans as stored
+from ..flows.records.levels import Row, of_plan
 from ..values.limits import Limit
 from ..values.on_refused import OnRefused
 from .flow_runner import FlowRunner
@@ -31,11 +33,11 @@ class PlanMethods(FlowRunner):
         cache. Without ``on_refused`` the one stored beside the limits stays.
         """
         state, cause = self.namespace_state, await self._cause(principal)
-        await self._run(stored.set_plan(state, plan, resource, limits, cause, on_refused=on_refused))
+        await self._run(levels.set_limits(state, of_plan(plan, resource), limits, cause, on_refused=on_refused))
 
     async def get_plan_limits(self, plan: str, resource: str = "_default_") -> list[Limit]:
         """Return the limits of a plan on a resource, or on all (``_default_``); empty if none are set."""
-        return await self._run(stored.get_plan(self.namespace_state, plan, resource))
+        return await self._run(levels.get(self.namespace_state, of_plan(plan, resource), Row.limits))
 
     async def delete_plan_limits(self, plan: str, resource: str = "_default_", *, principal: str | None = None) -> None:
         """Remove the limits of a plan on a resource, or on all (``_default_``).

@@ -1,7 +1,9 @@
 # `just variants` writes the blocking variant of this module.
 """The async repository's methods for switches."""
 
-from ..flows.records import switches as stored
+from ..flows.acquire import inspection
+from ..flows.records import levels as stored
+from ..flows.records.levels import SYSTEM, Row, of_either, of_entity, of_resource
 from ..values.entities import UNCHANGED, Unchanged
 from ..values.switches import Cascading, ResolvedSwitches, Switches
 from .flow_runner import FlowRunner
@@ -31,7 +33,7 @@ class SwitchMethods(FlowRunner):
         """
         fields = {"disabled": disabled, "bypass": bypass, "cascade": cascade}
         cause = await self._cause(principal)
-        await self._run(stored.set_system(self.namespace_state, fields, reason, cause))
+        await self._run(stored.set_switches(self.namespace_state, SYSTEM, fields, reason, cause))
 
     async def set_resource_switches(
         self,
@@ -48,7 +50,7 @@ class SwitchMethods(FlowRunner):
         """
         fields = {"disabled": disabled, "bypass": bypass, "cascade": cascade}
         cause = await self._cause(principal)
-        await self._run(stored.set_resource(self.namespace_state, resource, fields, reason, cause))
+        await self._run(stored.set_switches(self.namespace_state, of_resource(resource), fields, reason, cause))
 
     async def set_switches(
         self,
@@ -68,12 +70,13 @@ class SwitchMethods(FlowRunner):
         """
         fields = {"disabled": disabled, "bypass": bypass, "cascade": cascade}
         cause = await self._cause(principal)
-        return await self._run(stored.set_own(self.namespace_state, entity_id, resource, fields, reason, cause))
+        level = of_entity(entity_id, resource)
+        return await self._run(stored.set_switches(self.namespace_state, level, fields, reason, cause))
 
     async def get_switches(self, entity_id: str | None = None, resource: str | None = None) -> Switches:
         """Return the switches of one level: of an entity on a resource or on all, of a resource, or of the system."""
-        return await self._run(stored.get_switches(self.namespace_state, entity_id, resource))
+        return await self._run(stored.get(self.namespace_state, of_either(entity_id, resource), Row.switches))
 
     async def resolve_switches(self, entity_id: str, resource: str) -> ResolvedSwitches:
         """Return the switches that hold for an entity on a resource, each with the level that sets it."""
-        return await self._run(stored.get_resolved_switches(self.namespace_state, entity_id, resource))
+        return await self._run(inspection.resolve_switches(self.namespace_state, entity_id, resource))

@@ -8,8 +8,9 @@ from ..flows.acquire import inspection
 from ..flows.acquire.inspection import Resolution
 from ..flows.records import bulk_configs as bulk
 from ..flows.records import directory, level_telling
-from ..flows.records import limits as stored
+from ..flows.records import levels as stored
 from ..flows.records import listing as lists
+from ..flows.records.levels import SYSTEM, Row, of_entity, of_resource
 from ..flows.validation import OwnPlace, check_no_policy
 from ..values.buckets import LiveBuckets, ToldBuckets
 from ..values.bulk import BulkResult
@@ -37,15 +38,16 @@ class SyncLimitMethods(SyncSwitchMethods, SyncPlanMethods):
         With either of them, ``limits`` may be empty or ``None``: the stored ones stay. Raises ``ValidationError``.
         """
         state, cause = self.namespace_state, self._cause(principal)
-        self._run(stored.set_system(state, limits, on_unavailable, cause, on_refused=on_refused))
+        wanted = stored.set_limits(state, SYSTEM, limits, cause, on_unavailable=on_unavailable, on_refused=on_refused)
+        self._run(wanted)
 
     def get_system_defaults(self) -> tuple[list[Limit], OnUnavailable | None]:
         """Return the system's limits, and its policy for an unavailable store."""
-        return self._run(stored.get_system(self.namespace_state))
+        return self._run(stored.get(self.namespace_state, SYSTEM, Row.limits_and_policy))
 
     def delete_system_defaults(self, *, principal: str | None = None) -> None:
         """Remove the system's limits and its policy."""
-        self._run(stored.delete_system(self.namespace_state, self._cause(principal)))
+        self._run(stored.delete_limits(self.namespace_state, SYSTEM, self._cause(principal)))
 
     def set_resource_defaults(
         self,
@@ -57,15 +59,16 @@ class SyncLimitMethods(SyncSwitchMethods, SyncPlanMethods):
     ) -> None:
         """Replace the limits of a resource; without ``on_refused`` the stored one stays."""
         state, cause = self.namespace_state, self._cause(principal)
-        self._run(stored.set_resource(state, resource, limits, cause, on_refused=on_refused))
+        self._run(stored.set_limits(state, of_resource(resource), limits, cause, on_refused=on_refused))
 
     def get_resource_defaults(self, resource: str) -> list[Limit]:
         """Return the limits of a resource; empty if none are set."""
-        return self._run(stored.get_resource(self.namespace_state, resource))
+        return self._run(stored.get(self.namespace_state, of_resource(resource), Row.limits))
 
     def delete_resource_defaults(self, resource: str, *, principal: str | None = None) -> None:
         """Remove the limits of a resource."""
-        self._run(stored.delete_resource(self.namespace_state, resource, self._cause(principal)))
+        cause = self._cause(principal)
+        self._run(stored.delete_limits(self.namespace_state, of_resource(resource), cause))
 
     def list_resources_with_defaults(self) -> list[str]:
         """Return the resources that have limits, by name; a very recent change may be missing."""
@@ -92,34 +95,37 @@ class SyncLimitMethods(SyncSwitchMethods, SyncPlanMethods):
         """
         state, cause = self.namespace_state, self._cause(principal)
         if override_until is None:
-            own = stored.set_own(state, entity_id, resource, limits, cause, on_refused=on_refused)
-            return self._run(own)
+            level = of_entity(entity_id, resource)
+            return self._run(stored.set_limits(state, level, limits, cause, on_refused=on_refused))
         check_no_policy(on_refused)
-        return self._run(stored.set_override(state, entity_id, resource, limits, override_until, cause))
+        level = of_entity(entity_id, resource)
+        return self._run(stored.set_override(state, level, limits, override_until, cause))
 
     def get_limits(self, entity_id: str, resource: str = "_default_") -> list[Limit]:
         """Return an entity's own limits on a resource, or on all (``_default_``); empty if none are set, override or
         not.
         """
-        return self._run(stored.get_own(self.namespace_state, entity_id, resource))
+        return self._run(stored.get(self.namespace_state, of_entity(entity_id, resource), Row.limits))
 
     def delete_limits(self, entity_id: str, resource: str = "_default_", *, principal: str | None = None) -> int:
         """Remove an entity's own limits on a resource, or on all (``_default_``); an override in force stays.
 
         Tells the live buckets, and returns their number, like ``set_limits``.
         """
-        return self._run(stored.delete_own(self.namespace_state, entity_id, resource, self._cause(principal)))
+        cause = self._cause(principal)
+        return self._run(stored.delete_limits(self.namespace_state, of_entity(entity_id, resource), cause))
 
     def get_override(self, entity_id: str, resource: str = "_default_") -> Override | None:
         """Return the override in force of an entity on a resource, or on all (``_default_``); ``None`` without one."""
-        return self._run(stored.get_override(self.namespace_state, entity_id, resource))
+        return self._run(stored.get(self.namespace_state, of_entity(entity_id, resource), Row.override))
 
     def delete_override(self, entity_id: str, resource: str = "_default_", *, principal: str | None = None) -> int:
         """End an override at once, if one is in force; the entity's own limits hold again.
 
         Tells the live buckets, and returns their number, like ``set_limits``.
         """
-        return self._run(stored.delete_override(self.namespace_state, entity_id, resource, self._cause(principal)))
+        cause = self._cause(principal)
+        return self._run(stored.delete_override(self.namespace_state, of_entity(entity_id, resource), cause))
 
     def list_entities_with_custom_limits(
         self,

@@ -9,7 +9,7 @@ from itertools import islice
 from support.core.snapshots import usage_item
 from zae_limiter import Entity
 from zae_limiter.flows.process.namespace_state import NamespaceState, Settings
-from zae_limiter.flows.records.limits import Place, entity_place, resource_place
+from zae_limiter.flows.records.levels import Place, place_of
 from zae_limiter.operations.values import Item
 from zae_limiter.schema import keys
 from zae_limiter.schema.audit import audit_item
@@ -32,7 +32,7 @@ def every_kind(namespace_id: str, number: int) -> list[Item]:
         entity_item(namespace_id, entity),
         parent_item(namespace_id, entity_id, "team"),
         *(BucketId(namespace_id, entity_id, resource, shard).attributes() for shard in (0, 1)),
-        *map(_config, (entity_place(namespace_state, entity_id, resource), resource_place(namespace_state, resource))),
+        *(_config(place_of(namespace_state, (subject, resource))) for subject in (entity_id, None)),
         usage_item(namespace_id, UsageSnapshot(entity_id, resource, "hourly", NOON, {"rpm": 1}, 1)),
         usage_item(namespace_id, UsageSnapshot(entity_id, resource, "daily", NOON.replace(hour=0), {"rpm": 1}, 1)),
         audit_item(namespace_id, event, expires_at=None),

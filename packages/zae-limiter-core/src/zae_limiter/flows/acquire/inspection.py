@@ -11,6 +11,7 @@ from ...schema.items import BucketId, BucketState
 from ...values.checks import Check
 from ...values.limits import MILLI, ConfigSource, Limit, Policy
 from ...values.resolution import Config
+from ...values.switches import ResolvedSwitches
 from ..bucket.reading import parts_of, read_whole
 from ..bucket.serving import cached_bucket, resolve
 from ..bucket.shifting import all_shifted, in_force
@@ -67,6 +68,13 @@ def resolve_limits(namespace_state: NamespaceState, entity_id: str, resource: st
     cached = cached_bucket(namespace_state, *validate_bucket(entity_id, resource))
     resolved = yield from resolve(namespace_state, cached, bucket_too=False)
     return list(resolved.config.marked), resolved.on_unavailable, resolved.source
+
+
+def resolve_switches(namespace_state: NamespaceState, entity_id: str, resource: str) -> Flow[ResolvedSwitches]:
+    """Return the switches that hold for an entity on a resource."""
+    cached = cached_bucket(namespace_state, *validate_bucket(entity_id, resource))
+    resolved = yield from resolve(namespace_state, cached, bucket_too=False)
+    return resolved.switches or ResolvedSwitches()
 
 
 class Standing(NamedTuple):

@@ -1,6 +1,6 @@
 """Change many configs at once, in waves of transactions of many changes each.
 
-This module groups and repeats the changes; ``limits`` has the writes of one change.
+This module groups and repeats the changes; ``levels`` has the writes of one change.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -9,7 +9,6 @@ from typing import Generic, NamedTuple, TypeVar
 from ...exceptions import InfrastructureError
 from ...operations.errors import Invalid, NotApplied, OutcomeUnknown, StoreError, Throttled, TransactionCancelled
 from ...operations.values import Transact
-from ...schema.attributes import ENTITY_ID
 from ...values.audit import Cause
 from ...values.bulk import BulkResult, P
 from ...values.limits import Limit
@@ -21,7 +20,7 @@ from ..public_errors import public_error
 from ..retry import ATTEMPTS, PAUSES, RACE_PAUSES, RaceLost, read_all
 from ..steps import Flow, Sleep, call_all
 from ..validation import OwnPlace, validate_changes, validate_places
-from .limits import Change, entity_place, own_place_of, writes_of
+from .levels import Change, place_of, writes_of
 
 T = TypeVar("T")
 Tell = Callable[[NamespaceState, Iterable[OwnPlace]], Flow[Told]]
@@ -56,7 +55,7 @@ def set_many(
 ) -> Flow[BulkResult[OwnPlace]]:
     """Replace the limits at all places."""
     checked = validate_changes(limits)
-    changes = {place: Change(entity_place(namespace_state, *place), chosen) for place, chosen in checked.items()}
+    changes = {place: Change(place_of(namespace_state, place), chosen) for place, chosen in checked.items()}
     return (yield from change_many(namespace_state, changes, cause))
 
 
@@ -64,7 +63,7 @@ def delete_many(
     namespace_state: NamespaceState, places: Iterable[OwnPlace], cause: Cause
 ) -> Flow[BulkResult[OwnPlace]]:
     """Delete the limits at all places."""
-    changes = {place: Change(entity_place(namespace_state, *place), None) for place in validate_places(places)}
+    changes = {place: Change(place_of(namespace_state, place), None) for place in validate_places(places)}
     return (yield from change_many(namespace_state, changes, cause))
 
 
@@ -101,7 +100,7 @@ def change_many(
 
 def _tell(namespace_state: NamespaceState, changes: Mapping[P, Change], tell: Tell) -> Flow[dict[P, StoreError]]:
     """Tell the live buckets of entities whose limits were changed; return the changes of which some were not told."""
-    own = {place: own_place_of(change.place) for place, change in changes.items() if ENTITY_ID in change.place.fixed}
+    own = {place: at for place, change in changes.items() if (at := change.place.own) is not None}
     try:
         told = yield from tell(namespace_state, own.values())
     except StoreError as error:

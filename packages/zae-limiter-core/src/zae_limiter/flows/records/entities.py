@@ -12,7 +12,7 @@ from ...schema.attributes import ANCESTOR_IDS, CHILDREN, EVENT_ID, METADATA, PAR
 from ...schema.entities import entity_item, parent_item, read_child_count, read_entity, write_metadata
 from ...values.audit import Cause
 from ...values.entities import UNCHANGED, Entity, Json
-from ...values.naming import check_identifier
+from ...values.naming import DEFAULT_RESOURCE, check_identifier
 from ..optimistic import Write, as_read, lost_race, optimistic
 from ..process.namespace_state import NamespaceState
 from ..retry import ATTEMPTS, RaceLost, read, with_retries
@@ -28,6 +28,7 @@ from ..validation import (
     validate_version,
 )
 from . import audit, plans
+from .levels import tell_buckets
 from .lineage import Records, check_above, check_below, further_of, links, meta_key, read_children
 
 NO_PARENTS = Parents((), "parent_id")
@@ -92,7 +93,7 @@ def _create(
         else:
             namespace_state.configs.forget(meta_key(namespace_state, entity_id))
             if entity.plan is not None:  # it may have been used before it was created
-                yield from plans.tell_entities(namespace_state, [entity_id])
+                yield from tell_buckets(namespace_state, (entity_id, DEFAULT_RESOURCE))
             return entity
     raise RaceLost
 
@@ -177,7 +178,7 @@ def update_entity(
     entity = yield from optimistic(cause, attempt)
     namespace_state.configs.forget(meta_key(namespace_state, entity_id))
     if "plan" in given:  # also if it has the plan already: an interrupted call may not have told all
-        yield from plans.tell_entities(namespace_state, [entity_id])
+        yield from tell_buckets(namespace_state, (entity_id, DEFAULT_RESOURCE))
     return entity
 
 

@@ -5,6 +5,7 @@ afterwards only buckets are left, and these refill. In both cases another delete
 """
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from itertools import accumulate, count
 from typing import Any
 
@@ -27,8 +28,9 @@ from ..pages import PAUSES, query_all
 from ..process.namespace_state import NamespaceState, bucket_key
 from ..retry import key_of, read, read_all
 from ..steps import Flow, Sleep, call_all
-from . import audit, entities, limits, plain_configs
+from . import audit, entities
 from . import bulk_configs as bulk
+from .levels import Change, Row, place_of
 from .lineage import meta_key
 
 CONFIGS_IN_TRANSACTION = 90
@@ -50,7 +52,7 @@ def delete_entity(namespace_state: NamespaceState, entity_id: str, cause: Cause)
             raise EntityHasChildrenError(entity_id, children)
         configs = yield from _configs(namespace_state, entity_id)
         now_ms = namespace_state.now()
-        if item is None and not any(plain_configs.plain(config, now_ms) for config in configs):
+        if item is None and not any(Row(config, now_ms).plain() for config in configs):
             yield from _refuse_nothing(namespace_state, entity_id)
         room = _room(configs, now_ms)
         yield from _delete_limits(namespace_state, configs[room:], cause.before(next(rounds)))
@@ -85,9 +87,7 @@ def _buckets(rows: IndexRows, entity_id: str) -> Flow[list[BucketId]]:
 
 def _room(configs: Sequence[Item], now_ms: int) -> int:
     """Return how many of the configs the transaction has room for, and the one event that tells of all of them."""
-    sizes = (
-        item_size({config[SK]: plain_configs.plain(config, now_ms)}) for config in configs[:CONFIGS_IN_TRANSACTION]
-    )
+    sizes = (item_size({config[SK]: Row(config, now_ms).plain()}) for config in configs[:CONFIGS_IN_TRANSACTION])
     return sum(total <= BYTES_IN_EVENT for total in accumulate(sizes))
 
 
@@ -95,7 +95,7 @@ def _writes(
     namespace_state: NamespaceState, entity_id: str, item: Item | None, configs: Sequence[Item], cause: Cause
 ) -> Sequence[Write]:
     """Return the transaction that deletes the record, if there is one, and the limits."""
-    plain = {read_own_place(config)[1]: plain_configs.plain(config, namespace_state.now()) for config in configs}
+    plain = {read_own_place(config)[1]: Row(config, namespace_state.now()).plain() for config in configs}
     before: dict[str, Any] = {"configs": {resource: config for resource, config in plain.items() if config}}
     writes: list[Write] = [Delete(key_of(config), as_read(config, CONFIG_VERSION)) for config in configs]
     if item is not None:
@@ -108,8 +108,8 @@ def _writes(
 
 def _delete_limits(namespace_state: NamespaceState, configs: Sequence[Item], cause: Cause) -> Flow[None]:
     """Delete limits and overrides, each place with its own audit event."""
-    keyed = {place: limits.entity_place(namespace_state, *place) for place in map(read_own_place, configs)}
-    changes = {place: limits.Change(at, None, override=None, switches=NO_SWITCHES) for place, at in keyed.items()}
+    keyed = {place: place_of(namespace_state, place) for place in map(read_own_place, configs)}
+    changes = {place: Change(at, None, override=None, switches=asdict(NO_SWITCHES)) for place, at in keyed.items()}
     result = yield from bulk.change_many(namespace_state, changes, cause)
     for error in result.failed.values():
         raise error

@@ -31,7 +31,7 @@ from ..public_errors import public_error
 from ..retry import KEYS_PER_READ, read
 from ..steps import Flow
 from ..validation import OwnPlace, validate_flag
-from .limits import resource_place, system_place
+from .levels import place_of
 from .listing import entity_config_rows, entity_config_rows_on, resource_rows
 
 Progress = Callable[[int], None]
@@ -153,7 +153,7 @@ def _last_change(namespace_state: NamespaceState, resource: str | None) -> Flow[
     """Return the instant (epoch ms) from which on a ``cv`` shows that a bucket was told; never, if the limits are not
     stored or do not say when they were changed.
     """
-    place = system_place(namespace_state) if resource is None else resource_place(namespace_state, resource)
+    place = place_of(namespace_state, (None, resource))
     item: Item | None = yield from read(place.key)
     try:
         changed = datetime.fromisoformat(str((item or {}).get(EVENT_ID, ""))[:_AT])

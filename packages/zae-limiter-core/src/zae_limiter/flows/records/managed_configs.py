@@ -1,6 +1,7 @@
 """Read and write the configs of all levels at once, for the provisioner."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict
 from typing import Final, TypeVar
 
 from ...exceptions import ValidationError
@@ -9,7 +10,6 @@ from ...schema.configs import other_attributes, read_config
 from ...schema.plan_keys import audit_plan, plan_of_subject
 from ...values.audit import Cause
 from ...values.bulk import BulkResult
-from ...values.naming import check_resource
 from ...values.on_refused import OnRefused
 from ...values.provisioner import ConfigPlace, StoredConfig
 from ...values.switches import NO_SWITCHES
@@ -18,11 +18,11 @@ from ..index_rows import IndexRows, report
 from ..process.namespace_state import NamespaceState
 from ..retry import KEYS_PER_READ, key_of, read_all
 from ..steps import Flow, call_all
-from ..validation import validate_keys, validate_own_place
+from ..validation import validate_keys
 from .bulk_configs import change_many
-from .limits import Change, Place, entity_place, resource_place, system_place
+from .levels import SYSTEM, Change, of_entity, of_plan, of_resource, place_of
 from .listing import entity_config_rows, resource_rows
-from .plans import plan_place, plan_rows
+from .plans import plan_rows
 
 READS_AT_ONCE: Final = 8
 
@@ -45,9 +45,9 @@ def _validate_configs(configs: Mapping[ConfigPlace, StoredConfig | None]) -> dic
     for place, config in checked.items():
         if config is not None and not isinstance(config, StoredConfig):
             raise ValidationError("configs", config, "must be a StoredConfig, or None for nothing")
-        if config is not None and config.on_unavailable is not None and place != (None, None):
+        if config is not None and config.on_unavailable is not None and place != SYSTEM:
             raise ValidationError("on_unavailable", config.on_unavailable, "is for the system alone")
-        if config is not None and config.on_refused is not None and not config.limits and place != (None, None):
+        if config is not None and config.on_refused is not None and not config.limits and place != SYSTEM:
             raise ValidationError("on_refused", str(config.on_refused), "without limits is for the system alone")
         if config is not None and config.on_refused is not None:
             OnRefused.check("on_refused", config.on_refused, place[1])
@@ -63,7 +63,7 @@ def get_configs(
     namespace_state: NamespaceState, places: Sequence[ConfigPlace], *, skip_unreadable: bool
 ) -> Flow[dict[ConfigPlace, StoredConfig]]:
     """Return the stored configs by place, without empty places; read in batches, several at a time."""
-    wanted = {_place(namespace_state, place).key: place for place in _validate_places(places)}
+    wanted = {place_of(namespace_state, place).key: place for place in _validate_places(places)}
     found = yield from read_many(list(wanted))
     now_ms = namespace_state.now()
     configs = yield from read_each(
@@ -90,7 +90,7 @@ def list_config_places(namespace_state: NamespaceState) -> Flow[list[ConfigPlace
     own = yield from entity_config_rows(rows)
     yield from report(rows)
     return [
-        (None, None),
+        SYSTEM,
         *((None, resource) for resource in resources),
         *((audit_plan(plan), resource) for plan, resource in plans),
         *((each.entity_id, each.resource) for each in own),
@@ -135,34 +135,22 @@ def read_each(
 
 
 def _change(namespace_state: NamespaceState, place: ConfigPlace, config: StoredConfig | None) -> Change:
+    at = place_of(namespace_state, place)
     if config is None:
-        return Change(_place(namespace_state, place), None, switches=NO_SWITCHES)
-    at, extra = _place(namespace_state, place), other_attributes(config)
-    return Change(at, config.limits, extra, kept=(), switches=config.switches)
-
-
-def _place(namespace_state: NamespaceState, place: ConfigPlace) -> Place:
-    match place:
-        case (str(entity), str(resource)) if (plan := plan_of_subject(entity)) is not None:
-            return plan_place(namespace_state, plan, resource)
-        case (str(entity), str(resource)):
-            return entity_place(namespace_state, entity, resource)
-        case (None, str(resource)):
-            return resource_place(namespace_state, resource)
-        case _:
-            return system_place(namespace_state)
+        return Change(at, None, switches=asdict(NO_SWITCHES))
+    return Change(at, config.limits, other_attributes(config), kept=(), switches=asdict(config.switches))
 
 
 def _checked(place: ConfigPlace) -> ConfigPlace:
     match place:
         case (None, None):
-            return None, None
+            return SYSTEM
         case (None, resource):
-            return None, check_resource("resource", resource)
+            return of_resource(resource)
         case (str(entity), resource) if (plan := plan_of_subject(entity)) is not None:
-            return audit_plan(plan), check_resource("resource", resource, allow_default=True)
+            return of_plan(plan, resource)
         case (entity, resource):
-            return validate_own_place(entity, resource)
+            return of_entity(entity, resource)
     raise ValidationError(
         "places", place, "must name places as (entity_id, resource), with None for the parts that a level lacks"
     )
