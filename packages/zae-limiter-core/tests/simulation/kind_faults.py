@@ -6,7 +6,7 @@ Lives here: the faults, and the seeds of ``mixed`` that have found them. Never: 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
 from typing import Any, Final
@@ -17,7 +17,7 @@ from zae_limiter.flows.acquire.requests import AcquireRequest
 from zae_limiter.flows.bucket import write_plans
 from zae_limiter.flows.bucket_queue import BucketRequest
 from zae_limiter.flows.process import config_cache, queueing
-from zae_limiter.flows.process.config_cache import ConfigItems
+from zae_limiter.flows.process.config_cache import ConfigRecords
 from zae_limiter.flows.process.namespace_state import CachedBucket
 from zae_limiter.flows.process.waiting_line import WaitingLine
 from zae_limiter.flows.records import levels
@@ -34,7 +34,7 @@ from zae_limiter.values.weights import LIKE, Weights
 from .slot_faults import SLOT_FAULTS
 
 CONFIG_AT, OVERFLOW, PUT = Config.at, refused._overflow, create_path._put
-LEVELS, AGREES = ConfigItems.levels, CachedBucket.agrees_with
+LEVELS, AGREES = ConfigRecords.levels, CachedBucket.agrees_with
 
 
 def _minted_twice(*args: Any) -> Carried:
@@ -83,7 +83,7 @@ def _by_the_claim(*args: Any) -> Any:
         return PUT(*args)
 
 
-def _without_those_of_all(self: ConfigItems, now_ms: int) -> list[Level]:
+def _without_those_of_all(self: ConfigRecords, now_ms: int) -> list[Level]:
     """Switches of a resource and of the system have no reader."""
     found = LEVELS(self, now_ms)
     return [*found[:-2], *(level._replace(switches=NO_SWITCHES) for level in found[-2:])]
@@ -92,6 +92,12 @@ def _without_those_of_all(self: ConfigItems, now_ms: int) -> list[Level]:
 def _weakest_first(levels: Iterable[Any]) -> ResolvedSwitches | None:
     """The word of the system holds before that of the entity."""
     return resolve_switches([*levels][::-1])
+
+
+def _without_cascade(levels: Iterable[Any]) -> ResolvedSwitches | None:
+    """Whether an entity cascades is in its own record alone."""
+    found = resolve_switches(levels)
+    return None if found is None else replace(found, cascade=None)
 
 
 def _told_nobody(*_: Any) -> Flow[int]:
@@ -187,7 +193,7 @@ KIND_FAULTS: Final[Mapping[str, tuple[Faulty, int]]] = {
     "a schedule that is late": (_of((Config, "at", _a_minute_late)), 7),
     "a schedule that nobody heeds": (_of((Timetable, "_place", lambda self, _: len(self._schedule))), 3),
     "a cold path by the values before a boundary": (_of((create_path, "_put", _by_the_claim)), 83),
-    "a switch of all entities that nobody heeds": (_of((ConfigItems, "levels", _without_those_of_all)), 26),
+    "a switch of all entities that nobody heeds": (_of((ConfigRecords, "levels", _without_those_of_all)), 26),
     "a switch of the system before the entity's": (_of((config_cache, "resolve_switches", _weakest_first)), 881),
     "a slot that comes back and wakes nobody": (_of((WaitingLine, "sleeping", lambda *_, **__: [])), 1128),
     "a switch that tells no bucket": (_of((levels, "tell_buckets", _told_nobody)), 1704),
@@ -196,7 +202,7 @@ KIND_FAULTS: Final[Mapping[str, tuple[Faulty, int]]] = {
         1,
     ),
     "a bypass that nobody heeds": (_of((ResolvedSwitches, "bypasses", property(lambda _: False))), 77),
-    "a cascade that no switch changes": (_of((config_cache, "cascades", lambda link, _: link.cascade)), 85),
+    "a cascade that no switch changes": (_of((config_cache, "resolve_switches", _without_cascade)), 85),
     "an overflow beside which others of the path stay taken": (Faulty(lambda: [_both_buckets()]), 82),
     "an overflow that takes twice": (_of((refused, "_overflow", _kept_beside)), 29),
     "a weight that is rounded down": (_of((Weights, "weigh", _rounded_down)), 49),

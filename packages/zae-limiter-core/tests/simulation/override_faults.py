@@ -1,51 +1,42 @@
 """Rules of overrides made wrong, to prove that the simulation finds it."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, Final
 from unittest.mock import patch
 
 from zae_limiter.flows.process import config_cache
-from zae_limiter.flows.process.config_cache import ConfigItems
+from zae_limiter.flows.process.config_cache import ConfigRecords
 from zae_limiter.flows.records import levels as stored
 from zae_limiter.schema import configs
-from zae_limiter.values.limits import Limit
 from zae_limiter.values.overrides import Override
 from zae_limiter.values.resolution import Level
+
+LEVELS = ConfigRecords.levels
+NEVER_MS: Final = 10**12
 
 
 def _endless(item: Any, now_ms: int) -> Any:
     """An override holds for ever."""
     until_ms = configs.override_end(item)
-    return None if until_ms is None else Override(configs.read_limits(item, "o"), until_ms)
+    return None if until_ms is None else Override(configs.read_limits(item, "o"), until_ms + NEVER_MS)
 
 
-def _no_ends(self: ConfigItems, now_ms: int) -> list[int]:
+def _no_ends(self: ConfigRecords, now_ms: int) -> list[Level]:
     """Resolved limits hold for the life of the cache, whatever ends meanwhile."""
-    return []
+    return [level._replace(ends_ms=None) for level in LEVELS(self, now_ms)]
 
 
-def _own_limits(item: Any, now_ms: int) -> tuple[Limit, ...]:
-    """No reader heeds an override."""
-    return configs.read_limits(item)
-
-
-def _heeding_one_place(real: Callable[..., list[Level]]) -> Callable[..., list[Level]]:
+def _heeding_one_place(self: ConfigRecords, now_ms: int) -> list[Level]:
     """Readers heed the override of an entity on a resource, and not that on all."""
-
-    def levels(self: ConfigItems, now_ms: int) -> list[Level]:
-        first, default, *others = real(self, now_ms)
-        return [first, default._replace(limits=configs.read_limits(self.entity_default)), *others]
-
-    return levels
+    first, default, *others = LEVELS(self, now_ms)
+    return [first, default._replace(limits=default.stored), *others]
 
 
 OVERRIDE_FAULTS: Final[Mapping[str, Any]] = {
-    "an override that never ends": patch.object(configs, "read_override", _endless),
-    "an override that the cache outlives": patch.object(ConfigItems, "override_ends", _no_ends),
-    "an override that nobody heeds": patch.object(config_cache, "limits_in_force", _own_limits),
-    "an override on all resources that nobody heeds": patch.object(
-        ConfigItems, "levels", _heeding_one_place(ConfigItems.levels)
-    ),
+    "an override that never ends": patch.object(config_cache, "read_override", _endless),
+    "an override that the cache outlives": patch.object(ConfigRecords, "levels", _no_ends),
+    "an override that nobody heeds": patch.object(config_cache, "read_override", lambda *_: None),
+    "an override on all resources that nobody heeds": patch.object(ConfigRecords, "levels", _heeding_one_place),
     "an override that goes with a change of the limits beneath it": patch.object(
         stored, "read_override", lambda *_: None
     ),

@@ -84,12 +84,6 @@ def config_version(item: Item) -> int:
     return number(item, CONFIG_VERSION)
 
 
-def limits_in_force(item: Item | None, now_ms: int) -> tuple[Limit, ...]:
-    """Return the limits that hold by a config item at an instant: its override's, else its own."""
-    override = read_override(item, now_ms)
-    return read_limits(item) if override is None else override.limits
-
-
 def override_attributes(override: Override, *, alone: bool) -> Item:
     """Return an override as attributes; with ``alone`` the item has nothing else, and expires after the override."""
     expiry = {TTL: -(-(override.until_ms + OVERRIDE_GRACE_MS) // 1000)} if alone else {}

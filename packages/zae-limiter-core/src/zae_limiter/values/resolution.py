@@ -15,6 +15,9 @@ from .weights import NO_WEIGHTS, Weights
 NOTHING: Mapping[str, Limit] = MappingProxyType({})
 NO_SCHEDULE = -1
 OWN_LEVELS = ("entity", "entity_default")
+PLAN_LEVELS = ("plan", "plan_default")
+LEVELS: tuple[ConfigSource, ...] = ("entity", "entity_default", "plan", "plan_default", "resource", "system")
+"""All levels, the strongest first."""
 NO_NAMES: frozenset[str] = frozenset()
 
 
@@ -194,13 +197,20 @@ class Resolved:
 
 
 class Level(NamedTuple):
-    """One level: its name, and the limits and switches stored there, if any."""
+    """One level: its name and what is there, as it was read at ``read_at_ms``.
+
+    ``limits`` hold; ``stored`` are those that an override, which ends at ``ends_ms``, may have replaced.
+    """
 
     source: ConfigSource
     limits: tuple[Limit, ...]
+    stored: tuple[Limit, ...] = ()
+    ends_ms: int | None = None
     switches: Switches = NO_SWITCHES
+    on_refused: OnRefused | None = None
+    read_at_ms: int = 0
 
 
-def winner(levels: Sequence[Level]) -> Level | None:
+def winner(levels: Iterable[Level]) -> Level | None:
     """Return the first level that has limits; it wins as a whole."""
     return next((level for level in levels if level.limits), None)

@@ -12,7 +12,6 @@ from typing import NamedTuple
 
 from ...operations.values import Item, Key
 from ...schema.attributes import ACQUIRES, REFUSED, SHADOWED, parse_refused_by, read_ask
-from ...schema.configs import override_end
 from ...schema.entities import ParentLink, read_parent_link, read_plan
 from ...schema.items import BucketId, BucketState, read_bucket
 from ...values.explanation import BucketExplanation, Explanation, LimitExplanation, LimitsFrom
@@ -22,7 +21,7 @@ from ...values.switches import ResolvedSwitches
 from ...values.timetables import timetable_of
 from ...values.usage import Refuser
 from ..bucket.shifting import all_shifted
-from ..process.config_cache import ConfigItems, cascades, config_keys, keys_of_plan
+from ..process.config_cache import ConfigKeys, ConfigRecords, Record, config_keys
 from ..process.namespace_state import NamespaceState, bucket_key
 from ..retry import read_all
 from ..steps import Flow
@@ -112,7 +111,7 @@ def _keys(namespace_state: NamespaceState, request: AcquireRequest, found: Found
         likely = [further for link in links for further in link.further_ids]
         for entity_id in dict.fromkeys([*path.order, *likely]):
             bucket = BucketId(namespace_state.namespace_id, entity_id, each.resource)
-            yield from _config_keys(bucket, found)
+            yield from _config_keys(bucket, found).to_read
             yield from _shard_keys(bucket, found)
 
 
@@ -126,16 +125,21 @@ def _path(namespace_state: NamespaceState, request: AcquireRequest, found: Found
 
 def _link(namespace_state: NamespaceState, request: AcquireRequest, entity_id: str, found: Found) -> ParentLink:
     """Return the parents of an entity, and whether its acquires draw on them by its switches or by its record."""
-    keys = config_keys(namespace_state.namespace_id, entity_id, request.resource)
-    items = ConfigItems(*map(found.get, keys))
-    link, switches = read_parent_link(items.meta), items.switches(namespace_state.now())
-    return link._replace(cascade=cascades(link, switches), switches=switches)
+    bucket, now_ms = BucketId(namespace_state.namespace_id, entity_id, request.resource), namespace_state.now()
+    records = _records(bucket, found, now_ms)
+    resolved = records.resolve(now_ms)
+    return read_parent_link(records.meta.item)._replace(cascade=resolved.cascade, switches=resolved.switches)
 
 
-def _config_keys(bucket: BucketId, found: Found) -> tuple[Key, ...]:
-    """Return the keys of the items of ``ConfigItems``, without those of a plan that is not known."""
+def _config_keys(bucket: BucketId, found: Found) -> ConfigKeys:
+    """Return the keys of the levels, without those of a plan that is not known."""
     known = config_keys(bucket.namespace_id, bucket.entity_id, bucket.resource)
-    return (*known, *keys_of_plan(bucket.namespace_id, read_plan(found.get(known.meta)), bucket.resource))
+    return config_keys(bucket.namespace_id, bucket.entity_id, bucket.resource, read_plan(found.get(known.meta)))
+
+
+def _records(bucket: BucketId, found: Found, now_ms: int) -> ConfigRecords:
+    keys = _config_keys(bucket, found)
+    return ConfigRecords(*(Record(None if key is None else found.get(key), now_ms) for key in keys))
 
 
 def _shard_keys(bucket: BucketId, found: Found) -> list[Key]:
@@ -147,29 +151,22 @@ def _shard_keys(bucket: BucketId, found: Found) -> list[Key]:
 def _stored(
     namespace_state: NamespaceState, request: AcquireRequest, bucket: BucketId, found: Found, now_ms: int
 ) -> tuple[Stored, LimitsFrom, datetime | None, Resolved]:
-    items = ConfigItems(*map(found.get, _config_keys(bucket, found)))
-    stored = items.config([now_ms] * len(items), now_ms)
-    resolved = items.resolved(stored, now_ms, seen_ms=now_ms, cached_until_ms=now_ms, generation=0)
+    records = _records(bucket, found, now_ms)
+    resolved = records.resolve(now_ms)
     states = [read_bucket(found[key]).repaired(now_ms) for key in _shard_keys(bucket, found) if key in found]
     source = _source(request, resolved)
     if source == "bucket":
         request = replace(request, default_limits=_limits_of(states))
     config = config_of(request, resolved, lambda: now_ms)
     asked = asked_of(namespace_state, request, bucket, all_shifted(states, config, now_ms), config)
-    return asked, source, _override_until(items, source, now_ms), resolved
+    until_ms = next((level.ends_ms for level in records.levels(now_ms) if level.source == source), None)
+    return asked, source, None if until_ms is None else _instant(until_ms), resolved
 
 
 def _source(request: AcquireRequest, resolved: Resolved) -> LimitsFrom:
     if request.limits:
         return "call"
     return resolved.source or ("default_limits" if request.default_limits else "bucket")
-
-
-def _override_until(items: ConfigItems, source: LimitsFrom, now_ms: int) -> datetime | None:
-    """Return the end of the override in force on the level that won, if there is one."""
-    won = {"entity": items.entity, "entity_default": items.entity_default}.get(source)
-    until_ms = override_end(won)
-    return None if until_ms is None or until_ms <= now_ms else _instant(until_ms)
 
 
 def _limits_of(states: Sequence[BucketState]) -> tuple[Limit, ...]:

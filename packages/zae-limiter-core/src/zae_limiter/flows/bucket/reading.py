@@ -222,7 +222,7 @@ def _configs(
     generation, places = cache.generation, {(each.entity_id, each.resource): at for each, at in told.items()}
     wanted = dict.fromkeys(key for place, at in places.items() for key in cache.stale_keys(*place, begun, since_ms=at))
     read = cache.learn(*(yield from _read_records(wanted, rows, begun)), begun, generation)
-    plans = dict.fromkeys(key for place in places for key in cache.unknown_of_plan(*place, read, begun))
+    plans = dict.fromkeys(key for place in places for key in cache.stale_keys(*place, begun, read=read))
     read = {**read, **cache.learn(*(yield from _read_records(plans, rows, begun)), begun, generation)}
     now_ms = namespace_state.now()
     found = [cache.resolve(*place, read, now_ms=now_ms, generation=generation) for place in places]

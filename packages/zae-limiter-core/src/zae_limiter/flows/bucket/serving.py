@@ -206,9 +206,10 @@ def _read(
     unseen = [each for each in (cached, *beside) if not each.known]  # a forgotten bucket may be there twice
     found = yield from read_all([*keys, *dict.fromkeys(each.key for each in unseen)])
     read = configs.learn(keys, found, begun, generation)
-    if plans := [key for each in (cached, *beside) for key in configs.unknown_of_plan(*_place(each), read, begun)]:
-        of_plans = yield from read_all(list(dict.fromkeys(plans)))
-        read = {**read, **configs.learn(dict.fromkeys(plans), of_plans, begun, generation)}
+    of_plans = (configs.stale_keys(*_place(each), begun, read=read) for each in (cached, *beside))
+    if plans := [key for each in of_plans for key in each]:
+        more_found = yield from read_all(list(dict.fromkeys(plans)))
+        read = {**read, **configs.learn(dict.fromkeys(plans), more_found, begun, generation)}
     for each in unseen:
         if not each.known:
             each.learn(found.get(each.key), begun, own_writes=0)

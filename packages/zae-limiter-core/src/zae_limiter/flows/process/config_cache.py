@@ -2,29 +2,29 @@
 reads them.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from threading import Lock
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from ...operations.values import Item, Key
 from ...runtime.lru import LRU
 from ...schema import keys, plan_keys
 from ...schema.attributes import ON_REFUSED
 from ...schema.configs import (
-    limits_in_force,
     override_end,
     read_config,
     read_limits,
     read_on_refused,
     read_on_unavailable,
+    read_override,
     read_switches,
 )
-from ...schema.entities import ParentLink, read_parent_link, read_plan
+from ...schema.entities import read_parent_link, read_plan
 from ...values.limits import Policy
-from ...values.on_refused import OnRefused
-from ...values.resolution import NO_NAMES, OWN_LEVELS, Config, Level, Resolved, winner
+from ...values.naming import DEFAULT_RESOURCE
+from ...values.resolution import LEVELS, NO_NAMES, OWN_LEVELS, PLAN_LEVELS, Config, Level, Resolved, winner
 from ...values.stats import CacheStats
-from ...values.switches import ResolvedSwitches, resolve_switches
+from ...values.switches import resolve_switches
 
 
 class Record(NamedTuple):
@@ -40,36 +40,41 @@ class Record(NamedTuple):
 
 
 Records = Mapping[Key, Record]
+NO_RECORDS: Final[Records] = {}
 
 
 class ConfigKeys(NamedTuple):
-    """The keys of all items that decide the limits of an entity on a resource, but for those of its plan."""
+    """The keys of all items that decide the limits of an entity on a resource; ``None`` for those of no plan."""
 
     entity: Key
     entity_default: Key
     resource: Key
     system: Key
     meta: Key
+    plan: Key | None = None
+    plan_default: Key | None = None
+
+    @property
+    def to_read(self) -> list[Key]:
+        """The keys of the items that may exist."""
+        return [key for key in self if key is not None]
 
 
-def config_keys(namespace_id: str, entity_id: str, resource: str) -> ConfigKeys:
-    """Return the keys of the levels that every entity has, and of the entity's record."""
+def config_keys(namespace_id: str, entity_id: str, resource: str, plan: str | None = None) -> ConfigKeys:
+    """Return the keys of the levels of an entity that has this plan, and of the entity's record."""
     entity_pk = keys.pk_entity(namespace_id, entity_id)
-    return ConfigKeys(
-        entity=Key(entity_pk, keys.sk_config(resource)),
-        entity_default=Key(entity_pk, keys.sk_config("_default_")),
+    on_resource, on_all = keys.sk_config(resource), keys.sk_config(DEFAULT_RESOURCE)
+    found = ConfigKeys(
+        entity=Key(entity_pk, on_resource),
+        entity_default=Key(entity_pk, on_all),
         resource=Key(keys.pk_resource(namespace_id, resource), keys.sk_config()),
         system=Key(keys.pk_system(namespace_id), keys.sk_config()),
         meta=Key(entity_pk, keys.sk_meta()),
     )
-
-
-def keys_of_plan(namespace_id: str, plan: str | None, resource: str) -> tuple[Key, ...]:
-    """Return the keys of a plan's config on a resource, and on all (``_default_``); none without a plan."""
     if plan is None:
-        return ()
+        return found
     pk = plan_keys.pk_plan(namespace_id, plan)
-    return Key(pk, keys.sk_config(resource)), Key(pk, keys.sk_config("_default_"))
+    return found._replace(plan=Key(pk, on_resource), plan_default=Key(pk, on_all))
 
 
 class ConfigCache:
@@ -82,7 +87,7 @@ class ConfigCache:
     def __init__(self, namespace_id: str, *, ttl_ms: int, size: int) -> None:
         self._namespace_id = namespace_id
         self._ttl_ms = ttl_ms
-        self._records: LRU[Key, Record] = LRU(len(ConfigKeys._fields) * max(size, 1000))
+        self._records: LRU[Key, Record] = LRU(5 * max(size, 1000))  # of a bucket without a plan
         self._plans: LRU[Key, str] = LRU(max(size, 1000))
         self._on_unavailable: Policy | None = None
         self._lock = Lock()
@@ -100,41 +105,36 @@ class ConfigCache:
         """The policy of the system config read last; kept after it expires, for an outage."""
         return self._on_unavailable
 
-    def stale_keys(self, entity_id: str, resource: str, now_ms: int, *, since_ms: int = 0) -> list[Key]:
-        """Return the keys to read before the limits are fresh again, as of ``since_ms`` at least: all keys, if an
-        override has ended since it was read.
+    def stale_keys(
+        self, entity_id: str, resource: str, now_ms: int, *, since_ms: int = 0, read: Records = NO_RECORDS
+    ) -> list[Key]:
+        """Return the keys to read, beside those just ``read``, before the limits are fresh again, as of ``since_ms`` at
+        least: all keys, if an override has ended since it was read.
 
         Another read may have shown the override's limits to the bucket later than the read that this cache
-        remembers.
+        remembers. A read may show that the entity has another plan, whose keys are to be read then.
         """
         ttl_ms = self._ttl_ms
-        keys = self._keys(entity_id, resource)
-        records = [(key, self._records.get(key)) for key in keys]
+        wanted = [key for key in self._keys(entity_id, resource, read).to_read if key not in read]
+        records = [(key, self._records.get(key)) for key in wanted]
         if any(record is not None and record.has_ended(now_ms) for _, record in records):
-            return keys
+            return wanted
         return [
             key
             for key, record in records
             if record is None or record.read_at_ms < since_ms or abs(now_ms - record.read_at_ms) > ttl_ms
         ]
 
-    def _keys(self, entity_id: str, resource: str) -> list[Key]:
+    def _keys(self, entity_id: str, resource: str, read: Records = NO_RECORDS) -> ConfigKeys:
         """Return the keys of all items that decide the limits, by the plan that the entity had last."""
-        found = config_keys(self._namespace_id, entity_id, resource)
-        return [*found, *keys_of_plan(self._namespace_id, self._plans.get(found.meta), resource)]
-
-    def unknown_of_plan(self, entity_id: str, resource: str, read: Records, now_ms: int) -> list[Key]:
-        """Return the keys of the entity's plan that neither the ``read`` nor the cache has."""
         meta = config_keys(self._namespace_id, entity_id, resource).meta
         record = read.get(meta) or self._records.get(meta)
-        plan = None if record is None else read_plan(record.item)
-        wanted = [key for key in keys_of_plan(self._namespace_id, plan, resource) if key not in read]
-        known = ((key, self._records.get(key)) for key in wanted)
-        return [key for key, found in known if found is None or abs(now_ms - found.read_at_ms) > self._ttl_ms]
+        plan = self._plans.get(meta) if record is None else read_plan(record.item)
+        return config_keys(self._namespace_id, entity_id, resource, plan)
 
     def has_all(self, read: Records, entity_id: str, resource: str) -> bool:
         """Return whether one read had all records behind the limits of an entity on a resource."""
-        return all(key in read for key in self._keys(entity_id, resource))
+        return all(key in read for key in self._keys(entity_id, resource, read).to_read)
 
     def is_current(self, resolved: Resolved, entity_id: str, resource: str) -> bool:
         """Return whether this process has left every item behind ``resolved`` unchanged since."""
@@ -142,8 +142,7 @@ class ConfigCache:
             return True
         if resolved.generation < self._all_changed:
             return False
-        ns = self._namespace_id
-        wanted = (*config_keys(ns, entity_id, resource), *keys_of_plan(ns, resolved.plan, resource))
+        wanted = config_keys(self._namespace_id, entity_id, resource, resolved.plan).to_read
         return all(self._changed.get(key, 0) <= resolved.generation for key in wanted)
 
     def learn(self, wanted: Iterable[Key], found: Mapping[Key, Item], read_at_ms: int, generation: int) -> Records:
@@ -183,25 +182,19 @@ class ConfigCache:
         ``generation``: that in which the read began. ``later_than_ms``: a ``cv`` seen before the read; the config
         counts as later, whatever the clocks say.
         """
-        wanted = config_keys(self._namespace_id, entity_id, resource)
-        meta = read.get(wanted.meta) or self._records.get(wanted.meta)
-        plan = None if meta is None else read_plan(meta.item)
-        every = (*wanted, *keys_of_plan(self._namespace_id, plan, resource))
-        records = [record for record in (read.get(key) or self._records.get(key) for key in every) if record]
-        if len(records) < len(every):
+        wanted = self._keys(entity_id, resource, read)
+        found = {key: record for key in wanted.to_read if (record := read.get(key) or self._records.get(key))}
+        if len(found) < len(wanted.to_read):
             return None
-        items = ConfigItems(*(record.item for record in records))
-        config = items.config([record.read_at_ms for record in records], now_ms).read_again_after(later_than_ms)
-        seen_ms = min(record.read_at_ms for record in records)
-        return items.resolved(
-            config, now_ms, seen_ms=seen_ms, cached_until_ms=seen_ms + self._ttl_ms, generation=generation
-        )
+        no_plan = Record(None, found[wanted.meta].read_at_ms)
+        records = ConfigRecords(*(no_plan if key is None else found[key] for key in wanted))
+        return records.resolve(now_ms, later_than_ms=later_than_ms, ttl_ms=self._ttl_ms, generation=generation)
 
     def expire(self, entity_id: str, resource: str) -> None:
         """Mark all records behind the limits of an entity on a resource as stale, so that the next acquire reads
         them.
         """
-        for key in self._keys(entity_id, resource):
+        for key in self._keys(entity_id, resource).to_read:
             self._records.discard(key)
 
     def forget(self, key: Key) -> None:
@@ -237,97 +230,71 @@ def check_record(key: Key, item: Item | None, now_ms: int) -> None:
         read_config(item, now_ms)
 
 
-class ConfigItems(NamedTuple):
-    """The items of the levels, and the entity's record; ``None`` for each that does not exist."""
+class ConfigRecords(NamedTuple):
+    """The records of the levels, and the entity's own, as they were read together or one after another."""
 
-    entity: Item | None
-    entity_default: Item | None
-    resource: Item | None
-    system: Item | None
-    meta: Item | None
-    plan: Item | None = None
-    plan_default: Item | None = None
+    entity: Record
+    entity_default: Record
+    resource: Record
+    system: Record
+    meta: Record
+    plan: Record
+    plan_default: Record
 
     def levels(self, now_ms: int) -> list[Level]:
-        """Return the levels, the strongest first; an override in force replaces the limits of its level. A plan has
-        limits alone, no switches.
+        """Return the levels, the strongest first; an override in force replaces the limits of its level.
+
+        The entity's record says that it has a plan, so the levels of its plan are as old as that at least.
         """
-        return [
-            Level("entity", limits_in_force(self.entity, now_ms), read_switches(self.entity)),
-            Level("entity_default", limits_in_force(self.entity_default, now_ms), read_switches(self.entity_default)),
-            Level("plan", read_limits(self.plan)),
-            Level("plan_default", read_limits(self.plan_default)),
-            Level("resource", read_limits(self.resource), read_switches(self.resource)),
-            Level("system", read_limits(self.system), read_switches(self.system)),
-        ]
+        found = []
+        for source in LEVELS:
+            item, read_at_ms = getattr(self, source)
+            override, stored = read_override(item, now_ms), read_limits(item)
+            limits, ends_ms = (stored, None) if override is None else (override.limits, override.until_ms)
+            if source in PLAN_LEVELS:
+                read_at_ms = min(read_at_ms, self.meta.read_at_ms)
+            found.append(Level(source, limits, stored, ends_ms, read_switches(item), read_on_refused(item), read_at_ms))
+        return found
 
-    def switches(self, now_ms: int) -> ResolvedSwitches | None:
-        """Return the switches that hold; ``None`` if no level sets one."""
-        return resolve_switches((level.source, level.switches) for level in self.levels(now_ms))
+    def resolve(self, now_ms: int, *, later_than_ms: int = 0, ttl_ms: int = 0, generation: int = 0) -> Resolved:
+        """Return the limits of the winning level, with the switches, the parents and the policies that hold.
 
-    def on_refused(self) -> OnRefused | None:
-        """Return what the strongest level that says something of refusals says."""
-        levels = (self.entity, self.entity_default, self.plan, self.plan_default, self.resource, self.system)
-        found = map(read_on_refused, levels)
-        return next((policy for policy in found if policy is not None), None)
-
-    def override_ends(self, now_ms: int) -> list[int]:
-        """Return the ends (epoch ms) of the overrides in force."""
-        ends = (override_end(item) for item in (self.entity, self.entity_default))
-        return [end for end in ends if end is not None and now_ms < end]
-
-    def config(self, read_at_ms: Sequence[int], now_ms: int) -> Config:
-        """Return the limits of the winning level, as old as the oldest read up to that level, in which the entity's
-        record counts from its plan on; empty if no level has limits. ``read_at_ms`` are in the order of the items.
-
-        They count as the entity's own only if it has limits beside an override. An override alone leaves no bucket that
-        never expires. Neither do limits of which one is a total that expires.
+        The limits are as old as the oldest read up to the winning level; without any, as the oldest of all. They count
+        as the entity's own only if it has limits beside an override: an override alone leaves no bucket that never
+        expires. Neither do limits of which one is a total that expires.
         """
-        levels = self.levels(now_ms)
+        levels, oldest_ms = self.levels(now_ms), min(record.read_at_ms for record in self)
         wins = winner(levels)
         if wins is None:
-            return Config((), min(read_at_ms))
-        entity, entity_default, resource, system, meta, *plan = read_at_ms
-        of_plan = [min(meta, each) for each in plan] or [meta, meta]
-        ages = [entity, entity_default, *of_plan, resource, system]
-        oldest = min(ages[: levels.index(wins) + 1])
-        own = wins.source in OWN_LEVELS and any(map(read_limits, (self.entity, self.entity_default)))
-        own = own and not any(limit.unused_seconds for limit in wins.limits)
-        config = Config(wins.limits, oldest, own=own, stored=True)
-        return config.at(now_ms)
-
-    def resolved(self, config: Config, now_ms: int, *, seen_ms: int, cached_until_ms: int, generation: int) -> Resolved:
-        """Return config, switches, parents and policy in one value."""
-        levels, ends_ms = self.levels(now_ms), min(self.override_ends(now_ms), default=None)
-        wins = winner(levels)
-        parent_link, switches = read_parent_link(self.meta), self.switches(now_ms)
-        if switches is not None and switches.disables:
-            cached_until_ms = 0
+            config = Config((), oldest_ms)
+        else:
+            age = min(level.read_at_ms for level in levels[: levels.index(wins) + 1])
+            own = wins.source in OWN_LEVELS and any(level.stored for level in levels if level.source in OWN_LEVELS)
+            own = own and not any(limit.unused_seconds for limit in wins.limits)
+            config = Config(wins.limits, age, own=own, stored=True).at(now_ms)
+        switches, link = (
+            resolve_switches((level.source, level.switches) for level in levels),
+            read_parent_link(self.meta.item),
+        )
+        cascade = link.cascade
+        if switches is not None and switches.cascade is not None:  # before the entity's own record
+            cascade = switches.cascade.value == "on" and bool(link.parent_ids)
+        ends_ms = min((level.ends_ms for level in levels if level.ends_ms is not None), default=None)
+        until_ms = 0 if switches is not None and switches.disables else oldest_ms + ttl_ms
+        named = {limit.name for level in levels for limit in (*level.limits, *level.stored)}
         return Resolved(
-            config=config,
+            config=config.read_again_after(later_than_ms),
             source=wins.source if wins else None,
-            on_unavailable=read_on_unavailable(self.system),
-            parent_ids=parent_link.parent_ids,
-            cascade=cascades(parent_link, switches),
-            valid_until_ms=cached_until_ms if ends_ms is None else min(cached_until_ms, ends_ms - 1),
+            on_unavailable=read_on_unavailable(self.system.item),
+            parent_ids=link.parent_ids,
+            cascade=cascade,
+            valid_until_ms=until_ms if ends_ms is None else min(until_ms, ends_ms - 1),
             generation=generation,
             ends_ms=ends_ms,
-            further_ids=parent_link.further_ids,
+            further_ids=link.further_ids,
             switches=switches,
-            seen_ms=seen_ms,
-            on_refused=self.on_refused(),
-            plan=read_plan(self.meta),
-            dropped=self._names(levels) - config.by_name.keys() or NO_NAMES,
+            seen_ms=oldest_ms,
+            on_refused=next((level.on_refused for level in levels if level.on_refused is not None), None),
+            plan=read_plan(self.meta.item),
+            dropped=frozenset(named - config.by_name.keys()) or NO_NAMES,
         )
-
-    def _names(self, levels: Iterable[Level]) -> frozenset[str]:
-        """Return the names of the limits of all levels, also of those that an override replaces."""
-        replaced = (*read_limits(self.entity), *read_limits(self.entity_default))
-        return frozenset(limit.name for limits in (replaced, *(level.limits for level in levels)) for limit in limits)
-
-
-def cascades(link: ParentLink, switches: ResolvedSwitches | None) -> bool:
-    """Return whether the acquires of an entity draw on its parents: by the switch, else by the entity's own record."""
-    if switches is None or switches.cascade is None:
-        return link.cascade
-    return switches.cascade.value == "on" and bool(link.parent_ids)
