@@ -1,43 +1,35 @@
 """An immutable map in the order of its keys, which can be hashed and pickled."""
 
-from collections.abc import Callable, ItemsView, Iterator, Mapping
-from typing import Any, TypeVar
+from collections.abc import Callable, Mapping
+from operator import itemgetter
+from typing import Any, NoReturn, TypeVar
 
 from .naming import in_nfc
 
 V = TypeVar("V")
 
 
-class SortedMap(Mapping[str, V]):
+class SortedMap(dict[str, V]):
     """A copy of a map, sorted by key; equal to any map with the same entries, hashable if its values are."""
 
-    __slots__ = ("_items",)
+    __slots__ = ()
 
     def __init__(self, items: Mapping[str, V]) -> None:
-        self._items: dict[str, V] = {key: items[key] for key in sorted(items)}
+        super().__init__(sorted(items.items(), key=itemgetter(0)))
 
-    def __getitem__(self, key: str) -> V:
-        return self._items[key]
+    def _refuse(self, *_: object, **__: object) -> NoReturn:
+        raise TypeError("a SortedMap cannot be changed")
 
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._items)
+    __setitem__ = __delitem__ = pop = popitem = clear = update = setdefault = __ior__ = _refuse
 
-    def __len__(self) -> int:
-        return len(self._items)
+    def __hash__(self) -> int:  # type: ignore[override]  # a dict has none, because it can be changed
+        return hash(frozenset(self.items()))
 
-    def items(self) -> ItemsView[str, V]:
-        """Return the items view; `Mapping`'s own view looks every key up again."""
-        return self._items.items()
-
-    def __eq__(self, other: object) -> bool:
-        # Mapping's own method copies both maps, and plans compare tens of thousands.
-        return self._items == (other._items if isinstance(other, SortedMap) else other)
-
-    def __hash__(self) -> int:
-        return hash(frozenset(self._items.items()))
+    def __reduce__(self) -> tuple[type["SortedMap[V]"], tuple[dict[str, V]]]:
+        return SortedMap, (dict(self),)
 
     def __repr__(self) -> str:
-        return f"SortedMap({self._items!r})"
+        return f"SortedMap({super().__repr__()})"
 
 
 def freeze(items: Mapping[str, Any]) -> SortedMap[Any]:

@@ -146,7 +146,7 @@ class ApplyRun:
         return with_sets(
             before,
             managed=live.managed,
-            intended=self._new(live.managed),
+            intended=self._new(self.manifest.managed_set(live.managed), live.managed),
             lock=lock,
             owner=before.owner or self.options.owner,
             applied_hash=before.applied_hash if before.owner else None,
@@ -159,15 +159,15 @@ class ApplyRun:
 
         The owner changes only when everything is done.
         """
-        undone = outcome.undone
-        out_of_reach = {at for at in (*managed, *self.manifest.managed_set(managed)) if not self.options.reaches(at)}
+        undone, declared = outcome.undone, self.manifest.managed_set(managed)
+        out_of_reach = {at for at in (*managed, *declared) if not self.options.reaches(at)}
         complete = not undone and not outcome.failures and not self.options.targets
-        after = managed_after(self.manifest.managed_set(managed), managed, undone | out_of_reach)
+        after = managed_after(declared, managed, undone | out_of_reach)
         owner = self.options.owner if complete else state.owner
         return with_sets(
             state,
             managed=after,
-            intended=[address for address in self._new(managed) if address in undone],
+            intended=[at for at in self._new(declared, managed) if at in undone],
             lock=None,
             owner=owner if after or not complete else None,
             last_applied=iso_time(self.deadline.now_ms()) if outcome.made or complete else state.last_applied,
@@ -191,9 +191,8 @@ class ApplyRun:
             self.options.changes_per_second,
         )
 
-    def _new(self, managed: ManagedSet) -> list[Address]:
-        declared = filter(self.options.reaches, self.manifest.managed_set(managed))
-        return [address for address in declared if address not in managed]
+    def _new(self, declared: ManagedSet, managed: ManagedSet) -> list[Address]:
+        return [address for address in filter(self.options.reaches, declared) if address not in managed]
 
 
 def _made(plan: Plan, **changes: Any) -> Plan:
