@@ -20,7 +20,7 @@ from support.integration.targets import Target
 from support.provisioner.provisions import EVERY_LEVEL, WRITES, Killed, limits, manifest, rpm
 from zae_limiter import OnUnavailable, Options, RateLimiterUnavailable, SyncRateLimiter, SyncRepository
 from zae_limiter.engines.dynamodb.sync.store import SyncDynamoDBStore
-from zae_limiter.flows.records import bulk_configs as bulk
+from zae_limiter.flows.records import many_levels as bulk
 from zae_limiter.stores import SyncStore
 from zae_limiter.testing import ManualClock
 from zae_limiter_manifest import Answer, LimitsManifest, Request

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from support.provisioner.provisions import Killed, World, limits, manifest
 from zae_limiter import SyncRepository
-from zae_limiter.flows.records import bulk_configs as bulk
 from zae_limiter.flows.records import managed_entities
+from zae_limiter.flows.records import many_levels as bulk
 from zae_limiter.operations.values import Transact
 from zae_limiter_manifest import Address, LimitsManifest, dump, load
 

@@ -3,7 +3,7 @@
 import pytest
 
 from support.provisioner.provisions import EVERY_LEVEL, Killed, World, limits, manifest, rpm
-from zae_limiter.flows.records import bulk_configs as bulk
+from zae_limiter.flows.records import many_levels as bulk
 from zae_limiter_manifest import LimitsManifest
 from zae_limiter_provisioner.apply_options import ApplyOptions
 

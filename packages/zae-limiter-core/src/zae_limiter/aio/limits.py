@@ -6,8 +6,7 @@ from datetime import datetime
 
 from ..flows.acquire import inspection
 from ..flows.acquire.inspection import Resolution
-from ..flows.records import bulk_configs as bulk
-from ..flows.records import directory, level_telling
+from ..flows.records import directory, level_telling, many_levels
 from ..flows.records import levels as stored
 from ..flows.records import listing as lists
 from ..flows.records.levels import SYSTEM, Row, of_entity, of_resource
@@ -169,7 +168,7 @@ class LimitMethods(SwitchMethods, PlanMethods):
         Transactions of up to 25 places each, eight at a time; live buckets are told, as by ``set_limits``. Raises
         ``ValidationError`` before any request.
         """
-        return await self._run(bulk.set_many(self.namespace_state, changes, await self._cause(principal)))
+        return await self._run(many_levels.set_many(self.namespace_state, changes, await self._cause(principal)))
 
     async def delete_many_limits(
         self, places: Iterable[OwnPlace], *, principal: str | None = None
@@ -178,7 +177,7 @@ class LimitMethods(SwitchMethods, PlanMethods):
 
         A place without limits counts as done. Raises ``ValidationError`` before any request.
         """
-        return await self._run(bulk.delete_many(self.namespace_state, places, await self._cause(principal)))
+        return await self._run(many_levels.delete_many(self.namespace_state, places, await self._cause(principal)))
 
     async def count_live_buckets(self, resource: str | None = None, *, for_switches: bool = False) -> LiveBuckets:
         """Return the number of live buckets that ``tell_live_buckets`` would tell, and of the writes it would make.

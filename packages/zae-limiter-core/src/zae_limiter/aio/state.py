@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from ..clock.system import Clock
 from ..exceptions import ZAELimiterError
-from ..flows.records import managed_configs, managed_entities, versions
+from ..flows.records import managed_entities, many_levels, versions
 from ..flows.records import provisioner_state as provisioner
 from ..values.bulk import BulkResult
 from ..values.provisioner import ConfigPlace, ProvisionerState, StoredConfig, StoredEntity
@@ -59,7 +59,7 @@ class StateMethods(FlowRunner):
         Reads batches of 100, eight at a time. ``skip_unreadable`` leaves out a config that cannot be read, as lists do,
         which log and count it. Raises ``ValidationError``.
         """
-        found = managed_configs.get_configs(self.namespace_state, places, skip_unreadable=skip_unreadable)
+        found = many_levels.get_configs(self.namespace_state, places, skip_unreadable=skip_unreadable)
         return await self._run(found)
 
     async def put_configs(
@@ -69,14 +69,14 @@ class StateMethods(FlowRunner):
 
         Transactions of up to 25 places each, eight at a time. Raises ``ValidationError`` before any request.
         """
-        return await self._run(managed_configs.put_configs(self.namespace_state, configs, await self._cause(principal)))
+        return await self._run(many_levels.put_configs(self.namespace_state, configs, await self._cause(principal)))
 
     async def list_config_places(self) -> list[ConfigPlace]:
         """Return the places with limits: the system, and all resources and entities that have some.
 
         A very recent change may be missing.
         """
-        return await self._run(managed_configs.list_config_places(self.namespace_state))
+        return await self._run(many_levels.list_config_places(self.namespace_state))
 
     async def get_entity_records(
         self, entity_ids: Sequence[str], *, skip_unreadable: bool = False

@@ -6,8 +6,7 @@ from datetime import datetime
 
 from ..flows.acquire import inspection
 from ..flows.acquire.inspection import Resolution
-from ..flows.records import bulk_configs as bulk
-from ..flows.records import directory, level_telling
+from ..flows.records import directory, level_telling, many_levels
 from ..flows.records import levels as stored
 from ..flows.records import listing as lists
 from ..flows.records.levels import SYSTEM, Row, of_entity, of_resource
@@ -167,14 +166,14 @@ class SyncLimitMethods(SyncSwitchMethods, SyncPlanMethods):
         Transactions of up to 25 places each, eight at a time; live buckets are told, as by ``set_limits``. Raises
         ``ValidationError`` before any request.
         """
-        return self._run(bulk.set_many(self.namespace_state, changes, self._cause(principal)))
+        return self._run(many_levels.set_many(self.namespace_state, changes, self._cause(principal)))
 
     def delete_many_limits(self, places: Iterable[OwnPlace], *, principal: str | None = None) -> BulkResult[OwnPlace]:
         """Remove the own limits of many entities, named as ``(entity_id, resource)``; return which failed.
 
         A place without limits counts as done. Raises ``ValidationError`` before any request.
         """
-        return self._run(bulk.delete_many(self.namespace_state, places, self._cause(principal)))
+        return self._run(many_levels.delete_many(self.namespace_state, places, self._cause(principal)))
 
     def count_live_buckets(self, resource: str | None = None, *, for_switches: bool = False) -> LiveBuckets:
         """Return the number of live buckets that ``tell_live_buckets`` would tell, and of the writes it would make.

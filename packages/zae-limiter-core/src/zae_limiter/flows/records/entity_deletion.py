@@ -29,9 +29,9 @@ from ..process.namespace_state import NamespaceState, bucket_key
 from ..retry import key_of, read, read_all
 from ..steps import Flow, Sleep, call_all
 from . import audit, entities
-from . import bulk_configs as bulk
 from .levels import Change, Row, place_of
 from .lineage import meta_key
+from .many_levels import change_many
 
 CONFIGS_IN_TRANSACTION = 90
 DELETES_AT_ONCE = 25
@@ -110,7 +110,7 @@ def _delete_limits(namespace_state: NamespaceState, configs: Sequence[Item], cau
     """Delete limits and overrides, each place with its own audit event."""
     keyed = {place: place_of(namespace_state, place) for place in map(read_own_place, configs)}
     changes = {place: Change(at, None, override=None, switches=asdict(NO_SWITCHES)) for place, at in keyed.items()}
-    result = yield from bulk.change_many(namespace_state, changes, cause)
+    result = yield from change_many(namespace_state, changes, cause)
     for error in result.failed.values():
         raise error
 

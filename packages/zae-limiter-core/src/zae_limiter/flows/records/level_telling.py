@@ -104,36 +104,30 @@ def _begin(
     if resource is None:
         begin = keys.pk_buckets_of_namespace(rows.namespace_id)
         queries = of_namespace(namespace_state, Query("", "GSI4", begins_with=begin))
-        return queries, _everyone if for_switches else (yield from _concerned_by_system(rows))
-    resource = check_resource("resource", resource)
-    queries = of_resource(namespace_state, resource, Query("", "GSI2", begins_with=keys.INDEX_BUCKET_PREFIX))
-    return queries, _everyone if for_switches else (yield from _concerned_by_resource(rows, resource))
+    else:
+        resource = check_resource("resource", resource)
+        queries = of_resource(namespace_state, resource, Query("", "GSI2", begins_with=keys.INDEX_BUCKET_PREFIX))
+    if for_switches:  # they hold for entities with limits of their own, too
+        return queries, lambda _: True
+    return queries, (yield from _concerned(rows, resource))
 
 
-def _everyone(_: BucketId) -> bool:
-    """Concern every bucket: switches hold for entities with limits of their own, too."""
-    return True
-
-
-def _concerned_by_resource(rows: IndexRows, resource: str) -> Flow[Concerns]:
-    """Leave out entities with limits of their own. Those with nothing but an override are told, too: it ends."""
-    addresses = [
-        *(yield from entity_config_rows_on(rows, resource)),
-        *(yield from entity_config_rows_on(rows, DEFAULT_RESOURCE)),
-    ]
-    own = {each.entity_id for each in addresses if each.until_ms is None}
-    return lambda bucket: bucket.entity_id not in own
-
-
-def _concerned_by_system(rows: IndexRows) -> Flow[Concerns]:
-    """Leave out resources with limits, and entities with limits of their own."""
-    resources = set((yield from resource_rows(rows)))
-    addresses = yield from entity_config_rows(rows)
+def _concerned(rows: IndexRows, resource: str | None) -> Flow[Concerns]:
+    """Leave out entities with limits of their own, and for the system resources with limits. Entities with nothing but
+    an override are told, too: it ends.
+    """
+    if resource is None:
+        resources = set((yield from resource_rows(rows)))
+        addresses = yield from entity_config_rows(rows)
+    else:
+        resources = set()
+        addresses = yield from entity_config_rows_on(rows, resource)
+        addresses += yield from entity_config_rows_on(rows, DEFAULT_RESOURCE)
     own = {(each.entity_id, each.resource) for each in addresses if each.until_ms is None}
 
     def concerns(bucket: BucketId) -> bool:
-        entity_id, resource = bucket.entity_id, bucket.resource
-        return resource not in resources and own.isdisjoint(((entity_id, resource), (entity_id, DEFAULT_RESOURCE)))
+        on, on_all = (bucket.entity_id, bucket.resource), (bucket.entity_id, DEFAULT_RESOURCE)
+        return bucket.resource not in resources and own.isdisjoint((on, on_all))
 
     return concerns
 

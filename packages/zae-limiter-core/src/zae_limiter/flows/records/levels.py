@@ -11,7 +11,7 @@ A level is a row, named by a subject and a resource (``ConfigPlace``):
 
 Its columns are limits, an override (entities alone), switches (all but plans), ``on_refused``, and ``on_unavailable``
 (the system alone). A ``Change`` names those that change; one write and one audit event follow for any of them.
-``values.resolution`` says which level wins, ``bulk_configs`` changes many at once, ``listing`` lists them.
+``values.resolution`` says which level wins, ``many_levels`` changes many at once, ``listing`` lists them.
 """
 
 from collections.abc import Callable, Mapping, Sequence

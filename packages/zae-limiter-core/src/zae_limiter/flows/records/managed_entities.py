@@ -41,7 +41,7 @@ from . import audit
 from .directory import entity_of_row
 from .entities import check_not_itself, plain, relinked
 from .lineage import Records, check_above, count_children, further_of, meta_key
-from .managed_configs import read_each, read_many
+from .many_levels import read_each, read_many
 
 CHANGES_PER_TRANSACTION = 25
 WRITES_PER_TRANSACTION: Final = 100  # DynamoDB takes no more
