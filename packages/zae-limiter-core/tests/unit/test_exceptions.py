@@ -38,7 +38,7 @@ from zae_limiter.exceptions import (
 )
 from zae_limiter.values.limit_status import LimitStatus
 from zae_limiter.values.limits import Limit
-from zae_limiter.values.refusal import RateLimitExceeded
+from zae_limiter.values.refusal import LaterStatuses, RateLimitExceeded
 
 
 def status(name: str, *, retry_after: float, available: int = 0, requested: int = 1) -> LimitStatus:
@@ -280,3 +280,26 @@ def test_what_a_queue_made_of_the_statuses_is_no_refusal() -> None:
     text = repr(RateLimitExceeded([status("rpm", retry_after=1)]).args[0])
     with pytest.raises(TypeError, match="statuses must be LimitStatus objects, not a text"):
         RateLimitExceeded(text, "user")  # type: ignore[arg-type]
+
+
+def test_statuses_that_nobody_has_read_are_made_once_and_make_no_difference() -> None:
+    made: list[int] = []
+
+    def make() -> list[LimitStatus]:
+        made.append(1)
+        return [status("rpm", retry_after=1)]
+
+    later = RateLimitExceeded(LaterStatuses(make, [("e", "r")]), "e", "r")
+    at_once = RateLimitExceeded([status("rpm", retry_after=1)], "e", "r")
+    assert not made
+    copy = pickle.loads(pickle.dumps(later))
+    for each in (later, copy):
+        assert (each.args, each.statuses, str(each), repr(each)) == (
+            at_once.args,
+            at_once.statuses,
+            str(at_once),
+            repr(at_once),
+        )
+        assert each.as_dict() == at_once.as_dict()
+    assert vars(copy) == vars(at_once)
+    assert made == [1]

@@ -1,8 +1,9 @@
 """The refusal of a call whose limits are short of tokens."""
 
 import math
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Callable, Collection, Iterable, Sequence
+from functools import cached_property
+from typing import Any, overload
 
 from ..exceptions import RateLimitError
 from .limit_status import LimitStatus
@@ -25,12 +26,47 @@ def short(statuses: Iterable[LimitStatus]) -> tuple[LimitStatus, ...]:
     return tuple(status for status in statuses if status.exceeded and not status.limit.shadow)
 
 
+def unread(refusal: "RateLimitExceeded") -> Sequence[LimitStatus]:
+    """Return the statuses of a refusal, without making those that nobody has read."""
+    later: Sequence[LimitStatus] | None = vars(refusal).get("_later")
+    return refusal.statuses if later is None else later
+
+
 def path_to(status: LimitStatus, statuses: Iterable[LimitStatus], entity_id: str) -> tuple[str, ...]:
     """Return the entities from the one that asked up to that of a status; ``statuses`` go from the bottom up."""
     if status.path:
         return status.path
     path = tuple(dict.fromkeys((entity_id, *(each.entity_id for each in statuses))))
     return path[: path.index(status.entity_id) + 1]
+
+
+class LaterStatuses(Sequence[LimitStatus]):
+    """The statuses of a refusal, made when somebody reads them: most callers only want to know that it refuses.
+
+    ``make`` has the states and the instant of the refusal, so it does not matter when. ``buckets``: the entities and
+    resources that they are of.
+    """
+
+    def __init__(self, make: Callable[[], Sequence[LimitStatus]], buckets: Collection[tuple[str, str]]) -> None:
+        self._make = make
+        self.buckets = buckets
+
+    @cached_property
+    def made(self) -> tuple[LimitStatus, ...]:
+        """The statuses."""
+        return tuple(self._make())
+
+    @overload
+    def __getitem__(self, index: int) -> LimitStatus: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[LimitStatus]: ...
+
+    def __getitem__(self, index: int | slice) -> LimitStatus | Sequence[LimitStatus]:
+        return self.made[index]
+
+    def __len__(self) -> int:
+        return len(self.made)
 
 
 class RateLimitExceeded(RateLimitError):
@@ -55,13 +91,37 @@ class RateLimitExceeded(RateLimitError):
     ) -> None:
         if isinstance(statuses, str):  # type: ignore[unreachable]
             raise TypeError("statuses must be LimitStatus objects, not a text")
-        super().__init__(tuple(statuses), entity_id, resource)
+        if isinstance(statuses, LaterStatuses):
+            self._later = statuses
+        else:
+            self.statuses = statuses = tuple(statuses)
+        super().__init__(statuses, entity_id, resource)
         self.by_share = by_share
         self.overflow = tuple(overflow)
-        self.statuses = tuple(statuses)
-        first = self.statuses[0].entity_id if self.statuses else ""
-        self.entity_id = first if entity_id is None else entity_id
+        if entity_id is None:
+            entity_id = statuses[0].entity_id if statuses else ""
+        self.entity_id = entity_id
         self._resource = resource
+
+    @cached_property
+    def statuses(self) -> tuple[LimitStatus, ...]:
+        """Every limit that the call draws on."""
+        return self._later.made
+
+    @property
+    def args(self) -> tuple[Any, ...]:
+        """The arguments that make the same refusal."""
+        given = super().args
+        return tuple(each.made if isinstance(each, LaterStatuses) else each for each in given)
+
+    @args.setter
+    def args(self, given: tuple[Any, ...]) -> None:
+        super().__init__(*given)  # `BaseException` keeps them
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        state = {**vars(self), "statuses": self.statuses}
+        state.pop("_later", None)
+        return type(self), self.args, state
 
     @property
     def violations(self) -> tuple[LimitStatus, ...]:

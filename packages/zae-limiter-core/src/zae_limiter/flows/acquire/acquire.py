@@ -52,7 +52,8 @@ def acquire(namespace_state: NamespaceState, request: AcquireRequest) -> Flow[Gr
             alone = len(claims) == 1 and not claim.stale and request.turn is None
             try:
                 if alone:
-                    if claim.target.queue.busy and _looks_short(namespace_state, claim):
+                    # a bucket that nobody was refused by, and whose queue is empty, is not worth a look
+                    if (claim.target.short_ms or claim.target.queue.busy) and _looks_short(namespace_state, claim):
                         refuse_by_copies(namespace_state, request, claims)
                     bucket_request = claim.enter()
                     if bucket_request.queue.hold is None:
@@ -261,7 +262,8 @@ def _rules_out(namespace_state: NamespaceState, claim: Claim, now_ms: int) -> bo
     states = cached_shards(namespace_state, claim, now_ms)
     if not states or covers(claim, states, now_ms):
         return False
-    return not covers(claim, states, now_ms, less_coming_back(namespace_state, claim))
+    less = less_coming_back(namespace_state, claim)
+    return less == claim.checked or not covers(claim, states, now_ms, less)
 
 
 def _is_presentable(namespace_state: NamespaceState, claim: Claim, states: Sequence[BucketState], now_ms: int) -> bool:
@@ -274,7 +276,7 @@ def _is_presentable(namespace_state: NamespaceState, claim: Claim, states: Seque
     config = claim.config
     if not states and is_refused_by_old_limits(namespace_state, claim, now_ms):
         return False
-    if states and not covers(claim, states, now_ms) and not fresh_shards(namespace_state, claim, now_ms):
+    if states and not fresh_shards(namespace_state, claim, now_ms) and not covers(claim, states, now_ms):
         return False
     if not recent or claim.stale or any(config.is_older_than(state.item[CONFIG_READ_AT]) for state in states):
         return False

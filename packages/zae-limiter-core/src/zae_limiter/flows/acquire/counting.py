@@ -10,7 +10,7 @@ from ...operations.errors import BudgetSpent
 from ...schema.attributes import REFUSED, REFUSED_BELOW, parse_refused_by, refused_by
 from ...values.limit_status import LimitStatus
 from ...values.limits import MAX_LIMITS
-from ...values.refusal import RateLimitExceeded, short
+from ...values.refusal import LaterStatuses, RateLimitExceeded, short, unread
 from ...values.usage import Refuser
 from ..bucket.serving import cached_bucket
 from ..bucket_queue import BucketRequest, RefusalCount
@@ -32,13 +32,16 @@ def count_refusal(namespace_state: NamespaceState, refusal: RateLimitExceeded) -
     nobody waits for it.
     """
     now = namespace_state.now()
-    for asker, violations in _asked(refusal):
-        places = [asker, *((each.entity_id, each.resource) for each in violations)] if violations else ()
+    for asker, statuses in _asked(refusal):
+        # a call that draws on one bucket needs no statuses to know which was short
+        alone = isinstance(statuses, LaterStatuses) and set(statuses.buckets) <= {asker}
+        violations = () if alone else short(statuses)
+        places = [asker, *((each.entity_id, each.resource) for each in violations)] if violations or alone else ()
         for place in dict.fromkeys(places):
             cached = cached_bucket(namespace_state, *place)
             more = _by_others(asker, violations, cached) if place == asker else (REFUSED_BELOW,)
             if place == asker:
-                cached.refused = _statuses_of(asker, refusal)
+                cached.refused = unread(refusal) if (refusal.entity_id, refusal.resource) == asker else refusal.overflow
             namespace_state.refusals.add(cached, now, (REFUSED, *more))
             if cached.state is not None and (in_ms := namespace_state.refusals.remind(cached, now)) is not None:
                 count = RefusalCount(cached.queue, reminds=in_ms > 0)
@@ -46,15 +49,10 @@ def count_refusal(namespace_state: NamespaceState, refusal: RateLimitExceeded) -
 
 
 def _asked(refusal: RateLimitExceeded) -> Iterator[tuple[Place, Sequence[LimitStatus]]]:
-    """Yield each bucket that the call asked, its own and that of an overflow, with the limits that were short there."""
-    yield (refusal.entity_id, refusal.resource), refusal.violations
+    """Yield each bucket that the call asked, its own and that of an overflow, with the limits that it drew on there."""
+    yield (refusal.entity_id, refusal.resource), unread(refusal)
     if refusal.overflow:
-        yield (refusal.entity_id, refusal.overflow[0].resource), short(refusal.overflow)
-
-
-def _statuses_of(asked: Place, refusal: RateLimitExceeded) -> Sequence[LimitStatus]:
-    """Return the limits of a bucket and of those above, as the call saw them."""
-    return refusal.statuses if (refusal.entity_id, refusal.resource) == asked else refusal.overflow
+        yield (refusal.entity_id, refusal.overflow[0].resource), refusal.overflow
 
 
 def _by_others(asked: Place, violations: Sequence[LimitStatus], asker: CachedBucket) -> list[str]:

@@ -6,7 +6,8 @@ refuse.
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
+from typing import NamedTuple
 
 from ...operations.values import NOTHING
 from ...rules.balances import force_consume, move_anchor
@@ -23,7 +24,7 @@ from ...schema.attributes import CONFIG_READ_AT
 from ...schema.items import BucketState
 from ...values.limit_status import LimitStatus
 from ...values.limits import MILLI, Limit
-from ...values.refusal import RateLimitExceeded
+from ...values.refusal import LaterStatuses, RateLimitExceeded
 from ...values.timetables import timetable_of
 from ..bucket.shifting import all_shifted
 from ..bucket_queue import BucketQueue, BucketRequest, Outcome
@@ -41,26 +42,48 @@ def refusal_of(
 
     It has every limit that the call draws on. A limit counts as exceeded if it is short of the amount after everything
     before the call in its batch or line. If none is short by now (others came first, or tokens came back), the one that
-    was short last counts. The limit with the longest wait waits for at least ``least_seconds``.
+    was short last counts. The limit with the longest wait waits for at least ``least_seconds``. The statuses are made
+    when somebody reads them, from what is known now.
     """
-    stood = [each for claim in claims for each in _before(claim, now_ms)]
+    found = [_found(claim, now_ms) for claim in claims]
+    buckets = {(claim.cached.id.entity_id, claim.cached.id.resource) for claim in claims}
+    return RateLimitExceeded(LaterStatuses(partial(_refused, found, least_seconds), buckets), *request.asker)
+
+
+def _refused(found: Iterable["_Found"], least_seconds: float) -> list[LimitStatus]:
+    stood = [each for of_claim in found for each in _before(of_claim)]
     statuses = [each.status() for each in stood]
     worst = max(_deciding(stood), key=lambda place: stood[place].lag_seconds)
     wait_seconds = max(least_seconds, statuses[worst].retry_after_seconds)
     statuses[worst] = replace(statuses[worst], exceeded=True, retry_after_seconds=wait_seconds)
-    return RateLimitExceeded(statuses, *request.asker)
+    return statuses
+
+
+class _Found(NamedTuple):
+    """What decided about a claim, whose requests may be asked again afterwards; its limits and amounts stay."""
+
+    claim: Claim
+    seen: Seen | None
+    outcome: Outcome | None
+    refused: bool
+    now_ms: int
+
+
+def _found(claim: Claim, now_ms: int) -> _Found:
+    outcome = claim.last[0].outcome if claim.last else None
+    return _Found(claim, claim.seen, outcome, bool(claim.last) and claim.refused, now_ms)
 
 
 def _deciding(stood: Sequence["_Stood"]) -> list[int]:
     """Return the places of the limits that can have refused: those of the claims that were refused last, if any was."""
     enforced = [place for place, each in enumerate(stood) if each.name not in each.claim.config.shadow]
     short = [place for place in enforced if stood[place].wait_seconds]
-    return short or [place for place in enforced if stood[place].claim.refused] or enforced
+    return short or [place for place in enforced if stood[place].refused] or enforced
 
 
 def statuses_before(claim: Claim, now_ms: int) -> list[LimitStatus]:
     """Return how the limits of a claim stood before it took anything."""
-    return [each.status() for each in _before(claim, now_ms)]
+    return [each.status() for each in _before(_found(claim, now_ms))]
 
 
 Owed = Mapping[BucketQueue, Mapping[str, int]]  # what a write to a shard is still to take, in millitokens by limit
@@ -84,6 +107,7 @@ class _Stood:
     amount: int
     parts: Sequence[Part]
     at_ms: int
+    refused: bool
 
     @cached_property
     def wait_seconds(self) -> float:
@@ -103,17 +127,17 @@ class _Stood:
         return status_of(self.claim, limit, self.parts, self.amount, self.at_ms, self.wait_seconds)
 
 
-def _before(claim: Claim, now_ms: int) -> list[_Stood]:
+def _before(found: _Found) -> list[_Stood]:
     """Return how the limits of a claim stood before it took anything."""
-    outcome, seen = claim.last[0].outcome if claim.last else None, claim.seen
+    claim, outcome, seen = found.claim, found.outcome, found.seen
     if seen is not None:
-        return _stood(claim, seen.states, seen.at_ms, _behind(claim, seen))
+        return _stood(found, seen.states, seen.at_ms, _behind(claim, seen))
     if outcome is None:
-        return _stood(claim, (), now_ms)
+        return _stood(found, (), found.now_ms)
     left = outcome.left
     if outcome.verdict == "admitted":  # it was there, though a correction beside it may have taken more
         left = {name: max(amount, _balance(claim, outcome, name) + amount) for name, amount in claim.amounts.items()}
-    return _stood(claim, _states(outcome), outcome.at_ms, {**left, **outcome.shadow_short})
+    return _stood(found, _states(outcome), outcome.at_ms, {**left, **outcome.shadow_short})
 
 
 def _behind(claim: Claim, seen: Seen) -> dict[str, int]:
@@ -123,17 +147,18 @@ def _behind(claim: Claim, seen: Seen) -> dict[str, int]:
     return {name: balances[name] - ahead for name, ahead in seen.ahead.items() if ahead}
 
 
-def _stood(claim: Claim, states: Sequence[BucketState], at_ms: int, left: Mapping[str, int] = NOTHING) -> list[_Stood]:
+def _stood(found: _Found, states: Sequence[BucketState], at_ms: int, left: Mapping[str, int] = NOTHING) -> list[_Stood]:
     """Return how the limits stood on these shards, with what everything before the claim ``left`` of them, where that
     is known.
     """
-    seen, found = _repaired(claim, states, at_ms), []
+    claim, stood = found.claim, []
+    repaired = _repaired(claim, states, at_ms)
     for name, amount in claim.amounts.items():
-        parts = _parts(claim, seen, name, at_ms)
-        if name in left and (len(parts) == 1 or claim.seen is not None):  # what an outcome says is of one shard
+        parts = _parts(claim, repaired, name, at_ms)
+        if name in left and (len(parts) == 1 or found.seen is not None):  # what an outcome says is of one shard
             parts = [_whole(parts[0], left[name], at_ms)]
-        found.append(_Stood(claim, name, amount, parts, at_ms))
-    return found
+        stood.append(_Stood(claim, name, amount, parts, at_ms, found.refused))
+    return stood
 
 
 def _balance(claim: Claim, outcome: Outcome, name: str) -> int:

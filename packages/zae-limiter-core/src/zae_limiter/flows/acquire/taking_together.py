@@ -118,13 +118,16 @@ def _would_serve(
     namespace_state: NamespaceState, claims: Sequence[Claim], refusal: RateLimitExceeded
 ) -> list[BucketRequest]:
     """Return the requests by which something could come back beside a refusal; none if it would stand all the same."""
+    under_way = [(claim.cached.id, those) for claim in claims if (those := _beside(namespace_state, claim))]
+    if not under_way:  # then nobody has to know what was short
+        return []
     found: list[BucketRequest] = []
     for short in refusal.violations:
         beside = [
             request
-            for claim in claims
-            if (claim.cached.id.entity_id, claim.cached.id.resource) == (short.entity_id, short.resource)
-            for request in _beside(namespace_state, claim)
+            for bucket, requests in under_way
+            if (bucket.entity_id, bucket.resource) == (short.entity_id, short.resource)
+            for request in requests
         ]
         back = sum((request.given or request.taken).get(short.limit_name, 0) for request in beside)
         if back <= (short.requested - short.available - 1) * MILLI:  # `available` is rounded down
