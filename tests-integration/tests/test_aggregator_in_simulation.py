@@ -3,13 +3,14 @@ What never does: what the limiter itself must hold (core's own simulation).
 """
 
 from collections import Counter
+from collections.abc import Callable
 from functools import cache
 from typing import Any
 
 import pytest
 
 from simulation.kernel import Violation
-from simulation.world import Tamper
+from simulation.seams import requests
 from support.integration.aggregated import simulate_many
 from zae_limiter.operations.values import Operation, Update
 
@@ -48,9 +49,9 @@ def acquires_that_do_not_count(operation: Operation[Any]) -> Operation[Any]:
 
 
 @pytest.mark.parametrize(
-    ("tamper", "told"),
+    ("fault", "told"),
     [(anchors_that_lose, "a new anchor alone lost 1 "), (acquires_that_do_not_count, "were admitted")],
 )
-def test_a_deliberate_fault_is_found(tamper: Tamper, told: str) -> None:
+def test_a_deliberate_fault_is_found(fault: Callable[[Operation[Any]], Operation[Any]], told: str) -> None:
     with pytest.raises(Violation, match=told):
-        simulate_many(range(1, 101), tamper=tamper)
+        simulate_many(range(1, 101), seams=requests(fault))

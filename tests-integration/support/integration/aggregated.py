@@ -13,7 +13,8 @@ from simulation.kernel import EPOCH_MS, Script, Task, Violation
 from simulation.machine import WORST_MS
 from simulation.oracle import Oracle
 from simulation.plan import ENTITIES
-from simulation.world import Process, Tamper, World, untampered
+from simulation.seams import SOUND, Seams
+from simulation.world import Process, World
 from support.aggregator.streams import StreamedTable
 from zae_limiter.flows.steps import Log, play
 from zae_limiter.operations.errors import StoreError
@@ -45,8 +46,8 @@ class AggregatedWorld(World):
 
     aggregator: Process
 
-    def __init__(self, seed: int, *, tamper: Tamper = untampered) -> None:
-        super().__init__(seed, tamper=tamper, epoch_ms=_begin_ms(Random(seed)))
+    def __init__(self, seed: int, *, seams: Seams = SOUND) -> None:
+        super().__init__(seed, seams=seams, epoch_ms=_begin_ms(Random(seed)))
         skew_ms = WORST_MS if self.plan.wrong_clocks else self.plan.skew_ms
         self.table = self.streamed = StreamedTable(lambda: self.kernel.now_ms)
         self.oracle = Oracle(
@@ -220,8 +221,8 @@ def number_of(image: dict[str, Any], attribute: str) -> int:
     return int(image.get(attribute, {"N": "0"})["N"])
 
 
-def simulate(seed: int, *, tamper: Tamper = untampered) -> AggregatedWorld:
-    world = AggregatedWorld(seed, tamper=tamper)
+def simulate(seed: int, *, seams: Seams = SOUND) -> AggregatedWorld:
+    world = AggregatedWorld(seed, seams=seams)
     try:
         world.run()
         world.drain()
@@ -234,6 +235,6 @@ def simulate(seed: int, *, tamper: Tamper = untampered) -> AggregatedWorld:
     return world
 
 
-def simulate_many(seeds: Iterable[int], *, tamper: Tamper = untampered) -> Counter[str]:
+def simulate_many(seeds: Iterable[int], *, seams: Seams = SOUND) -> Counter[str]:
     """What was done in all of them."""
-    return sum((simulate(seed, tamper=tamper).done for seed in seeds), Counter[str]())
+    return sum((simulate(seed, seams=seams).done for seed in seeds), Counter[str]())

@@ -422,7 +422,7 @@ def test_a_smaller_history_can_do_without_any_of_the_troubles() -> None:
     ids=lambda mutant: mutant.name.replace(" ", "-"),
 )
 def test_a_deliberate_fault_is_found(mutant: Mutant) -> None:
-    assert killer(mutant, range(1, 2_000))
+    assert killer(mutant, ())
 
 
 def test_of_a_violation_the_smallest_history_is_printed_first(

@@ -20,6 +20,7 @@ from zae_limiter.values.resolution import Config
 from .application import Application, Drawn
 from .bucket_items import LimitState, Rule, rule_of
 from .kernel import Kernel, Violation
+from .seams import Seams
 
 if TYPE_CHECKING:
     from .driver import Driver
@@ -219,18 +220,19 @@ def _comes_back(block: Block, name: str, now_ms: int) -> int:
 class Held:
     """Sees what is served without a write, in all processes, and gives holds the time and the forks of the history."""
 
-    def __init__(self, kernel: Kernel) -> None:
+    def __init__(self, kernel: Kernel, seams: Seams) -> None:
         self._kernel = kernel
+        self._seams = seams
         self.driver: Driver | None = None  # whose flow runs
 
     @property
     def generation(self) -> int:
         """The number of forks before the process that runs."""
-        return 0 if self._kernel.acting is None else self._kernel.acting.generation
+        return self._seams.forks(0 if self._kernel.acting is None else self._kernel.acting.generation)
 
     def elapsed_ms(self) -> float:
         """The time that nobody stops."""
-        return self._kernel.now_us / 1000
+        return self._seams.elapsed_ms(self._kernel.now_us / 1000)
 
     @contextmanager
     def noting(self) -> Iterator[None]:

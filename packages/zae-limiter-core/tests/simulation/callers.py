@@ -320,12 +320,14 @@ class Caller:
     def _acquire(self, request: AcquireRequest) -> Script[Grant]:
         process, begun_ms = self._process, self._kernel.now_ms
         self.waits.begin(request, opened=self._may_be_opened)
+        told = process.driver.told(request)
         try:
-            grant = yield from process.driver.run(acquire_in_time(process.namespace_state, request), self.account)
+            grant = yield from process.driver.run(acquire_in_time(process.namespace_state, told), self.account)
         except RateLimitExceeded as error:
             if not self._plan.wrong_clocks:
                 self.waits.check_refusal(error, 2 * self._plan.skew_ms)
-            raise
+            refuses = process.driver.link.seams.refuses
+            raise refuses(error) if refuses else error from None
         finally:
             self.waits.end()
         if grant.request.resource == request.resource:  # else the overflow, which has a line of its own

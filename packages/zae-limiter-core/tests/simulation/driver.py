@@ -133,7 +133,7 @@ class Driver:
 
     def grant_ahead(self, request: AcquireRequest, account: Account) -> Grant | None:
         """What the process holds, if it is enough; then without a flow."""
-        granted = grant_ahead(self.namespace_state, request, self.post)
+        granted = grant_ahead(self.namespace_state, self.told(request), self.post)
         for claim in granted.all_claims if granted is not None and request.also else ():
             pk, events, hold = claim.target.key.pk, 1 if any(claim.amounts.values()) else 0, claim.cached.queue.hold
             assert hold is not None, "what it holds served it"
@@ -145,6 +145,10 @@ class Driver:
             self._note_served(part.home.key.pk, amounts, 1 if any(amounts.values()) else 0, config, part.hold)
             account.took(part.home.key.pk, amounts)
         return granted
+
+    def told(self, request: AcquireRequest) -> AcquireRequest:
+        """What the process is told that a caller asks for."""
+        return self.link.seams.asks(request) if self.link.seams.asks else request
 
     def served(self, request: BucketRequest) -> None:
         """What is held served a request of the flow that runs."""
@@ -218,7 +222,7 @@ class Driver:
         if isinstance(step, Log):
             return None
         if isinstance(step, Wake):
-            return _wake(step.waiters)
+            return _wake(step.waiters) if self.link.seams.wakes else None
         if isinstance(step, Post):
             return self.post(step.waiter)
         if isinstance(step, Remind):

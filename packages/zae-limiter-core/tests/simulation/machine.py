@@ -29,16 +29,19 @@ class Machine:
     """A wall clock that may be a day off and steps at times, a monotonic one that drifts, and the clock over both.
 
     ``wrong_dates``: the chance that a sequence of wrong dates begins with an answer.
+    ``as_wrong``: how many answers behind a wrong date are as wrong.
     ``worst_ms``: the most that the clock over both may be off.
     """
 
-    def __init__(self, kernel: Kernel, rng: Random, *, wrong_dates: float) -> None:
+    def __init__(self, kernel: Kernel, rng: Random, *, wrong_dates: float, as_wrong: int = 0) -> None:
         self._kernel = kernel
         self._rng = rng
         self._off_ms = rng.choice(OFF_MS)
         self._rate = 1 + rng.choice(PPM) / 1_000_000
         self._booted_us = kernel.now_us - rng.randint(BOOTED_US, 10**9)
         self._dates = Dates(rng, wrong_dates)
+        self._as_wrong = as_wrong
+        self._wrong = 0, 0  # by how many seconds the next answers are, and how many
         self.worst_ms = WORST_MS
         self.clock = SystemClock(wall_ns=self._wall_ns, monotonic_ns=self._monotonic_ns)
         self._open()
@@ -53,9 +56,17 @@ class Machine:
             self._off_ms += self._rng.choice((-DAY_MS, -2_000, 2_000, DAY_MS))
         date_ms = self._dates.shown(served_ms, wall_is_right=abs(self._off_ms) <= RIGHT_MS)
         received_ms, before_ms = self.monotonic_ms(), self.clock.now_ms()
-        self.clock.on_answer(_date(date_ms // 1000), sent_ms, received_ms)
+        self.clock.on_answer(
+            _date(date_ms // 1000 + self._go_on(date_ms // 1000 - served_ms // 1000)), sent_ms, received_ms
+        )
         if date_ms // 1000 == served_ms // 1000 and abs(self.clock.now_ms() - before_ms) > DATE_MS:
             self._jumped(received_ms - sent_ms, self._kernel.now_ms - served_ms)
+
+    def _go_on(self, wrong_s: int) -> int:
+        """By how many seconds more a date is wrong, because the ones before it were."""
+        wrong, times = (wrong_s, self._as_wrong + 1) if wrong_s else self._wrong
+        self._wrong = wrong, max(0, times - 1)
+        return wrong - wrong_s if times else 0
 
     def _jumped(self, trip_ms: float, back_ms: int) -> None:
         """The clock follows one answer alone, against all before: its date proves a second, and its way there or back.

@@ -1,474 +1,710 @@
-"""Deliberate faults, to prove that the simulation finds them.
+"""Deliberate faults, to prove that the simulation finds them: each changes what passes a seam, and names the promise
+that it breaks.
 
-Lives here: the list of faults, and rules made wrong in the flows. Never: requests made wrong on their way (tampers), a
-fault that can leave this package.
+Lives here: the list of faults, and the search for a history that finds one. Never: a name of how the library is made.
 """
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+import re
+from collections.abc import Callable, Iterable
 from dataclasses import replace
-from typing import Any, NamedTuple
-from unittest.mock import patch
+from functools import lru_cache
+from typing import NamedTuple
 
-from zae_limiter.clock.agreement import TimeEstimate
-from zae_limiter.clock.offset import Offset
-from zae_limiter.flows.acquire import acquire, correcting, counting, refused, statuses, taking_in_turn, waiting
-from zae_limiter.flows.acquire.claims import Claim
-from zae_limiter.flows.bucket import commit_run, drawing, group_commit, prolonging, reanchoring, splitting, telling
-from zae_limiter.flows.bucket import limit_removal as dropping
-from zae_limiter.flows.bucket import write_plans as plans
-from zae_limiter.flows.bucket.batch import Batch, UpdateDraft
-from zae_limiter.flows.bucket.commit_run import CommitRun
-from zae_limiter.flows.bucket.write_plans import ConsumeWrite, ReshapeWrite
-from zae_limiter.flows.bucket_queue import BucketRequest
-from zae_limiter.flows.process.namespace_state import CachedBucket
-from zae_limiter.flows.process.refusals import PendingRefusals
-from zae_limiter.flows.process.waiting_line import Turn, WaitingLine
-from zae_limiter.flows.steps import Flow
-from zae_limiter.operations.errors import OutcomeUnknown, StoreError
-from zae_limiter.operations.values import Update
-from zae_limiter.rules import balances, sharding
-from zae_limiter.rules.balances import ShardLimit
-from zae_limiter.rules.registry import minting_ms
-from zae_limiter.rules.sharding import Halves, halve
-from zae_limiter.schema.attributes import bucket_attributes
-from zae_limiter.schema.items import BucketState
-from zae_limiter.values.limit_status import LimitStatus
-from zae_limiter.values.limits import Limit
+from zae_limiter.operations.values import NOTHING, Delete, Item, Operation, Transact, Update
 from zae_limiter.values.refusal import RateLimitExceeded
-from zae_limiter.values.resolution import Config
 
-from .calendar_faults import CALENDAR_FAULTS
-from .early_faults import EARLY_FAULTS
-from .first_use_faults import FIRST_USE_FAULTS
-from .holding_faults import HOLDING_FAULTS
 from .kernel import Violation
-from .kind_faults import KIND_FAULTS
-from .merge_faults import MERGE_FAULTS
-from .outage_faults import OUTAGE_FAULTS
-from .override_faults import FINDERS, OVERRIDE_FAULTS
-from .path_faults import PATH_FAULTS
-from .shadow_faults import all_amounts, all_in_shadow, given_by_debt, nothing, told_to_nobody
-from .sibling_faults import SIBLING_FAULTS
-from .signed_faults import SIGNED_FAULTS, slot_unasked, token_unset
-from .tampers import (
-    dropped_unasked,
-    give_back_to_nobody,
-    limit_readded_full,
-    no_anchor,
-    no_lower_bound,
-    no_upper_bound,
-    overflow_credited,
-    split_over_a_shard,
-    wrong_anchor,
+from .seams import (
+    BALANCE,
+    COUNT,
+    SOUND,
+    SWITCHES,
+    Seams,
+    adding,
+    as_at_first,
+    asking,
+    ending,
+    gives_back,
+    hides,
+    merges,
+    puts,
+    reads,
+    requests,
+    reshapes,
+    setting,
+    splits,
+    takes,
+    tells,
+    unasked,
+    updates,
+    updates_as_seen,
+    without,
 )
-from .waiting_faults import from_the_beginning, give_up, in_line_for_longer, nothing_asked, of_all_shards, own_amounts
-from .world import Tamper, simulate, untampered
-
-Fault = Callable[[], AbstractContextManager[Any]]
-
-
-def _minting_twice(state: BucketState, at_ms: int) -> Update:
-    """Whoever tells a bucket adds what was minted since its anchor, and leaves the anchor almost where it was."""
-    return reanchoring.reanchored(state, at_ms)._replace(set={"rf": state.anchor_ms + 1})
-
-
-def _cut_off(state: BucketState, at_ms: int) -> Update:
-    """Whoever tells a bucket bounds what is there by the ceiling, as a write that takes does."""
-    update = reanchoring.reanchored(state, at_ms)
-    most = {f"b_{name}_tk": each.ceiling_milli - state.tokens_milli(name) for name, each in state.shard_limits.items()}
-    return update._replace(add={**update.add, **{name: min(update.add[name], most[name]) for name in most}})
+from .world import simulate
 
 
 class Mutant(NamedTuple):
-    """One fault: in what is sent, or in the code that decides; and a history that has found it, for a short search."""
+    """One fault, the sentence that it breaks, a pattern of what is found, and the seed of a history that finds it."""
 
     name: str
-    tamper: Tamper = untampered
-    fault: Fault = nullcontext
+    breaks: str
+    finds: str
+    seams: Seams
     found_by: int = 1
     scenario: str = "any"
 
 
-# Decisions
+def _set_as_seen(update: Update, seen: Item) -> Update:
+    """The balance that was seen and the change are set, whatever others have written since."""
+    changed = {name: seen.get(name, 0) + amount for name, amount in ending(update.add, BALANCE).items()}
+    if not reshapes(update) or not seen:
+        return update
+    return update._replace(add=without(update.add, BALANCE), set={**update.set, **changed})
 
 
-def _patched(*patches: Any) -> Fault:
-    @contextmanager
-    def faulty() -> Iterator[None]:
-        with ExitStack() as stack:
-            for each in patches:
-                stack.enter_context(each)
-            yield
-
-    return faulty
+def _early_anchor(update: Update) -> Update:
+    early = update.set.get("rf", 0) - 200
+    if early > update.when.equals.get("rf", early):
+        return update._replace(set={**update.set, "rf": early})
+    return update
 
 
-def _set_at_reshape(self: ReshapeWrite, draft: UpdateDraft, name: str, balance: Any, batch: Batch) -> None:
-    """A reshape writes the balance that was seen, whatever was taken since."""
-    at, net = bucket_attributes(name), batch.net(name)
-    draft.count(at.consumed, net)
-    draft.set[at.tokens] = balance.headroom - net
+def _same_anchor(update: Update) -> Update:
+    """The anchor stays almost where it was, and what was minted since is added."""
+    return update._replace(set={**update.set, "rf": update.when.equals["rf"] + 1}) if tells(update) else update
 
 
-def _owing_or_not(state: BucketState, at_ms: int, named: Collection[str]) -> list[str]:
-    """A limit that no config names leaves, whatever it owes."""
-    return sorted(state.shard_limits.keys() - named)
+def _others_dropped(update: Update, seen: Item) -> Update:
+    """A reshape drops the limits that it does not name."""
+    named = {name[:-3] for name in ending(update.set, "_cp")}
+    gone = {name[:-3] for name in ending(seen, "_cp")} - named
+    if not named or not gone:
+        return update
+    removed = tuple(name for name in seen if name.rpartition("_")[0] in gone)
+    add, kept = (
+        without(each, *(f"{name}_tk" for name in gone), *(f"{name}_tc" for name in gone))
+        for each in (update.add, update.set)
+    )
+    return update._replace(add=add, set=kept, remove=(*update.remove, *removed))
 
 
-def _halves_set(draft: UpdateDraft, state: BucketState, name: str, anchor_ms: int, _: int) -> Halves:
-    """A split writes what it saw, whatever was taken since."""
-    half = halve(state.shard_limits[name], state.tokens_milli(name), anchor_ms)
-    draft.set[bucket_attributes(name).tokens] = half.available - half.moved
-    return half
+def _with_a_token(item: Item) -> Item:
+    return {**item, **{name: amount + 1000 for name, amount in ending(item, BALANCE).items()}}
 
 
-def _not_halved(draft: UpdateDraft, state: BucketState, name: str, anchor_ms: int, _: int) -> Halves:
-    """A split leaves the shard all that it gives to the other one."""
-    shard_limit, tokens = state.shard_limits[name], state.tokens_milli(name)
-    draft.count(bucket_attributes(name).tokens, shard_limit.minted_since_anchor(anchor_ms))
-    return halve(shard_limit, tokens, anchor_ms)
+def _to_shard_0(operation: Operation[object]) -> Operation[object]:
+    if not isinstance(operation, Update) or not gives_back(operation):
+        return operation
+    key = operation.key
+    return operation._replace(key=key._replace(pk=key.pk.rpartition("#")[0] + "#0"))
 
 
-def _floored(whole: int, shard: int, shards: int) -> int:
-    return whole // shards
+def _gone_stays(operation: Operation[object]) -> Operation[object]:
+    if not isinstance(operation, Transact) or not merges(operation):
+        return operation
+    return Transact(tuple(each for each in operation.writes if not isinstance(each, Delete)), operation.request_token)
 
 
-def _limit_floored(_: Limit, whole: int, shard: int, shards: int) -> int:
-    return _floored(whole, shard, shards)
+def _token_unset(update: Update) -> Update:
+    return update._replace(set={name: value for name, value in update.set.items() if name not in update.when.below})
 
 
-def _minted_floored(self: ShardLimit, t_ms: int) -> int:
-    return self.rule.minted(t_ms) // self.shards
+def _sets_balance(update: Update) -> bool:
+    return bool(ending(update.set, BALANCE)) and not reshapes(update)
 
 
-def _minted_since_floored(self: ShardLimit, now_ms: int) -> int:
-    return _minted_floored(self, now_ms) - self.minted_at_anchor
+def _clock(ahead_ms: int) -> Seams:
+    return Seams(now_ms=lambda now_ms: now_ms + ahead_ms)
 
 
-def _slack(part: float) -> Any:
-    return patch.object(ConsumeWrite, "_absolute_slack", lambda self, limit, ceiling, checked: int(ceiling * part))
+def _counted_given_back(update: Update) -> Update:
+    """What a write takes out of the count comes back as tokens."""
+    counted = {f"{name[:-3]}_tk": -n for name, n in ending(update.add, COUNT).items() if n < 0}
+    return update._replace(add={**counted, **update.add})
 
 
-def _no_bound_beside_adjust(self: UpdateDraft, tk: str, *, least: int | None, most: int, change: int) -> None:
-    self.at_most[tk] = most
-    if change:
-        self.add[tk] = change
+def _not_halved(update: Update) -> Update:
+    return update._replace(add=without(update.add, BALANCE))
 
 
-def _taking_beside_adjust(real: Callable[..., None]) -> Callable[..., None]:
-    def take(self: ConsumeWrite, draft: UpdateDraft, limit: str, batch: Batch) -> None:
-        if limit in batch.unchecked:
-            with patch.object(UpdateDraft, "take_below", _no_bound_beside_adjust):
-                real(self, draft, limit, batch)
-        else:
-            real(self, draft, limit, batch)
-
-    return take
+def _split_unasked(update: Update) -> Update:
+    return asking(update, equals=NOTHING)
 
 
-def _taken_or_not(request: BucketRequest) -> bool:
-    verdicts = ("admitted", "failed")
-    return request.outcome is not None and request.outcome.verdict in verdicts and not request.returned
+def _a_token_more(update: Update) -> Update:
+    return update._replace(set=_with_a_token(dict(update.set)))
 
 
-def _forget(requests: Iterable[BucketRequest]) -> Flow[None]:
-    """What one side took stays taken when the other side refuses."""
-    for request in requests:
-        if request.admitted:
-            request.give_back()
-    yield from ()
+def _merged_as_seen(update: Update) -> Update:
+    return asking(update, at_least=NOTHING, at_most=NOTHING, equals=ending(update.when.equals, "rf"))
 
 
-def _at_home(claim: Claim) -> dict[Any, dict[str, int]]:
-    return {correcting._Place(claim.cached.queue, 0): {}}
+def _expiring_shards(update: Update) -> Update:
+    return update if update.key.pk.endswith("#0") else update._replace(set={**update.set, "ttl": 10**10})
 
 
-def _expiry(plan: Any, config: Any, longest_ms: int) -> int | None:
-    """By the balances seen last, and a bucket in debt is taken for an empty one."""
-    if config.own or not plan.multiplier or (plan.state is not None and plan.state.shard_count != 1):
-        return None
-    empty_ms = max(minting_ms(limit, limit.ceiling_milli) for limit in config.limits)
-    kept_ms = plan.multiplier * min(longest_ms, empty_ms)
-    expires_at: int = -(-(plan.now_ms + plans.TTL_GRACE_MS + kept_ms) // 1000)
-    return expires_at
+def _for_every_limit(refusal: RateLimitExceeded) -> RateLimitExceeded:
+    return RateLimitExceeded([replace(each, exceeded=True) for each in refusal.statuses], refusal.entity_id)
 
 
-def _expire_blindly(self: UpdateDraft, ttl: int | None, item: Mapping[str, Any]) -> None:
-    if ttl is not None:
-        self.set["ttl"] = ttl
-    elif "ttl" in item:
-        self.remove += ("ttl",)
+def _with_less(item: Item) -> Item:
+    return {**item, **{name: amount - 1000 for name, amount in ending(item, BALANCE).items()}}
 
 
-def _expiry_of_shards(real: Callable[..., int | None]) -> Callable[..., int | None]:
-    def expires_at(plan: Any, config: Any, longest_ms: int) -> int | None:
-        kept_ms: int = max(1, plan.multiplier) * longest_ms
-        now_ms: int = plan.now_ms
-        return (now_ms + plans.TTL_GRACE_MS + kept_ms) // 1000
+def _refusals(change: Callable[[str, int], int]) -> Seams:
+    """A write that counts other refusals."""
 
-    return expires_at
+    def changed(update: Update) -> Update:
+        counted = {name: change(name, n) for name, n in update.add.items() if name.startswith("rj")}
+        return update._replace(add={**update.add, **counted})
 
-
-def _retried(real: Callable[..., Flow[None]]) -> Callable[..., Flow[None]]:
-    def failed(self: Any, error: StoreError, decision: Any) -> Flow[None]:
-        if not isinstance(error, OutcomeUnknown):
-            yield from real(self, error, decision)
-
-    return failed
+    return updates(changed)
 
 
-@contextmanager
-def _refusals_kept() -> Iterator[None]:
-    """A bucket that refused once refuses for ever, without asking."""
-    refused: set[str] = set()
-    settle, sort_out = CommitRun.settle, CommitRun._settle_hopeless
-
-    def remembering(self: Any, requests: Sequence[BucketRequest], verdict: Any, *more: Any, **named: Any) -> None:
-        if verdict == "refused" and requests:
-            refused.add(self.cached.id.pk)
-        settle(self, requests, verdict, *more, **named)
-
-    def remembered(self: Any, plan: Any) -> None:
-        sort_out(self, plan)
-        if self.cached.id.pk in refused:
-            settle(self, [request for request in self.pending if request.checked], "refused", left=plan.headroom)
-
-    with (
-        patch.object(CommitRun, "settle", remembering),
-        patch.object(CommitRun, "_settle_hopeless", remembered),
-    ):
-        yield
+def _all_in_shadow(item: Item) -> Item:
+    """One shadow limit makes shadow limits of all."""
+    in_shadow = {f"{name[:-3]}_sh": True for name in ending(item, "_cp")}
+    return {**item, **in_shadow} if ending(item, "_sh") else item
 
 
-def _two(self: TimeEstimate, doubt: Offset, wall: Offset) -> int:
-    """Whatever earlier answers and the wall clock say."""
-    return 2
+def _endless(item: Item) -> Item:
+    until = ending(item, "override_until")
+    return {**item, **{name: until_ms + 10**7 for name, until_ms in until.items()}}
 
 
-def _drop_who_lost(real: Callable[..., None]) -> Callable[..., None]:
-    def refused(self: Any, item: Any, plan: Any) -> None:
-        """What comes back beside a write that lost its race is taken for written."""
-        real(self, item, plan)
-        self.settle([request for request in self.pending if request.given and not request.unchecked], "admitted")
-
-    return refused
+def _without_override(item: Item) -> Item | None:
+    kept = {name: value for name, value in item.items() if not name.startswith(("o_", "override"))}
+    return kept if ending(kept, "_cp", *SWITCHES) else None
 
 
-def _taken_and_kept(self: PendingRefusals[CachedBucket], cached: CachedBucket) -> Mapping[str, int]:
-    """A write leaves the refusals that it counts to the next one."""
-    return self.counts[cached].counts
+def _frees_slots(update: Update) -> bool:
+    return any(n < 0 for n in ending(update.add, "_he", "_ho").values())
 
 
-def _of_every_limit(real: Callable[..., RateLimitExceeded]) -> Callable[..., RateLimitExceeded]:
-    def refusal_of(*args: Any) -> RateLimitExceeded:
-        """A refusal that calls every limit exceeded."""
-        refusal = real(*args)
-        return RateLimitExceeded([replace(each, exceeded=True) for each in refusal.statuses], refusal.entity_id)
-
-    return refusal_of
-
-
-def _of_who_is_short(_: object, violations: Sequence[LimitStatus], __: CachedBucket) -> list[str]:
-    """The one who asked counts its own limits for those of its parent."""
-    return [f"rj_{each.entity_id}/{each.limit_name}" for each in violations]
+def _renewed_and_kept(update: Update) -> Update:
+    """A renewal counts in the new epoch, and stays in the former one."""
+    counts = ending(update.add, "_he", "_ho")
+    if min(counts.values(), default=0) >= 0 or max(counts.values()) <= 0:
+        return update
+    return update._replace(add={name: n for name, n in update.add.items() if name not in counts or n > 0})
 
 
-def _at_least_one(self: Limit) -> int:
-    return 1000 * max(1, self.burst)
+def _nothing_consumed(item: Item) -> Item:
+    """Whoever reads a bucket sees nothing that others consumed."""
+    return {**item, **dict.fromkeys(ending(item, COUNT), 0)}
 
 
-# Has all writes made by the rules that a mutant changes.
-WITHOUT_FAST_PATH = patch.object(group_commit, "fast_path_update", lambda *_, **__: None)
+def _debts(operation: Operation[object]) -> bool:
+    """Whether a write takes what nobody asks to be there: a correction, or what a share gave."""
+    if not isinstance(operation, Update) or reshapes(operation) or operation.when.at_least:
+        return False
+    return any(n < 0 for n in ending(operation.add, BALANCE).values()) and not ending(operation.add, "_he", "_ho")
+
+
+PROMISE = "net admitted <= burst + minted in the interval"
+NOTHING_CREATES = "nothing creates tokens"
+NOTHING_LOST = "only a crash, a lost answer, a compensation that never ran, or slack may lose tokens"
+SLOTS_COUNTED = "the slots of leases that know themselves as holders are at most the capacity"
 
 MUTANTS: tuple[Mutant, ...] = (
+    # One write
+    Mutant("no upper bound", NOTHING_CREATES, "overflowed were not forgotten", unasked("at_most"), found_by=9),
+    Mutant("no lower bound", PROMISE, "admitted, .* were there", unasked("at_least", of=(BALANCE,))),
     Mutant(
-        "a refusal for limits that are there",
-        fault=_patched(patch.object(acquire, "refusal_of", _of_every_limit(statuses.refusal_of))),
+        "no rf",
+        "a write that was decided by another shape fails",
+        "anchor was brought back",
+        unasked("equals"),
+        found_by=2,
+    ),
+    Mutant(
+        "wrong rf", NOTHING_CREATES, "a new anchor alone lost -|came from nowhere", updates(_early_anchor), found_by=4
+    ),
+    Mutant(
+        "SET of the seen balance at reshape",
+        "a write adds to what others have written since",
+        "came from nowhere|lost",
+        updates_as_seen(_set_as_seen),
+        found_by=2,
+    ),
+    Mutant("a SET that credits", NOTHING_CREATES, "came from nowhere", setting(lambda n: n + 1, BALANCE), found_by=5),
+    Mutant(
+        "a SET that forgets more than its slack",
+        NOTHING_LOST,
+        "were lost",
+        setting(lambda n: n - 20_000, BALANCE, where=_sets_balance),
+        found_by=2,
+    ),
+    Mutant(
+        "a lower bound that a SET has not",
+        NOTHING_CREATES,
+        "came from nowhere",
+        unasked("at_least", of=(BALANCE,), where=_sets_balance),
+        found_by=8,
+    ),
+    Mutant("a new bucket with a token more", PROMISE, "is new, and holds", puts(_with_a_token)),
+    Mutant("a process ahead of its own clock", "an admission counts at its now", "were there|ahead", _clock(300)),
+    Mutant(
+        "a process behind its own clock",
+        "an admission counts at its now",
+        "not forgotten|lost",
+        _clock(-300),
+        found_by=2,
+    ),
+    Mutant(
+        "wrong dates for longer than they are doubted",
+        "a wrong date moves no clock",
+        "ahead|were there|back",
+        Seams(dates=9),
+        found_by=14,
+    ),
+    # Slow limits
+    Mutant(
+        "a fraction that is forgotten",
+        "a refill never comes before its instant",
+        "came from nowhere|were there",
+        setting(lambda _: 0, "_fr"),
+        found_by=2,
+    ),
+    # Give-backs
+    Mutant(
+        "a give-back of a token more",
+        "a give-back is a negative admission",
+        "came from nowhere",
+        adding(lambda n: n + 1000, BALANCE, where=gives_back),
+    ),
+    Mutant(
+        "give-back without the existence condition",
+        "a give-back goes to a bucket that is there",
+        "nobody can read",
+        unasked("exists", "equals", of=("shard_count",), where=lambda update: bool(update.when.exists)),
+        found_by=141,
+    ),
+    Mutant("give-back dropped", NOTHING_LOST, "were dropped|returned|came back|counts", Seams(undoes=gives_back)),
+    Mutant("a give-back on shard 0", "each part goes to its half", "were dropped", requests(_to_shard_0), found_by=2),
+    Mutant(
+        "what was only counted, given back",
+        NOTHING_CREATES,
+        "came from nowhere",
+        updates(_counted_given_back),
+        found_by=2,
+    ),
+    Mutant(
+        "a call that gave everything back, counted",
+        "ev counts the calls that took place",
+        "acquires, and|calls, ",
+        updates(
+            lambda update: update._replace(add=without(update.add, "ev")) if update.add.get("ev", 0) < 0 else update
+        ),
+    ),
+    # Lost answers
+    Mutant(
+        "a slot that nobody asks for",
+        "a write takes effect once",
+        "took effect|two writes|came from",
+        updates(lambda update: asking(update, below=NOTHING)),
+        scenario="signed",
+        found_by=2,
+    ),
+    Mutant(
+        "a token that is not set",
+        "a write takes effect once",
+        "took effect|two writes",
+        updates(_token_unset),
+        scenario="signed",
+        found_by=2,
+    ),
+    # Splits and merges
+    Mutant(
+        "halves set at a split", NOTHING_LOST, "its halves hold", updates_as_seen(_set_as_seen, splits), found_by=48
+    ),
+    Mutant("a split without halving", NOTHING_CREATES, "its halves hold", updates(_not_halved, splits), found_by=2),
+    Mutant(
+        "a split of what was not seen",
+        NOTHING_CREATES,
+        "halves of a shard",
+        updates(_split_unasked, splits),
+        found_by=2,
+    ),
+    Mutant(
+        "a new shard with a token more",
+        "the shares add up to x",
+        "its halves hold",
+        puts(lambda item: item if item["PK"].endswith("#0") else _with_a_token(item)),
+        found_by=2,
+    ),
+    Mutant(
+        "a merge that adds a token",
+        NOTHING_CREATES,
+        "two shards held",
+        updates(_a_token_more, merges),
+        scenario="merges",
+    ),
+    Mutant(
+        "a merge of shards as they once were",
+        NOTHING_CREATES,
+        "two shards held",
+        updates(_merged_as_seen, merges),
+        scenario="merges",
+        found_by=23,
+    ),
+    Mutant(
+        "a merge that forgets what was counted",
+        "tc is the net total",
+        "had counted",
+        adding(lambda _: 0, COUNT, within=merges),
+        scenario="merges",
+    ),
+    Mutant(
+        "a merge that leaves the other shard",
+        NOTHING_CREATES,
+        "merged with none",
+        requests(_gone_stays),
+        scenario="merges",
+    ),
+    Mutant(
+        "what comes back to a shard that has merged, dropped",
+        NOTHING_LOST,
+        "which merged|were dropped",
+        Seams(undoes=gives_back),
+        scenario="merges",
+    ),
+    # Limits of a bucket
+    Mutant(
+        "a ttl that ignores debt",
+        "a bucket expires when it is full",
+        "more than the ceiling",
+        setting(lambda s: s - 3600, "ttl"),
+        found_by=39,
+    ),
+    Mutant(
+        "ttl on shards", "a bucket of several shards has no ttl", "is to expire", updates(_expiring_shards), found_by=2
+    ),
+    Mutant(
+        "a limit dropped in debt",
+        "a limit that leaves is full",
+        "dropped",
+        updates_as_seen(_others_dropped),
+        found_by=10,
+    ),
+    Mutant(
+        "a told bucket that mints twice",
+        NOTHING_CREATES,
+        "a new anchor alone lost -",
+        updates(_same_anchor),
+        found_by=2,
+    ),
+    Mutant(
+        "a told bucket that forgets what overflowed",
+        "whoever tells a bucket changes no balance",
+        "a new anchor alone lost",
+        adding(lambda n: n - 1, BALANCE, where=tells),
+        found_by=2,
+    ),
+    # Refusals
+    Mutant(
+        "a refusal for what is there",
+        "a refusal names what was short",
+        "refused for what was there",
+        Seams(refuses=_for_every_limit),
         found_by=89,
     ),
-    Mutant("no upper bound", no_upper_bound),
-    Mutant("no lower bound", no_lower_bound),
-    Mutant("no rf", no_anchor),
-    Mutant("wrong rf", wrong_anchor),
-    Mutant("SET of the seen balance at reshape", fault=_patched(patch.object(ReshapeWrite, "_take", _set_at_reshape))),
-    Mutant("halves set at a split", fault=_patched(patch.object(splitting, "_divide", _halves_set)), found_by=48),
-    Mutant("a split without halving", fault=_patched(patch.object(splitting, "_divide", _not_halved))),
-    Mutant("a split of what was not seen", split_over_a_shard),
+    Mutant("refusals counted twice", "rj counts each refusal once", "refusals, ", _refusals(lambda _, n: 2 * n)),
     Mutant(
-        "shares floored one by one",
-        fault=_patched(
-            patch.object(balances, "share", _floored),
-            *(patch.object(module, "limit_share", _limit_floored) for module in (balances, sharding, plans, splitting)),
-            patch.object(ShardLimit, "minted", _minted_floored),
-            patch.object(ShardLimit, "minted_since_anchor", _minted_since_floored),
-        ),
-    ),
-    Mutant("slack that credits", fault=_patched(WITHOUT_FAST_PATH, _slack(-0.05))),
-    Mutant("slack that exceeds", fault=_patched(WITHOUT_FAST_PATH, _slack(0.5))),
-    Mutant("a SET that credits what overflowed", overflow_credited),
-    Mutant(
-        "batch with an adjust and no lower bound",
-        fault=_patched(patch.object(ConsumeWrite, "_take", _taking_beside_adjust(ConsumeWrite._take))),
-        found_by=292,
-    ),
-    Mutant("give-back without the existence condition", give_back_to_nobody),
-    Mutant(
-        "give-back of an unconfirmed write",
-        fault=_patched(patch.object(BucketRequest, "admitted", property(_taken_or_not))),
-    ),
-    Mutant(
-        "unknown taken for absent",
-        fault=_patched(patch.object(CommitRun, "_has_to_read", lambda _: False)),
-        found_by=16,
-    ),
-    Mutant(
-        "give-back dropped",
-        fault=_patched(patch.object(CommitRun, "_refused", _drop_who_lost(CommitRun._refused))),
-    ),
-    Mutant("compensation skipped", fault=_patched(patch.object(acquire, "give_back_all", _forget))),
-    Mutant("adjust on shard 0", fault=_patched(patch.object(correcting, "_taken", _at_home)), found_by=12),
-    Mutant(
-        "ttl without debt",
-        fault=_patched(
-            WITHOUT_FAST_PATH,
-            patch.object(plans, "expires_at", _expiry),
-            patch.object(prolonging, "expires_at", _expiry),
-            patch.object(UpdateDraft, "expire", _expire_blindly),
-        ),
-        found_by=1179,
-    ),
-    Mutant("ttl on shards", fault=_patched(patch.object(plans, "expires_at", _expiry_of_shards(plans.expires_at)))),
-    Mutant("a limit re-added full", limit_readded_full),
-    Mutant(
-        "a limit dropped in debt", dropped_unasked, _patched(patch.object(dropping, "full", _owing_or_not)), found_by=13
-    ),
-    Mutant(
-        "a retry of an ADD whose answer was lost",
-        fault=_patched(patch.object(CommitRun, "failed", _retried(CommitRun.failed))),
-    ),
-    Mutant("a local rejection kept for ever", fault=_refusals_kept, found_by=89),
-    *(Mutant(name, fault=_patched(made), found_by=FINDERS.get(name, 1)) for name, made in OVERRIDE_FAULTS.items()),
-    Mutant("a told bucket that mints twice", fault=_patched(patch.object(telling, "reanchored", _minting_twice))),
-    Mutant("a told bucket that forgets what overflowed", fault=_patched(patch.object(telling, "reanchored", _cut_off))),
-    Mutant("refusals counted twice", fault=_patched(patch.object(PendingRefusals, "take", _taken_and_kept))),
-    Mutant(
-        "refusals forgotten with a lost race",
-        fault=_patched(patch.object(PendingRefusals, "put_back", lambda *_: None)),
-    ),
-    Mutant(
-        "refusals counted again after a lost answer",
-        fault=_patched(patch.object(drawing, "NotApplied", StoreError)),
-        found_by=153,
+        "refusals forgotten",
+        "rj counts each refusal once",
+        "refusals, ",
+        _refusals(lambda name, n: n if "_" in name else 0),
     ),
     Mutant(
         "refusals by a parent that nobody counts",
-        fault=_patched(patch.object(counting, "_by_others", lambda *_: ())),
+        "rj_ counts what an ancestor refused",
+        "refusals, ",
+        _refusals(lambda name, n: 0 if "_" in name else n),
     ),
     Mutant(
-        "own refusals counted for an ancestor's",
-        fault=_patched(patch.object(counting, "_by_others", _of_who_is_short)),
+        "a refusal beside what comes back, told at once",
+        "nobody is refused for what is about to come back",
+        "about to come back",
+        reads("#STATE", _with_less),
+        scenario="siblings",
+    ),
+    # Shadow limits
+    Mutant(
+        "a shadow limit that refuses",
+        "a shadow limit refuses nobody",
+        "not in force",
+        hides("#CONFIG", "_sh"),
+        found_by=4,
     ),
     Mutant(
-        "a shadow limit that goes into debt", fault=_patched(patch.object(Batch, "attempt", given_by_debt)), found_by=18
+        "a shadow limit beside which none is enforced",
+        PROMISE,
+        "not in force",
+        reads("#CONFIG", _all_in_shadow),
+        found_by=4,
     ),
-    Mutant("a shadow limit that refuses", fault=_patched(patch.object(Claim, "checked", property(all_amounts)))),
     Mutant(
-        "an enforced limit beside a shadow limit that refuses nobody",
-        fault=_patched(patch.object(Config, "__getattribute__", all_in_shadow)),
-    ),
-    Mutant(
-        "a shadow limit of one shard",
-        fault=_patched(patch.object(commit_run, "headroom_elsewhere", nothing)),
-        found_by=258,
-    ),
-    Mutant("what was only counted, given back", fault=_patched(patch.object(Claim, "not_taken", property(nothing)))),
-    Mutant(
-        "what shadow limits would have refused, counted for who was refused",
-        fault=_patched(patch.object(BucketRequest, "give_back", told_to_nobody(BucketRequest.give_back))),
+        "what shadow limits would have refused, not counted",
+        "sj counts what shadow limits would have refused",
+        "shadow limits would have refused",
+        updates(lambda update: update._replace(add=without(update.add, "sj"))),
         found_by=18,
     ),
-    Mutant("a place in a line that is kept", fault=_patched(patch.object(WaitingLine, "leave", lambda *_: None))),
+    # Callers that wait
     Mutant(
         "waiting beyond the budget",
-        fault=_patched(patch.object(refused, "acquire_in_line", in_line_for_longer(waiting.acquire_in_line))),
+        "nobody waits for longer than max_wait",
+        "it was to wait",
+        Seams(asks=lambda asked: replace(asked, max_wait=asked.max_wait + 1) if asked.max_wait else asked),
         found_by=19,
     ),
-    Mutant("no second try", fault=_patched(patch.object(waiting._Caller, "sleep_for", give_up)), found_by=18),
     Mutant(
-        "a line that nobody looks at",
-        fault=_patched(patch.object(WaitingLine, "blocker", lambda *_: None)),
-        found_by=4587,
+        "no second try",
+        "a caller waits for what comes within its budget",
+        "of the budget were left",
+        Seams(asks=lambda asked: replace(asked, max_wait=0.0)),
+        found_by=16,
     ),
     Mutant(
-        "a refused caller whom the next one passes",
-        fault=_patched(patch.object(Turn, "lets_pass", lambda self, _: bool(self.requests))),
-        found_by=21227,
+        "a caller whom nobody wakes",
+        "a slot that comes back wakes who waits",
+        "was woken|waits|sleep",
+        Seams(wakes=False),
+        scenario="mixed",
+        found_by=310,
+    ),
+    # Overrides and configs
+    Mutant("an override that never ends", "an override ends", "not in force", reads("#CONFIG", _endless), found_by=8),
+    Mutant(
+        "an override that nobody heeds",
+        "an override holds until its end",
+        "not in force",
+        reads("#CONFIG", _without_override),
+        found_by=13,
     ),
     Mutant(
-        "a line that keeps no tokens",
-        fault=_patched(
-            patch.object(WaitingLine, "blocker", lambda *_: None), patch.object(WaitingLine, "up_to", own_amounts)
-        ),
-        found_by=292,
+        "an override on all resources that nobody heeds",
+        "an override holds until its end",
+        "not in force",
+        reads("#CONFIG", lambda item: _without_override(item) if item["SK"] == "#CONFIG#_default_" else item),
+        found_by=13,
     ),
     Mutant(
-        "a crowd that takes fractions from shards",
-        fault=_patched(
-            *(
-                patch.object(each, "ripe_of", of_all_shards(taking_in_turn.ripe_of))
-                for each in (taking_in_turn, waiting)
-            )
-        ),
-        found_by=49,
-        scenario="shards",
+        "a config that is read once",
+        "limits hold for everybody after config_ttl",
+        "not in force",
+        as_at_first("#CONFIG"),
+        found_by=13,
+    ),
+    # Paths
+    Mutant(
+        "an ancestor counted twice",
+        "an ancestor is drawn on once",
+        "came from nowhere|took",
+        adding(lambda n: 2 * n, BALANCE, where=lambda update: "eb" in update.add),
+        scenario="paths",
     ),
     Mutant(
-        "a crowd whose callers take from the same shards",
-        fault=_patched(patch.object(WaitingLine, "asked", property(nothing_asked, lambda *_: None))),
+        "a further parent forgotten",
+        "an acquire takes from all ancestors",
+        "has to draw on",
+        hides("#META", "parent_ids"),
+        scenario="paths",
         found_by=3,
-        scenario="shards",
+    ),
+    Mutant("an ancestor not compensated", NOTHING_LOST, "were dropped", Seams(undoes=gives_back), scenario="paths"),
+    # Tokens held ahead
+    Mutant(
+        "a child that spends what its parent holds",
+        "what is held serves one process",
+        "too many",
+        Seams(forks=lambda _: 0),
+        scenario="ahead",
+        found_by=12,
     ),
     Mutant(
-        "what some shards gave, forgotten when others are asked",
-        fault=_patched(patch.object(Claim, "enter_many", from_the_beginning(Claim.enter_many))),
-        found_by=49,
-        scenario="shards",
+        "a block that is not taken whole",
+        NOTHING_CREATES,
+        "came from nowhere",
+        adding(lambda n: n + 1 if n < -1 else n, BALANCE),
+        scenario="ahead",
     ),
     Mutant(
-        "a blocked limit that holds a token",
-        fault=_patched(patch.object(Limit, "ceiling_milli", property(_at_least_one))),
+        "what was spent, counted twice",
+        "tc counts what was spent",
+        "lost|a write took",
+        adding(lambda n: 2 * n, COUNT, where=lambda update: not takes(update)),
+        scenario="ahead",
     ),
-    *(
-        Mutant(name, fault=made, found_by=seed, scenario=scenario)
-        for name, (made, seed, scenario) in HOLDING_FAULTS.items()
-    ),
-    *(Mutant(name, fault=_patched(made), found_by=seed) for name, (made, seed) in EARLY_FAULTS.items()),
-    *(Mutant(name, fault=fault, found_by=seed, scenario="paths") for name, (fault, seed) in PATH_FAULTS.items()),
-    *(Mutant(name, fault=fault, found_by=seed, scenario="siblings") for name, (fault, seed) in SIBLING_FAULTS.items()),
-    *(Mutant(name, fault=fault, found_by=seed, scenario="merges") for name, (fault, seed) in MERGE_FAULTS.items()),
-    *(
-        Mutant(name, fault=_patched(made), found_by=seed, scenario="calendar")
-        for name, (made, seed) in CALENDAR_FAULTS.items()
-    ),
-    *(
-        Mutant(name, fault=_patched(made), found_by=seed, scenario="first-use")
-        for name, (made, seed) in FIRST_USE_FAULTS.items()
-    ),
-    *(Mutant(name, fault=fault, found_by=seed, scenario="mixed") for name, (fault, seed) in KIND_FAULTS.items()),
-    Mutant("a slot that nobody asks for", slot_unasked, scenario="signed"),
-    Mutant("a token that is not set", token_unset, scenario="signed"),
-    *(
-        Mutant(name, fault=_patched(made), found_by=seed, scenario="signed")
-        for name, (made, seed) in SIGNED_FAULTS.items()
-    ),
-    *(Mutant(name, fault=fault, found_by=seed, scenario="outages") for name, (fault, seed) in OUTAGE_FAULTS.items()),
     Mutant(
-        "a date that is believed at once",
-        fault=_patched(patch.object(TimeEstimate, "_enough", lambda *_: 1)),
-        found_by=14,
+        "acquires from a hold that nobody counts",
+        "ev counts the acquires that were served",
+        "acquires, and",
+        updates(lambda update: update._replace(add=without(update.add, "ev"))),
+        scenario="ahead",
     ),
-    Mutant("dates that agree, believed against the rest", fault=_patched(patch.object(TimeEstimate, "_enough", _two))),
+    # Calendar limits, totals, windows of the first use
+    Mutant(
+        "a window that begins early",
+        "a quota comes when its window begins",
+        "were there|ahead",
+        _clock(300),
+        scenario="calendar",
+        found_by=3,
+    ),
+    Mutant(
+        "a new bucket that has carried over",
+        "a new bucket begins with one quota",
+        "is new, and holds",
+        puts(_with_a_token),
+        scenario="calendar",
+    ),
+    Mutant(
+        "a total that expires",
+        "a bucket with a total has no ttl",
+        "more than the ceiling",
+        setting(lambda s: s - 3600, "ttl"),
+        scenario="calendar",
+        found_by=5,
+    ),
+    Mutant(
+        "a window that begins without a condition",
+        "two windows never overlap",
+        "came from nowhere|were there|more than",
+        unasked("equals", where=lambda update: bool(ending(update.set, "_bg"))),
+        scenario="first-use",
+        found_by=3,
+    ),
+    Mutant(
+        "a window whose begin is forgotten",
+        "windows follow one another from their begin",
+        "lost|nowhere|were there",
+        hides("#STATE", "_bg"),
+        scenario="first-use",
+        found_by=2,
+    ),
+    # Slots
+    Mutant(
+        "a slot given back twice",
+        SLOTS_COUNTED,
+        "slots are counted twice",
+        adding(lambda n: n + 1000, "b_parallel_tk", where=_frees_slots),
+        scenario="mixed",
+    ),
+    Mutant(
+        "a take without a look at the slots",
+        SLOTS_COUNTED,
+        "slots",
+        unasked("at_least", of=("b_parallel_tk",)),
+        scenario="mixed",
+        found_by=20,
+    ),
+    Mutant(
+        "a renewal of slots that counts twice",
+        SLOTS_COUNTED,
+        "slots are counted twice",
+        updates(_renewed_and_kept),
+        scenario="mixed",
+        found_by=61,
+    ),
+    # Schedules and switches
+    Mutant(
+        "a schedule that nobody heeds",
+        "a schedule holds from its boundary",
+        "not in force",
+        hides("#CONFIG", "_sc"),
+        scenario="mixed",
+        found_by=3,
+    ),
+    Mutant(
+        "a schedule that is late",
+        "a schedule holds from its boundary",
+        "not in force|from .* on|lost|forgotten",
+        _clock(-20_000),
+        scenario="mixed",
+        found_by=2,
+    ),
+    Mutant(
+        "a boundary that nobody knows",
+        NOTHING_CREATES,
+        "came from nowhere",
+        hides("#STATE", "_si"),
+        scenario="mixed",
+        found_by=3,
+    ),
+    Mutant(
+        "a disabled entity that is admitted",
+        "a disabled entity is refused",
+        "disabled before",
+        hides("#CONFIG", "disabled"),
+        scenario="mixed",
+    ),
+    Mutant(
+        "a bypass that nobody heeds",
+        "a bypass admits every call",
+        "opened before",
+        hides("#CONFIG", "bypass"),
+        scenario="mixed",
+        found_by=15,
+    ),
+    Mutant(
+        "a cascade that no switch changes",
+        "a switch decides about parents",
+        "has to draw on",
+        hides("#CONFIG", "cascading"),
+        scenario="mixed",
+        found_by=10,
+    ),
+    Mutant(
+        "a switch of all entities that nobody heeds",
+        "a switch holds below its level",
+        "before|has to draw on",
+        hides("#CONFIG", *SWITCHES, of=lambda item: "ENTITY" not in item["PK"]),
+        scenario="mixed",
+        found_by=15,
+    ),
+    Mutant(
+        "a switch that tells no bucket",
+        "a switch holds when it is set",
+        "before",
+        Seams(undoes=tells),
+        scenario="mixed",
+        found_by=28,
+    ),
+    # Outages
+    Mutant(
+        "shares over one: others consume nothing",
+        "the parts add up to one at most",
+        "by a share of at most|more than",
+        reads("#STATE", _nothing_consumed),
+        scenario="outages",
+        found_by=4,
+    ),
+    Mutant(
+        "a debt that is never taken",
+        NOTHING_CREATES,
+        "came from nowhere|took",
+        adding(lambda _: 0, BALANCE, where=_debts),
+        scenario="outages",
+        found_by=4,
+    ),
+    Mutant(
+        "a debt that is taken twice",
+        NOTHING_LOST,
+        "lost|took",
+        adding(lambda n: 2 * n, BALANCE, where=_debts),
+        scenario="outages",
+        found_by=4,
+    ),
+    Mutant(
+        "an outage that nobody pays for",
+        "each process pays once for what it let through",
+        "paid for|took|admitted",
+        Seams(undoes=_debts),
+        scenario="outages",
+        found_by=4,
+    ),
 )
 
 
@@ -486,17 +722,17 @@ class Kill(NamedTuple):
 def killer(mutant: Mutant, seeds: Iterable[int]) -> Kill:
     """A seed that finds the fault, and nothing without it. Raises ``Survived`` where none does."""
     for seed in (mutant.found_by, *seeds):
-        with mutant.fault():
-            finding = finding_of(seed, mutant.tamper, mutant.scenario)
-        if finding and not finding_of(seed, untampered, mutant.scenario):
+        finding = finding_of(seed, mutant.scenario, mutant.seams)
+        if re.search(mutant.finds, finding) and not finding_of(seed, mutant.scenario):
             return Kill(seed, finding)
     raise Survived(f"no history found the fault: {mutant.name}")
 
 
-def finding_of(seed: int, tamper: Tamper, scenario: str = "any") -> str:
+@lru_cache(maxsize=256)
+def finding_of(seed: int, scenario: str, seams: Seams = SOUND) -> str:
     """What the history of a seed does wrong, if anything."""
     try:
-        simulate(seed, tamper=tamper, changes={"scenario": scenario})
+        simulate(seed, seams=seams, changes={"scenario": scenario})
     except Violation as violation:
         return str(violation.__cause__)
     return ""

@@ -4,20 +4,40 @@ Lives here: the conditions of a network, that is the chances of its faults, and 
 what a request does to an item (memory), whether that is right (oracle).
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from random import Random
 from typing import Any, Final
 
 from zae_limiter.engines.memory.table import MemoryTable
-from zae_limiter.operations.errors import NotApplied, OutcomeUnknown, ServerFault, StoreError, Throttled, Unreachable
-from zae_limiter.operations.values import BatchGet, Delete, Found, Key, Operation, Put, Transact, Update
+from zae_limiter.operations.errors import (
+    ConditionFailed,
+    NotApplied,
+    OutcomeUnknown,
+    ServerFault,
+    StoreError,
+    Throttled,
+    Unreachable,
+)
+from zae_limiter.operations.values import (
+    BatchGet,
+    Delete,
+    Found,
+    Item,
+    Key,
+    Operation,
+    Page,
+    Put,
+    Transact,
+    Update,
+)
 
 from .application import Application
 from .blocks import Blocks, drawn
 from .kernel import Future, Kernel, Violation
 from .machine import Machine
 from .oracle import Oracle
+from .seams import Seams
 
 TIMEOUT_US = 2_000_000
 LONGEST_US = 1_000_000  # one way
@@ -85,7 +105,7 @@ class Link:
         network: NetworkConditions,
         skew_ms: int,
         machine: Machine | None,
-        tamper: Callable[[Operation[Any]], Operation[Any]],
+        seams: Seams,
     ) -> None:
         self._kernel = kernel
         self._table = table
@@ -94,7 +114,9 @@ class Link:
         self._network = network
         self._skew_us = skew_ms * 1000
         self._machine = machine
-        self._tamper = tamper
+        self.seams = seams
+        self._first: dict[Key, Item] = {}  # each item as it was answered first, and last, where a fault asks for it
+        self._seen: dict[Key, Item] = {}
         self.away = False
         self.last: dict[str, Application] = {}
         self.unread_ms: dict[str, int] = {}
@@ -120,6 +142,7 @@ class Link:
         """Send a request; what becomes of it is decided here and now."""
         copies = self.copies(operation)
         decided_ms = copies[0].decided_ms if copies else self.clock()
+        on_its_way = self.seams.sends(operation, self._seen) if self.seams.sends else operation
         sending, network, dice = Sending(self._kernel.now_us, decided_ms, self.last), self._network, self._rng.random()
         there, back = self._delay(), self._delay()
         dated = self._dated()
@@ -133,7 +156,7 @@ class Link:
         def apply(*, answered: bool) -> None:
             if self.away:
                 return fail(OutcomeUnknown("no answer"), TIMEOUT_US)
-            value, error = self._apply(operation, decided_ms, sending)
+            value, error = self._apply(operation, on_its_way, decided_ms, sending)
             if answered:
                 arrived = dated(self._kernel.now_ms)
                 self._later(back, lambda: self._arrive(operation, sending, arrived, (value, error)))
@@ -236,9 +259,10 @@ class Link:
         longest = 2 * self._network.typical_us
         return self._rng.randint(min(500, longest), LONGEST_US if slow else longest)
 
-    def _apply(self, operation: Operation[Any], decided_ms: int, sending: Sending) -> tuple[Any, StoreError | None]:
-        batches, plans, sent = self._oracle.noted.of(operation), self._oracle.noted.plans_of(operation), operation
-        operation = self._tamper(operation)
+    def _apply(
+        self, sent: Operation[Any], operation: Operation[Any], decided_ms: int, sending: Sending
+    ) -> tuple[Any, StoreError | None]:
+        batches, plans = self._oracle.noted.of(sent), self._oracle.noted.plans_of(sent)
         keys = bucket_keys(operation)
         before = [self._oracle.look(key) for key in keys]
         try:
@@ -246,7 +270,9 @@ class Link:
         except NotApplied as error:
             raise Violation(f"DynamoDB would refuse {operation}: {error}") from error
         except StoreError as error:
-            return None, error
+            return None, self._read_failed(error) if isinstance(error, ConditionFailed) else error
+        if self.seams.undoes is not None and self.seams.undoes(operation):
+            return self._undone(zip(keys, before, strict=True), value), None
         if (before_this := self.applied(sent)) is not None:
             if isinstance(operation, Transact) and operation.request_token is not None:
                 sending.applications = before_this.applications
@@ -259,7 +285,35 @@ class Link:
             application.sender, application.knew = self, sending.knew
             if application.drawn is not None:
                 self.blocks.wrote(application, sending.sent_us)
-        return self._partly(operation, self._oracle.images.answer(operation, value)), None
+        return self._partly(operation, self._read(self._oracle.images.answer(operation, value))), None
+
+    def _undone(self, before: Iterable[tuple[Key, Item | None]], value: Any) -> Any:
+        """The answer to a write that leaves everything as it was."""
+        for key, item in before:
+            self._table.execute(Delete(key) if item is None else Put(dict(item)))
+        return value
+
+    def _read(self, value: Any) -> Any:
+        """An answer as the process reads it."""
+        if self.seams.reads is None and self.seams.sends is None:
+            return value
+        if isinstance(value, Found):
+            items = {key: self._read(item) for key, item in value.items.items()}
+            return Found({key: item for key, item in items.items() if item is not None}, value.unread)
+        if isinstance(value, Page):
+            return Page([item for each in value.items if (item := self._read(each)) is not None], value.next)
+        if not isinstance(value, dict) or "PK" not in value:
+            return value
+        key = Key(value["PK"], value["SK"])
+        if self.seams.reads is not None:
+            value = self.seams.reads(value, self._first.setdefault(key, value))
+        if value is not None:
+            self._seen[key] = value
+        return value
+
+    def _read_failed(self, error: ConditionFailed) -> StoreError:
+        error.item = self._read(error.item)
+        return error
 
     def _partly(self, operation: Operation[Any], value: Any) -> Any:
         """A read of several items may leave some unread."""

@@ -441,6 +441,8 @@ class Oracle:
         """Two shards became one. Raises ``Violation`` unless it holds what they held."""
         before, gone = items[key], [(other, item) for other, item in items.items() if other != key]
         assert before is not None, "it merges with another one"
+        if not gone:
+            raise Violation(f"{key.pk} merged with none, and has half of the shards")
         other = gone[0][1]  # of one that was deleted by hand nothing is left
         after, instant = self._after(key, before), 0
         instant = self._instant(before, after, decided_ms)

@@ -52,6 +52,7 @@ from .oracle import Oracle
 from .outages import Outages
 from .plan import OVERFLOW, RESOURCES, Plan, planned
 from .schedules import Schedules
+from .seams import SOUND, Seams
 from .settled import check_settled
 from .sharing import Sharing, check_shares
 from .siblings import was_short_for_good
@@ -68,13 +69,6 @@ NOT_TOLD_MS = 5_000  # where there is no bucket to tell: a read may have been un
 SETTLED_US = 300_000_000  # after so long every process has read the limits again, and no override is in force
 OLDEST_MS = 2_200  # a request, both ways, when the network is slow
 
-Tamper = Callable[[Operation[Any]], Operation[Any]]
-
-
-def untampered(operation: Operation[Any]) -> Operation[Any]:
-    """Leave a request as it is."""
-    return operation
-
 
 class Process:
     """One process, from its cold start until it crashes."""
@@ -88,20 +82,22 @@ class Process:
             rng,
             network=plan.network,
             skew_ms=rng.randint(-plan.skew_ms, plan.skew_ms),
-            machine=Machine(world.kernel, rng, wrong_dates=plan.wrong_dates) if plan.wrong_clocks else None,
-            tamper=world.tamper,
+            machine=Machine(world.kernel, rng, wrong_dates=plan.wrong_dates, as_wrong=world.seams.dates)
+            if plan.wrong_clocks
+            else None,
+            seams=world.seams,
         )
         self.alive = True
         self.tree = plan.tree
         self.wakes_us = 0
         self.generation = 0
-        self.now_ms = link.clock
+        self.now_ms = now = link.clock if world.seams is SOUND else lambda: world.seams.now_ms(link.clock())
         self.shadow = rng.random() < plan.shadow_processes
         self.namespace_state = NamespaceState(
             "demo",
             "ns",
             stack="simulated",
-            now=link.clock,
+            now=now,
             settings=plan.settings,
             pick=rng.randrange,
             doubted=link.doubted,
@@ -146,13 +142,13 @@ class World:
         self,
         seed: int,
         *,
-        tamper: Tamper = untampered,
+        seams: Seams = SOUND,
         changes: Mapping[str, str] = NOTHING,
         epoch_ms: int | None = None,
     ) -> None:
         self.rng = Random(seed)
         self.plan: Plan = planned(self.rng, changes)
-        self.tamper = tamper
+        self.seams = seams
         self.kernel = Kernel(self.plan.epoch_ms if epoch_ms is None else epoch_ms)
         self.table = MemoryTable()
         self.changes = 0
@@ -169,7 +165,7 @@ class World:
         self.oracle.from_calls = self._from_calls()
         self.oracle.schedules = Schedules(self.plan.scheduled)
         self.switches = Switchboard()
-        self.held = Held(self.kernel)
+        self.held = Held(self.kernel, seams)
         self.sharing = Sharing()
         self.calls = Counter[str]()  # that took place before those of the callers, by bucket
         self.processes: list[Process] = []
@@ -624,9 +620,9 @@ class World:
             raise Violation(f"refused for what was there: {refusal}")
 
 
-def simulate(seed: int, *, tamper: Tamper = untampered, changes: Mapping[str, str] = NOTHING) -> World:
+def simulate(seed: int, *, seams: Seams = SOUND, changes: Mapping[str, str] = NOTHING) -> World:
     """The history of a seed. Raises ``Violation`` with the command that replays it."""
-    world = World(seed, tamper=tamper, changes=changes)
+    world = World(seed, seams=seams, changes=changes)
     gc.disable()  # all of a history lives until its end, and to look through it meanwhile takes a fifth of the time
     try:
         world.run()

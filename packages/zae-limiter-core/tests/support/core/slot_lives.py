@@ -3,6 +3,7 @@
 Lives here: the processes, what goes wrong, and the ledger that they are compared with. Never: a claim.
 """
 
+from collections.abc import Callable
 from random import Random
 from typing import Any
 
@@ -24,6 +25,14 @@ from zae_limiter.values.refusal import RateLimitExceeded
 
 CAPACITY, EXPIRES = 3, 10
 LIMITS = (Limit.per_second("rps", 1000), Limit.concurrent("parallel", CAPACITY, expires=EXPIRES))
+
+
+Change = Callable[[Update], Update]
+
+
+def unchanged(update: Update) -> Update:
+    """Leave a write as it is."""
+    return update
 
 
 class WrongSlots(AssertionError):
@@ -121,11 +130,12 @@ def _entering(waiter: Waiter) -> Any:
 class SlotWorld:
     """One table, and processes over it. Whatever one of them asks, others may come first."""
 
-    def __init__(self, seed: int, *, processes: int = 4, trouble: float = 0.05) -> None:
+    def __init__(self, seed: int, *, processes: int = 4, trouble: float = 0.05, change: Change = unchanged) -> None:
         self.chance = Random(seed)
         self.now_ms = 1_700_000_000_000 + self.chance.randrange(10**6)
         self.limits = LIMITS
         self.table = MemoryTable()
+        self.change = change
         self.trouble = trouble
         self.lives = [Life(self) for _ in range(processes)]
         self._depth = 0
@@ -152,7 +162,7 @@ class SlotWorld:
         return self._executed(step)
 
     def _executed(self, step: Any) -> Any:
-        answer = self.table.execute(step)
+        answer = self.table.execute(self.change(step) if isinstance(step, Update) else step)
         self._check_item()
         return answer
 
@@ -211,9 +221,9 @@ class SlotWorld:
             raise WrongSlots(f"slots are gone: {self.item}")
 
 
-def live(seed: int, *, steps: int = 300) -> int:
+def live(seed: int, *, steps: int = 300, change: Change = unchanged) -> int:
     """Let processes live a history; return how often all slots were taken."""
-    world = SlotWorld(seed)
+    world = SlotWorld(seed, change=change)
     full = world.run(steps)
     world.all_come_back()
     return full
