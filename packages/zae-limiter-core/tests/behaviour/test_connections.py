@@ -24,7 +24,7 @@ from zae_limiter import Limit, Options, RateLimiter, RateLimiterUnavailable, Rep
 from zae_limiter.aio.driver import Driver
 from zae_limiter.engines.dynamodb.aio.store import DynamoDBStore
 from zae_limiter.engines.dynamodb.options import TRANSPORTS, Transport
-from zae_limiter.engines.dynamodb.sync.http import Connection
+from zae_limiter.engines.dynamodb.sync.connecting import Connection
 from zae_limiter.engines.dynamodb.sync.store import SyncDynamoDBStore
 from zae_limiter.engines.memory.store import MemoryStore
 from zae_limiter.flows.steps import Flow
@@ -346,7 +346,7 @@ def test_no_client_shows_the_password_of_an_endpoint(get: Callable[[str], object
 
 
 POOLS = {
-    "http": ("sync/http.py", "threading.py", "weakref.py"),
+    "http": ("sync/http.py", "sync/connecting.py", "sync/primitives.py", "threading.py", "weakref.py"),
     "sdk": ("connectionpool.py", "connections.py", "queue.py", "threading.py"),
 }
 

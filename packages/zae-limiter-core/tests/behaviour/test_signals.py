@@ -15,17 +15,17 @@ import pytest
 
 from support.core.authority import make_authority, openssl_is_here
 from support.core.echoes import Peer, SyncCaller, serving
-from zae_limiter.engines.dynamodb.sync import http
 from zae_limiter.operations.errors import OutcomeUnknown, Unreachable
 
 pytestmark = pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="this system has no SIGALRM")
 MINE = "my job took too long"
+CLIENT = "zae_limiter.engines.dynamodb.sync."
 TIMED = ["the answer", "the handshake", "the address"]
 
 
 @contextmanager
 def struck(error: BaseException) -> Iterator[None]:
-    """Have a signal handler raise the error once this thread waits in a call of the HTTP client."""
+    """Have a signal handler raise the error once this thread waits in a call of the store."""
 
     def strike(*_: object) -> None:
         raise error
@@ -53,10 +53,10 @@ def struck(error: BaseException) -> Iterator[None]:
 
 
 def waiting_place(thread: int) -> tuple[int, int] | None:
-    """Where a thread stays if it is in a call of the HTTP client."""
+    """Where a thread stays if it is in a call of the store."""
     frame = sys._current_frames()[thread]
     place, below = (id(frame), frame.f_lasti), frame
-    while below is not None and below.f_globals.get("__name__") != http.__name__:
+    while below is not None and not below.f_globals.get("__name__", "").startswith(CLIENT):
         below = below.f_back  # type: ignore[assignment]  # None at the bottom
     return None if below is None else place
 

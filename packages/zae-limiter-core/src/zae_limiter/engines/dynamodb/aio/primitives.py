@@ -3,6 +3,7 @@
 import asyncio
 from asyncio import get_running_loop as current_loop
 from collections.abc import Awaitable, Callable, Mapping
+from concurrent.futures import Future
 from contextlib import suppress
 from functools import partial
 from typing import Any, Final, Literal, TypeVar
@@ -21,13 +22,17 @@ __all__ = [
     "DEADLINES",
     "Lock",
     "Send",
+    "Waker",
     "current_loop",
     "is_for_sdk",
+    "now",
     "open_sdk",
     "opening_until",
     "read_service",
     "refreshed",
+    "result_by",
     "run",
+    "time_for",
 ]
 
 T = TypeVar("T")
@@ -45,9 +50,41 @@ class Lock(asyncio.Lock):
             super().release()
 
 
+class Waker:
+    """Wakes one task, again and again. Its loop may be closed meanwhile."""
+
+    def __init__(self) -> None:
+        self._woken = current_loop().create_future()
+
+    async def wait(self, until: float) -> None:
+        """Wait until it is woken, or was since the last time; at most until an instant of the loop."""
+        try:
+            with suppress(TimeoutError):
+                async with asyncio.timeout_at(until):
+                    await self._woken
+        finally:
+            self._woken = self._woken.get_loop().create_future()
+
+    def wake(self) -> None:
+        """Wake the task."""
+        if not self._woken.done():
+            with suppress(RuntimeError):  # the loop is closed
+                self._woken.set_result(None)
+
+
+def now() -> float:
+    """Return the instant of the loop."""
+    return current_loop().time()
+
+
+def time_for(seconds: float) -> float:
+    """Return how many of the seconds are left for this operation: all, as the driver's time-outs cancel its task."""
+    return seconds
+
+
 def opening_until() -> float:
     """Return the instant of the loop by which a client has to be open."""
-    return current_loop().time() + OPENING_SECONDS
+    return now() + OPENING_SECONDS
 
 
 async def run(work: Callable[[], T]) -> T:
@@ -74,6 +111,12 @@ async def refreshed(source: CredentialSource, until: float | None = None) -> Cre
     return await (refresh if until is None else _in_time(refresh, until))
 
 
+async def result_by(future: "Future[T]", until: float) -> T:
+    """Return the result of a future of a thread by ``until``, an instant of the loop. Raises ``TimeoutError``."""
+    async with asyncio.timeout_at(until):
+        return await result_of(future)
+
+
 async def open_sdk(options: ClientOptions, *, has_proxy: bool) -> Any:
     """Return a client of aioboto3. Raises ``StoreError`` if none can be made."""
     try:
@@ -90,7 +133,7 @@ async def open_sdk(options: ClientOptions, *, has_proxy: bool) -> Any:
 
 
 async def _in_time(opening: Awaitable[T], until: float) -> T:
-    seconds = until - current_loop().time()
+    seconds = until - now()
     try:
         async with asyncio.timeout_at(until):
             return await opening

@@ -1,8 +1,11 @@
 """What the clients of the two variants do differently: the same names, here for threads, in ``aio`` for asyncio."""
 
-import time
+from _thread import allocate_lock
 from collections.abc import Callable, Mapping
+from concurrent.futures import Future
+from contextlib import suppress
 from threading import Lock
+from time import monotonic as now
 from typing import Any, Final, Literal, TypeVar
 
 from ....runtime.forks import without_forks
@@ -17,19 +20,24 @@ __all__ = [
     "DEADLINES",
     "Lock",
     "Send",
+    "Waker",
     "current_loop",
     "is_for_sdk",
+    "now",
     "open_sdk",
     "opening_until",
     "read_service",
     "refreshed",
+    "result_by",
     "run",
+    "time_for",
 ]
 
 T = TypeVar("T")
 Send = Callable[[str, Any], Mapping[str, Any]]
 
 DEADLINES: Final[Literal["driver"]] = "driver"
+RECHECK_SECONDS: Final = 0.05  # a thread looks again, in case the one before it was interrupted
 
 
 def current_loop() -> object:
@@ -37,9 +45,33 @@ def current_loop() -> object:
     return None
 
 
+class Waker:
+    """Wakes one thread, again and again."""
+
+    def __init__(self) -> None:
+        self._asleep = allocate_lock()  # bare: the exception of a signal handler interrupts it cleanly
+        self._asleep.acquire()
+
+    def wait(self, until: float) -> None:
+        """Wait until it is woken, or was since the last time; at most until an instant of ``time.monotonic``, and not
+        long.
+        """
+        self._asleep.acquire(timeout=max(0.0, min(until - now(), RECHECK_SECONDS)))
+
+    def wake(self) -> None:
+        """Wake the thread."""
+        with suppress(RuntimeError):  # it has been woken already
+            self._asleep.release()
+
+
+def time_for(seconds: float) -> float:
+    """Return how many of the seconds are left for this operation."""
+    return min(time_left(), seconds)
+
+
 def opening_until() -> float:
     """Return the instant of ``time.monotonic`` by which a client has to be open."""
-    return time.monotonic() + min(time_left(), OPENING_SECONDS)
+    return now() + time_for(OPENING_SECONDS)
 
 
 def run(work: Callable[[], T]) -> T:
@@ -51,7 +83,7 @@ def refreshed(source: CredentialSource, until: float) -> Credentials:
     """Wait until there are credentials. Raises ``StoreError``."""
     if (credentials := source.current()) is not None:
         return credentials
-    seconds = max(0.0, until - time.monotonic())
+    seconds = max(0.0, until - now())
     future = source.refreshed()
     try:
         return future.result(seconds)
@@ -60,6 +92,11 @@ def refreshed(source: CredentialSource, until: float) -> Credentials:
             raise
         check_time(error, until)
         raise too_late(seconds) from error
+
+
+def result_by(future: "Future[T]", until: float) -> T:
+    """Return the result of a future by ``until``, an instant of ``time.monotonic``. Raises ``TimeoutError``."""
+    return future.result(max(0.0, until - now()))
 
 
 def open_sdk(options: ClientOptions, *, has_proxy: bool) -> Any:  # noqa: ARG001 - boto3 is always there
