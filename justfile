@@ -10,9 +10,6 @@ workers := "$(( (" + num_cpus() + " * 3 + 1) / 2 ))"
 # Those of the integration wait two thirds of it: for an emulator, a process, or a real second
 waiting := "$(( " + num_cpus() + " * 5 / 2 ))"
 
-# All but LiteLLM's, whose environment is large
-light_examples := "celery-worker flask-app github-actions lambda-function llm-gateway"
-
 # Where Python finds what the tests of all packages share
 all_tests := "tests-integration:tools:packages/zae-limiter-core/tests:packages/zae-limiter-manifest/tests:packages/zae-limiter-provisioner/tests:packages/zae-limiter-aggregator/tests:packages/zae-limiter-cli/tests"
 
@@ -67,9 +64,9 @@ test-fast *args:
 coverage *args:
     uv run python tools/branches.py "$@"
 
-# All packages' tests on each Python that is promised and here; `just test-pythons fast`: the fast ones of core that concern interpreters, on the newest other one
-test-pythons which="all":
-    uv run python tools/sessions.py pythons {{which}} -n {{workers}} --dist worksteal
+# All packages' tests on each Python that is promised and here
+test-pythons:
+    uv run python tools/sessions.py pythons -n {{workers}} --dist worksteal
 
 # Each package's tests with the `newest` dependencies that there are, or the `lowest` that it admits, and core's also with its extras, which hold boto3 back; the lock file is left alone: `just test-dependencies newest core -m "not slow"`
 [positional-arguments]
@@ -99,10 +96,6 @@ integration-localstack *args:
 # The whole stack on one emulator, each test in one variant, without long ones; on the other emulator, what emulators answer differently: conditions, transactions, many writers at once
 integration-once:
     just integration --one-emulator --once
-
-# The parts of a stack on LocalStack: deploy, limits through the Lambda, usage through the stream, dead letters, the template of limits
-localstack-parts:
-    uv run pytest -q --durations 6 --target localstack tests-integration/tests/test_{stack,lambdas,limits_template}.py
 
 # LocalStack's image for the tests: the public one, or one of our own where no registry can be reached (root, debootstrap)
 localstack-image:
@@ -253,23 +246,24 @@ rehearse-release name="core":
 install-beside:
     PYTHONPATH=tests-integration uv run python tools/install_beside.py
 
-# The site in an environment of its own, strict and without a network; each page in Chromium where that is, in light colours
+# The site in an environment of its own, strict and without a network, into a folder that is gone afterwards
 [private]
 site:
     PYTHONPATH=tools uv run --isolated --group docs python -m website.throwaway
 
 # What leaves a core idle, beside each other
 [parallel, private]
-beside: check checkov site localstack-parts
+beside: check site
 
 # The two long parts beside each other: one uses the cores, the other waits two thirds of its time
 [parallel, private]
 tests-beside: (wheels-test "--once" "-n" num_cpus()) integration-once
 
-# Two short ones beside each other: each makes an environment first, or collects tests, in one process
-[parallel, private]
-others-beside: (test-pythons "fast") integration-sdk
-
-# Before a release; a wheel alone in an environment has its own dependencies and no others, and no extras. It ends with the times of its parts and all that it skipped. The workflow runs more: docs/contribute/checks.md
+# What proves a change, in minutes: docs/contribute/checks.md says what it leaves to `just everything`. A wheel alone in an environment has its own dependencies and no others, and no extras. It ends with the times of its parts and all that it skipped
 test-all:
-    uv run python tools/parts.py beside tests-beside others-beside "examples {{light_examples}}"
+    uv run python tools/parts.py beside tests-beside "examples flask-app"
+
+# Before a release, and each night in the workflow: all that can run, some hours; or some parts of it: `just everything mutants "fuzz --minutes 5"`
+[positional-arguments]
+everything *parts:
+    uv run python tools/parts.py "$@"

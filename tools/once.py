@@ -2,10 +2,12 @@
 
 A test of both variants runs in one of them: what is in ``sync`` is written from ``aio`` by tools/variants.py, so that
 most of these tests tell the same twice. Its name says in which: the same at each run, another for its next case. With
-the mark ``both_variants`` it runs in both. A test with the mark ``long`` does not run.
+the mark ``both_variants`` it runs in both. A test with the mark ``long`` does not run; with ``long(keep=3)`` three of
+its cases do, at equal distances in the order of the cases.
 """
 
 import zlib
+from collections import defaultdict
 from collections.abc import Set
 from typing import Final
 
@@ -24,17 +26,23 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if not config.getoption("--once"):
         return
     names = {item.nodeid for item in items}
-    kept, left_out = list[pytest.Item](), list[pytest.Item]()
-    for item in items:
-        (left_out if _is_for_others(item, names) else kept).append(item)
-    config.hook.pytest_deselected(items=left_out)
-    items[:] = kept
+    told = [
+        item for item in items if item.get_closest_marker("both_variants") or not is_told_by_another(item.nodeid, names)
+    ]
+    cases = defaultdict[str, list[pytest.Item]](list)
+    for item in told:
+        cases[item.nodeid.partition("[")[0]].append(item)
+    kept = {item for each in cases.values() for item in _short(each)}
+    config.hook.pytest_deselected(items=[item for item in items if item not in kept])
+    items[:] = [item for item in items if item in kept]
 
 
-def _is_for_others(item: pytest.Item, names: Set[str]) -> bool:
-    if item.get_closest_marker("long") is not None:
-        return True
-    return item.get_closest_marker("both_variants") is None and is_told_by_another(item.nodeid, names)
+def _short(cases: list[pytest.Item]) -> list[pytest.Item]:
+    """Return the cases of one test that are not long, or as many of the long ones as their mark says."""
+    short = [item for item in cases if item.get_closest_marker("long") is None]
+    long = [(item, mark.kwargs.get("keep", 0)) for item in cases if (mark := item.get_closest_marker("long"))]
+    keep = min(max((number for _, number in long), default=0), len(long))
+    return short + [long[place * len(long) // keep][0] for place in range(keep)]
 
 
 def is_told_by_another(name: str, names: Set[str]) -> bool:

@@ -1,16 +1,27 @@
 """Run the parts of a long run one after the other: recipes with their arguments, each as one word.
 
-parts.py PART …     it ends with the times and the CPU of its parts and with all that their sessions skipped, by reason
+parts.py [PART …]     those of ``EVERYTHING`` where none is named; it ends with the times and the CPU of its parts
+                      and with all that their sessions skipped, by reason
 """
 
 import os
 import sys
 import time
 from pathlib import Path
+from typing import Final
 
 from shell import code_of, scratch
 from skips import FILE_VARIABLE
 from skips import main as list_skips
+
+EVERYTHING: Final = (  # the nightly workflow has a job for each
+    *("check", "checkov", "iam", "docs-check", "coverage"),
+    *("wheels-test", "test-pythons", "test-dependencies newest", "test-dependencies lowest"),
+    *("test-frameworks newest", "test-frameworks oldest", "test-llm newest", "test-llm oldest"),
+    *("integration", "integration --transport sdk", "integration-sdk", "integration-localstack", "examples"),
+    *("mutants", "simulate --seeds 20000", "simulate-processes --seeds 2000", "fuzz --minutes 5"),
+    *("test-release", "rehearse-release", "install-beside"),
+)
 
 
 def main(*parts: str) -> int:
@@ -21,7 +32,7 @@ def main(*parts: str) -> int:
         took: list[str] = []
         code = 1
         try:
-            code = _run(parts, took, kept)
+            code = _run(parts or EVERYTHING, took, kept)
         finally:
             print("", *took, sep="\n", flush=True)
             unlisted = list_skips(kept)

@@ -1,8 +1,6 @@
 """What lives here: the Pythons that are promised, and where this machine has them.
 What never does: what is run on them (justfile).
 
-    pythons.py [--others]     with --others, without the version that this runs on
-
 A line for each on standard output, version and path; what was not found is named on standard error.
 """
 
@@ -10,7 +8,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -80,15 +78,13 @@ def _among(paths: Iterable[Path]) -> Iterator[Path]:
     return (path for path in paths if path.is_file())
 
 
-def main(arguments: Sequence[str]) -> int:
+def main() -> int:
     """Print what was found, and what was not; 1 where nothing was."""
     found = find(os.environ)
     missing = [version for version in PROMISED if version not in found]
     if missing:
         print("not found here:", *(f"Python {version}" for version in missing), file=sys.stderr)
-    if "--others" in arguments:
-        keep(0, {f"Python {version} is not here": 1 for version in missing})
-        found.pop(".".join(map(str, sys.version_info[:2])), None)
+    keep(0, {f"Python {version} is not here": 1 for version in missing})
     for version, python in found.items():
         print(version, python.path)
     if not found:
@@ -97,4 +93,4 @@ def main(arguments: Sequence[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(main())

@@ -2,12 +2,12 @@
 
 sessions.py alone [NAME …]            each package's tests with only its own dependencies and extras
 sessions.py fast [OPTION …]           the unit tests of all packages and the museum, without the slow ones
-sessions.py pythons WHICH OPTION …    `all` tests on each Python that is promised and here, or the `fast` ones on one
+sessions.py pythons [OPTION …]        all tests on each Python that is promised and here
 sessions.py examples [NAME …]         the projects of `examples`, each in an environment of its own
 """
 
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -17,19 +17,6 @@ from shell import NO_TESTS, code_of, heading, output, packages_of, run
 GROUPS: Final = (("core", "manifest"), ("provisioner", "aggregator"), ("cli",))
 
 MUSEUM: Final = "packages/zae-limiter-core/tests/museum"  # scenes over public doors, and quick ones
-
-# What another Python may change: event loops, threads, signals, connections, inspection
-OF_INTERPRETERS: Final = (
-    *(f"behaviour/test_{name}.py" for name in ("asgi", "connections", "distribution", "group_commit", "interruption")),
-    *(f"behaviour/test_{name}.py" for name in ("parity", "process_life", "processes", "serving", "signals")),
-    *(
-        "behaviour/test_transport.py",
-        "behaviour/test_waiting.py",
-        "unit/observers",
-        "unit/engines/dynamodb/protocol",
-        "unit/runtime",
-    ),
-)
 
 
 def alone(*words: str) -> None:
@@ -66,37 +53,22 @@ def _fast(*arguments: str) -> int:
     return code
 
 
-def pythons(which: str, *options: str) -> None:
-    """Run sessions on each Python that is here, also after one that failed; the fast ones on the newest other one."""
-    if which not in {"all", "fast"}:
-        print(f"just test-pythons [fast], not: {which}", file=sys.stderr)
-        raise SystemExit(2)
-    fast = which == "fast"
-    found = found_pythons(*(["--others"] if fast else []))
+def pythons(*options: str) -> None:
+    """Run all tests on each Python that is here, also after one that failed."""
     failed = []
-    for version, path in [*found.items()][-1:] if fast else found.items():
-        for name, tests in _tests_on(fast=fast):
+    for version, path in found_pythons().items():
+        for name in packages_of([]):
             heading(f"zae-limiter-{name} on Python {version}")
-            selected = ["-m", "not slow"] if fast else []
-            if _on(path, name, *options, "-q", *selected, *tests):
+            if _on(path, name, *options, "-q", f"packages/zae-limiter-{name}/tests"):
                 failed.append(f"{name} on {version}")
     if failed:
         raise SystemExit(f"failed: {', '.join(failed)}")
 
 
-def found_pythons(*options: str) -> dict[str, str]:
+def found_pythons() -> dict[str, str]:
     """Return the Pythons that are here by version, the newest last; raise ``SystemExit`` without one."""
-    lines = output("uv", "run", "python", "tools/pythons.py", *options).splitlines()
+    lines = output("uv", "run", "python", "tools/pythons.py").splitlines()
     return dict(line.split(" ", 1) for line in lines)
-
-
-def _tests_on(*, fast: bool) -> Iterator[tuple[str, list[str]]]:
-    """Yield packages and their tests, or what interpreters may differ in."""
-    if fast:
-        yield "core", [f"packages/zae-limiter-core/tests/{each}" for each in OF_INTERPRETERS]
-        return
-    for name in packages_of([]):
-        yield name, [f"packages/zae-limiter-{name}/tests"]
 
 
 def _on(python: str, name: str, *arguments: str) -> int:

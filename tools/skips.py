@@ -25,7 +25,7 @@ ALLOWED: Final[Mapping[str, str]] = {  # reasons, and who runs what they leave o
     INSTALLED: "`just test-frameworks`, `test-llm` and `integration-sdk` install it, with --installed",
     "threads wake in any order|a thread cannot be cancelled": "a claim about coroutines",
     "this Python does not show it|later Pythons crash when .+": "the workflow runs it on another Python",
-    r"Python 3\.\d+ is not here": "the workflow has each Python; one other must be here",
+    r"Python 3\.\d+ is not here": "the nightly workflow has each Python",
     "root may write everywhere": "who is not root runs it",
     "this system gives no process a network of its own": "the workflow's machines do",
     "only root can be several users": "who is root runs it",

@@ -109,6 +109,7 @@ def deliver(records: Sequence[Record], *, most: int, seed: int) -> None:
         position = min([end, *(numbers[failure["itemIdentifier"]] for failure in failures)])
 
 
+@pytest.mark.long(keep=1)
 async def test_usage_equals_what_three_processes_consumed(target: Target, stack: str) -> None:
     assert target.endpoint_url is not None
     await prepare(target.endpoint_url, stack)
@@ -122,6 +123,7 @@ async def test_usage_equals_what_three_processes_consumed(target: Target, stack:
     assert len({(entity, resource) for entity, resource, _ in consumed}) == len(ENTITIES) * len(RESOURCES)
 
 
+@pytest.mark.long(keep=1)
 async def test_a_second_delivery_of_the_whole_stream_changes_nothing(target: Target, stack: str) -> None:
     assert target.endpoint_url is not None
     await prepare(target.endpoint_url, stack)
@@ -166,6 +168,7 @@ async def test_shards_that_it_splits_give_no_more_and_no_less_while_processes_ta
     assert (usage.consumed, usage.total_refused) == ({"tpm": taken.admitted}, taken.refused)
 
 
+@pytest.mark.long(keep=1)
 @pytest.mark.parametrize("variant", ["async", "sync"], indirect=True)
 async def test_usage_has_all_refusals_that_three_processes_got(
     harness: Harness, stack: str, load: Load, target: Target

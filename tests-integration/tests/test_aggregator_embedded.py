@@ -55,6 +55,7 @@ def invoke(stack: Embedded, records: Sequence[Record]) -> None:
     assert json.load(answer["Payload"]) == {"batchItemFailures": []}
 
 
+@pytest.mark.long
 def test_usage_is_exact_when_every_record_comes_again(embedded: Embedded) -> None:
     asyncio.run(prepare(embedded.endpoint_url, embedded.name))
     consumed = +consume(embedded.endpoint_url, embedded.name, acquires=ACQUIRES, callers=20)
@@ -81,6 +82,7 @@ def test_an_audit_event_that_expired_is_one_object_however_often_it_comes(embedd
     assert json.loads(gzip.decompress(body))["principal"] == "alice"
 
 
+@pytest.mark.long
 def test_a_plan_is_tried_on_the_trace_that_the_stack_keeps(embedded: Embedded, tmp_path: Path) -> None:
     def zael(*args: str) -> dict[str, Any]:
         command = [COMMAND, *args, "--name", embedded.name, "-o", "json"]

@@ -21,6 +21,7 @@ def done_from(first: int) -> Counter[str]:
     return simulate_many(range(first, first + 20))
 
 
+@pytest.mark.long(keep=1)
 @pytest.mark.parametrize("first", range(1, 61, 20))
 def test_usage_equals_consumption_and_no_token_is_made_or_lost(first: int) -> None:
     assert done_from(first)

@@ -52,6 +52,7 @@ def names(stack: Embedded) -> set[str]:
         return stacks | set(client.list_tables()["TableNames"])
 
 
+@pytest.mark.long
 def test_without_a_yes_nothing_is_made(aws: Embedded, tmp_path: Path) -> None:
     before = names(aws)
     code, out, err = run(aws, tmp_path)
@@ -63,6 +64,7 @@ def test_without_a_yes_nothing_is_made(aws: Embedded, tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.long
 def test_a_run_ends_with_a_report_and_leaves_nothing_not_even_what_its_tests_forget(
     aws: Embedded, tmp_path: Path
 ) -> None:
@@ -83,6 +85,7 @@ def test_a_run_ends_with_a_report_and_leaves_nothing_not_even_what_its_tests_for
     assert names(aws) == before
 
 
+@pytest.mark.long
 def test_a_run_that_is_killed_leaves_nothing(aws: Embedded, tmp_path: Path) -> None:
     before = names(aws)
     with start(aws, tmp_path, "--yes") as running:

@@ -24,7 +24,7 @@ from support.integration.chromium import Page, browsing
 from support.integration.fetch import Unavailable
 from zae_limiter import Limit, RateLimitExceeded, SyncRateLimiter, SyncRepository
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.long]
 
 START_SECONDS = 120
 LONG = "tenant-" + "a-very-long-name-of-an-entity-" * 3

@@ -40,11 +40,13 @@ def test_every_public_method_is_in_a_table_or_free() -> None:
     assert untold == set()
 
 
+@pytest.mark.long(keep=40)
 @pytest.mark.parametrize("case", CASES)
 async def test_both_variants_cost_the_same(case: Case) -> None:
     assert await counted_in_memory(case, "sync") == await counted_in_memory(case, "async")
 
 
+@pytest.mark.long(keep=3)
 @pytest.mark.needs("endpoint", "capacity")
 @pytest.mark.parametrize(("section", "many"), PARTS)
 async def test_a_real_table_is_asked_the_same_and_counts_the_same(

@@ -219,6 +219,7 @@ async def test_a_child_and_a_parent_that_are_both_missing_are_made_in_one_transa
     assert costs(harness, write=write, index=index, BatchGetItem=2, TransactWriteItems=1)
 
 
+@pytest.mark.long(keep=1)
 async def test_acquire_number_5000_costs_what_number_5_costs(harness: Harness, clock: ManualClock) -> None:
     limiter = await harness.open(clock=clock, config_cache_ttl=FOREVER)
     await limiter.set_resource_defaults("gpt-4", [Limit.per_minute("rpm", 10**6), Limit.per_minute("tpm", 10**9)])

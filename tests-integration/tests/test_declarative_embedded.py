@@ -130,6 +130,7 @@ def test_the_way_of_a_manifest_from_a_file_to_what_an_acquire_obeys(shell: Shell
     assert (state["owner"], state["lock"], state["managed"]["entities"]) == ("cli", None, {})
 
 
+@pytest.mark.long
 @ON_BOTH
 def test_a_tree_is_made_from_a_file_and_exported_as_it_is(shell: Shell) -> None:
     file = shell.file(TREE)
@@ -143,6 +144,7 @@ def test_a_tree_is_made_from_a_file_and_exported_as_it_is(shell: Shell) -> None:
         assert takes(repository, "key-1") == ["taken", "taken", "acme"]
 
 
+@pytest.mark.long
 @ON_BOTH
 def test_a_tree_is_moved_and_removed_and_children_of_others_guard_it(shell: Shell) -> None:
     file, moved = shell.file(named("tenant-moved", TREE)), shell.file(named("tenant-moved", MOVED), "moved.yaml")
@@ -168,6 +170,7 @@ def test_a_tree_is_moved_and_removed_and_children_of_others_guard_it(shell: Shel
     assert shell.run("export", "-N", "tenant-moved") == "namespace: tenant-moved\n"
 
 
+@pytest.mark.long
 @ON_MOTO
 def test_what_was_changed_out_of_band_is_named_with_its_values_and_repaired(shell: Shell) -> None:
     file = shell.file(named("tenant-drift"))
@@ -183,6 +186,7 @@ def test_what_was_changed_out_of_band_is_named_with_its_values_and_repaired(shel
         assert repository.get_limits("user-123", "gpt-4") == [Limit.per_minute("rpm", 500)]
 
 
+@pytest.mark.long
 @ON_MOTO
 def test_an_override_is_shown_by_name_and_no_apply_touches_it(shell: Shell) -> None:
     file, place = shell.file(named("tenant-override")), ("user-123", "-r", "gpt-4", "-N", "tenant-override")
@@ -203,6 +207,7 @@ def test_an_override_is_shown_by_name_and_no_apply_touches_it(shell: Shell) -> N
     assert [each["action"] for each in audit[:3]] == ["override_deleted", "limits_set", "override_set"]
 
 
+@pytest.mark.long
 @ON_MOTO
 def test_deletes_of_over_30_percent_must_be_allowed(shell: Shell) -> None:
     shell.run("apply", "--yes", "-f", shell.file(named("tenant-few", dump(many(10)))))
@@ -215,6 +220,7 @@ def test_deletes_of_over_30_percent_must_be_allowed(shell: Shell) -> None:
     )
 
 
+@pytest.mark.long
 @ON_MOTO
 def test_a_saved_plan_is_refused_when_somebody_has_applied_or_limits_have_changed(shell: Shell) -> None:
     file, saved = shell.file(named("tenant-saved")), str(shell.directory / "saved.plan")
@@ -246,6 +252,7 @@ def refusing(shell: Shell, about: str) -> Iterator[None]:
             point({})
 
 
+@pytest.mark.long
 @ON_BOTH
 def test_what_cannot_be_written_is_told_and_stays_pending_and_the_rest_is_applied(shell: Shell) -> None:
     file = shell.file(named("tenant-part", dump(many(30))))  # two transactions
@@ -302,6 +309,7 @@ PLACES = [
 ]
 
 
+@pytest.mark.long(keep=1)
 @pytest.mark.parametrize("command", ["validate", "plan", "apply"])
 def test_twenty_mistakes_are_twenty_lines_with_their_places_and_nothing_is_sent(tmp_path: Path, command: str) -> None:
     file = tmp_path / "alpha.yaml"
@@ -313,6 +321,7 @@ def test_twenty_mistakes_are_twenty_lines_with_their_places_and_nothing_is_sent(
     assert [line.removeprefix(f"{file}:").split(": ")[0] for line in lines] == PLACES
 
 
+@pytest.mark.long
 @ON_BOTH
 def test_a_saved_plan_an_export_and_500_entities(shell: Shell, request: pytest.FixtureRequest) -> None:
     # moto is slow: test_local_stress has more

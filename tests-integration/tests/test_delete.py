@@ -50,6 +50,7 @@ def zael(stack: Embedded, *words: str) -> None:
     subprocess.run([COMMAND, *words], env=environment, check=True, capture_output=True, timeout=120)
 
 
+@pytest.mark.long
 def test_delete_leaves_nothing_behind_and_takes_nothing_of_another_stack(stack: Embedded) -> None:
     before = everything(stack)
     zael(stack, "deploy", "--name", OTHER, "--app-roles")

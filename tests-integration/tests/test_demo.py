@@ -35,6 +35,7 @@ def check(output: str) -> None:
     assert re.search(r"user-456 +1 wait 3\.0 s for tpm", output)
 
 
+@pytest.mark.long(keep=1)
 def test_the_demo_admits_what_the_limits_allow(
     target: Target, table_name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -60,6 +60,7 @@ def _zae_limiter(words: list[str]) -> None:
         Path(name).write_text(done.stdout, encoding="utf-8")
 
 
+@pytest.mark.long
 def test_every_command_of_the_page_does_what_the_page_says(account: None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ZAEL_STACK", "")  # what the page exports ends with the test
     lines = commands(PAGE)
@@ -68,6 +69,7 @@ def test_every_command_of_the_page_does_what_the_page_says(account: None, monkey
         run(line)
 
 
+@pytest.mark.long
 def test_every_command_of_an_upgrade_works_on_a_deployed_stack(account: None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ZAEL_STACK", "my-app")
     lines = commands(OPERATE / "upgrade.md")

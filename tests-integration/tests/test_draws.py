@@ -80,6 +80,7 @@ async def test_what_fails_comes_back_to_every_bucket(harness: Harness) -> None:
     assert counted(harness, *places) == [16, 16, 16, 16, 16, 16, 16]
 
 
+@pytest.mark.long(keep=9)
 @pytest.mark.needs("endpoint")
 @pytest.mark.parametrize("kind", ["drop", "throttle", "late"])
 @pytest.mark.parametrize("broken", [("key-1", "gpt-4"), ("user-7", "gpt-4"), ("key-1", "embeddings")])

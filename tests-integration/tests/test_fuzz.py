@@ -26,6 +26,7 @@ def stack() -> Iterator[ExitStack]:
         yield stack
 
 
+@pytest.mark.long(keep=4)
 @pytest.mark.parametrize("name", surfaces.SURFACES)
 def test_a_few_inputs_of_each_surface_are_clean(stack: ExitStack, name: str) -> None:
     surface, missing = surfaces.opened(name, stack)
@@ -139,6 +140,7 @@ def test_an_input_without_an_answer_costs_one_wait(documented: tuple[type[Except
     assert waits == [waits[0]] * 2
 
 
+@pytest.mark.long
 @pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="only Linux tells the peak of a part of a life")
 def test_an_answer_that_takes_much_memory_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(judging, "PEAK_BYTES", 30_000_000)

@@ -44,6 +44,7 @@ async def _begin_together(paths: list[Path], begin: Path) -> float:
     return begun
 
 
+@pytest.mark.long(keep=1)
 async def test_processes_that_are_stopped_and_killed_never_admit_more_than_the_burst(
     harness: Harness, tmp_path: Path
 ) -> None:

@@ -26,6 +26,7 @@ def here() -> Iterator[World]:
         pytest.skip(f"dynoxide: {reason}")
 
 
+@pytest.mark.long(keep=4)
 @pytest.mark.parametrize(("kind", "number"), CASES)
 def test_a_process_ends_in_time_and_silently_and_the_ledger_is_exact(here: World, kind: str, number: int) -> None:
     wrong = [str(result) for result in here.run([kind], [number]) if result.violations]

@@ -166,6 +166,7 @@ def test_a_crash_leaves_nothing_and_the_next_up_begins_anew() -> None:
     assert zael("local", "down", "--name", NAME) == f"{NAME} had crashed: nothing of it is left\n"
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("state")
 def test_a_second_stack_takes_a_free_port_and_is_told_from_the_first_by_its_name() -> None:
     told = [zael("local", "up", "--name", name, "--data-plane", "moto", "--detach") for name in (NAME, OTHER)]
@@ -199,6 +200,7 @@ def _java_home() -> str:
     return str(Path(java()).resolve().parents[1])
 
 
+@pytest.mark.long
 @pytest.mark.skipif(not can_be_alone(), reason="this system gives no process a network of its own")
 @pytest.mark.parametrize(
     ("plane", "found"),

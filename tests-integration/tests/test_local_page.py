@@ -53,6 +53,7 @@ def test_what_is_installed_is_there_to_be_installed() -> None:
     assert any(f"extra == '{extra}'" in each.replace('"', "'") for each in requires("zae-limiter-cli") or ())
 
 
+@pytest.mark.long
 def test_two_shells_do_what_the_page_says(state: Path) -> None:
     first, second = BLOCK.findall(PAGE)
     assert UP in first

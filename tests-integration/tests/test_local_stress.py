@@ -36,6 +36,7 @@ MOST_VIRTUAL_BYTES = 6 * 2**30  # a server that grows without end fails alone
 MOST_THREADS = 60
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("plane", ["moto", pytest.param("dynoxide", marks=pytest.mark.long)])
 def test_a_large_apply_under_load_ends_well_although_the_server_stops_and_memory_stays_bounded(
     plane: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

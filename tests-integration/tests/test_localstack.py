@@ -166,6 +166,7 @@ def test_a_last_will_is_done_on_leaving_and_not_before(tmp_path: Path) -> None:
     assert (tmp_path / "done").exists()
 
 
+@pytest.mark.long
 def test_a_last_will_that_is_terminated_is_not_done(tmp_path: Path) -> None:
     with afterwards(["touch", str(tmp_path / "done")]) as last_will:
         last_will.terminate()

@@ -167,6 +167,7 @@ def without_stream(harness: Harness) -> Harness:
     return harness
 
 
+@pytest.mark.long(keep=1)
 @costed
 async def test_a_purge_of_thousands_of_items_of_every_kind_that_is_killed_in_the_middle_goes_on(
     without_stream: Harness,

@@ -167,6 +167,7 @@ def between(page: str, name: str) -> str:
     return str(found).strip()
 
 
+@pytest.mark.long
 def test_the_costs_are_what_is_counted() -> None:
     assert between(PAGE, "costs: provisioner") == table()
 

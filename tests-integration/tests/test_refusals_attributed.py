@@ -50,6 +50,7 @@ def check_variety(ledger: Ledger) -> None:
     assert {place[1] for place in ledger if place[0] == MOVED and len(place) == 3} == {*PARENTS.values()}
 
 
+@pytest.mark.long(keep=1)
 @pytest.mark.needs("endpoint", "atomic", "streams")
 @pytest.mark.apart
 async def test_caller_limit_and_ancestor_are_exact_behind_an_aggregator(
@@ -68,6 +69,7 @@ async def test_caller_limit_and_ancestor_are_exact_behind_an_aggregator(
             assert counted(await limiter.repository.get_top_usage(window=window)) == ledger
 
 
+@pytest.mark.long
 async def test_caller_limit_and_ancestor_are_exact_in_a_file(tmp_path: Path) -> None:
     place = Place(None, str(tmp_path / "limits.db"))
     async with await place.limiter() as limiter:

@@ -45,6 +45,7 @@ def _by_real_time(attribute: str) -> bool:
     return attribute in {WRITES, REFUSED_ASK, REFUSED_BELOW, *WRITE_TOKENS} or attribute.startswith(REFUSED)
 
 
+@pytest.mark.long(keep=4)
 @pytest.mark.parametrize("seed", range(3))
 async def test_a_script_has_the_same_outcomes_and_leaves_the_same_items(
     harness: Harness, seed: int, first_runs: dict[int, Run]

@@ -32,6 +32,7 @@ async def take(limiter: RateLimiter, amount: int) -> bool:
         return bool(lease.shadowed)
 
 
+@pytest.mark.long(keep=1)
 @pytest.mark.needs("endpoint")
 @pytest.mark.parametrize("variant", ["async"], indirect=True)
 @pytest.mark.parametrize("beside", [ENFORCED, replace(ENFORCED, shadow=True)], ids=["enforced", "shadow"])

@@ -100,6 +100,7 @@ async def test_a_refusal_by_fresh_copies_of_all_shards_asks_nobody(harness: Harn
     assert dict(harness.meter.snapshot().requests) == {}
 
 
+@pytest.mark.long(keep=1)
 async def test_a_bucket_merges_while_many_take_and_give_back_and_the_ledger_is_exact(harness: Harness) -> None:
     """A total does not refill: what callers kept and what is left are all that there was, to the thousandth."""
     processes = [await harness.open() for _ in range(3)]

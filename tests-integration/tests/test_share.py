@@ -30,6 +30,7 @@ TIMEOUT_SECONDS = 120
 AWAY = float(os.environ.get("ZAEL_TEST_OUTAGE_SECONDS", "6"))
 
 
+@pytest.mark.long(keep=1)
 async def test_processes_cut_off_admit_no_more_than_the_limit_and_count_it_when_the_table_is_back(
     harness: Harness, tmp_path: Path
 ) -> None:

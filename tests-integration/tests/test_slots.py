@@ -72,6 +72,7 @@ async def _prove(limiter: RateLimiter, folder: Path, processes: int, place: str,
     assert _compete(paths), "they hardly compete"
 
 
+@pytest.mark.long(keep=1)
 @pytest.mark.needs("endpoint", "atomic")
 @pytest.mark.parametrize("variant", ["async"], indirect=True)
 @CROWDS
@@ -81,6 +82,7 @@ async def test_ten_slots_are_never_held_eleven_times_on_dynamodb(
     await _prove(await harness.open(), tmp_path, processes, harness.target.endpoint_url or "", harness.table_name)
 
 
+@pytest.mark.long
 @CROWDS
 async def test_ten_slots_are_never_held_eleven_times_on_a_file(tmp_path: Path, processes: int) -> None:
     place = f"sqlite:///{tmp_path / 'limits.db'}"

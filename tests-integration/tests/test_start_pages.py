@@ -69,6 +69,7 @@ def test_the_route_of_step_2_answers_429_as_its_page_shows_from_each_worker_and_
     assert 0 < int(refusal.headers["retry-after"]) <= 30
 
 
+@pytest.mark.long
 def test_steps_3_and_4_share_a_limit_and_change_it_by_a_file(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (start,) = [block for block in found("stack.md", SHELL) if UP in block]
     printed = shell(start.replace(UP, UP + HERE) + "zae-limiter local env\n", folder)

@@ -92,12 +92,14 @@ def session_on_a_bare_machine(folder: Path, *words: str, **environ: str) -> tupl
     return done.returncode, done.stdout
 
 
+@pytest.mark.long
 def test_a_target_that_somebody_names_and_that_is_not_there_is_a_failure(tmp_path: Path) -> None:
     code, told = session_on_a_bare_machine(tmp_path, "test_stack.py", "-k", "usage", "--target", "localstack")
     assert code == pytest.ExitCode.TESTS_FAILED
     assert "localstack: no container engine answers" in told
 
 
+@pytest.mark.long
 def test_a_target_that_is_not_there_is_a_skip_which_ci_does_not_allow(tmp_path: Path) -> None:
     words = ("test_targets.py", "-k", "keeps_an_item or ends_at_once")
     code, told = session_on_a_bare_machine(tmp_path, *words)

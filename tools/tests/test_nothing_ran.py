@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from benchmarks.run import unmeasured
-from support.tools.recipes import JUSTFILE, LIGHT_EXAMPLES, ROOT, Just
+from support.tools.recipes import JUSTFILE, ROOT, Just
 
 import pythons
 from check_siblings import main as check_siblings
@@ -29,6 +29,7 @@ ARGUMENTS = {
     "test-dependencies": ["newest"],
     "test-frameworks": ["oldest"],
     "test-llm": ["newest"],
+    "everything": ["examples", "integration"],
 }
 WITH_PYTEST = [
     name
@@ -60,10 +61,9 @@ def test_one_group_of_the_unit_tests_may_have_none_and_not_all(just: Just) -> No
     assert just.play("test-fast", "-k", "some", ends_with=1).code == 1
 
 
-@pytest.mark.parametrize("which", ["all", "fast"])
-def test_a_machine_without_another_python_fails(which: str, just: Just) -> None:
-    assert just.play("test-pythons", which).code == 0
-    assert just.play("test-pythons", which, pythons="").code != 0
+def test_a_machine_without_a_python_fails(just: Just) -> None:
+    assert just.play("test-pythons").code == 0
+    assert just.play("test-pythons", pythons="").code != 0
 
 
 def test_an_example_that_is_not_there_or_the_lack_of_any_is_a_failure(tmp_path: Path, just: Just) -> None:
@@ -73,37 +73,10 @@ def test_an_example_that_is_not_there_or_the_lack_of_any_is_a_failure(tmp_path: 
     assert just.play("examples").code != 0
 
 
-def test_a_run_before_a_release_has_each_example_but_the_large_one() -> None:
-    projects = {path.parent.name for path in (ROOT / "examples").glob("*/pyproject.toml")}
-    assert projects == {*LIGHT_EXAMPLES, "litellm-proxy"}
-
-
 def test_a_scan_that_has_checked_nothing_fails(just: Just) -> None:
     assert just.play("checkov").code == 0
     assert just.play("checkov", checkov="").code != 0
     assert just.play("checkov", checkov="Passed checks: 0, Failed checks: 0").code != 0
-
-
-@pytest.mark.parametrize(
-    "part",
-    [
-        "test_deploy_makes_a_stack_whose_parts_are_all_well",
-        "test_limits_that_the_provisioner_applies_are_obeyed",
-        "test_usage_comes_through_the_stream",
-        "test_a_record_that_nobody_can_read_becomes_a_dead_letter",
-        "test_a_stack_of_the_template_applies_updates_rolls_back_and_takes_back_its_limits",
-    ],
-)
-def test_a_run_before_a_release_uses_each_part_of_a_stack_on_localstack(part: str) -> None:
-    (files,) = re.findall(
-        r"--target localstack tests-integration/tests/test_\{(.+)\}\.py$", BODIES["localstack-parts"], re.MULTILINE
-    )
-    texts = [
-        (ROOT / f"tests-integration/tests/test_{name}.py").read_text(encoding="utf-8") for name in files.split(",")
-    ]
-    assert sum(f"def {part}(" in text for text in texts) == 1
-    assert "localstack-parts" in BODIES["beside"].split()
-    assert "tools/parts.py beside " in BODIES["test-all"]
 
 
 def test_the_spelling_passes_over_what_recipes_leave_behind() -> None:
@@ -171,12 +144,12 @@ def test_a_benchmark_that_is_named_and_cannot_be_measured_is_a_failure() -> None
     assert unmeasured([], {"costs": [], "peers_redis": []}) == ["costs", "peers_redis"]
 
 
-def test_no_other_python_is_a_failure(
+def test_no_python_is_a_failure(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for name, value in {"PATH": "", "PYENV_ROOT": str(tmp_path), "UV": "/nonexistent"}.items():
         monkeypatch.setenv(name, value)
-    assert pythons.main(["--others"]) == 1
+    assert pythons.main() == 1
     assert "error: none of them is here" in capsys.readouterr().err
 
 

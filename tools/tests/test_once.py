@@ -25,6 +25,11 @@ def test_both(variant, case):
 def test_differs(variant):
     pass
 
+@pytest.mark.long(keep=3)
+@pytest.mark.parametrize("case", range(9))
+def test_many(case):
+    pass
+
 def test_short():
     pass
 """
@@ -42,11 +47,14 @@ def ran(folder: Path, *options: str) -> list[str]:
     return [line.split()[0].partition("::")[2] for line in done.stdout.splitlines() if " PASSED" in line]
 
 
-def test_a_session_runs_one_of_each_pair_and_nothing_that_is_long(tmp_path: Path) -> None:
-    assert len(ran(tmp_path)) == 84
+def test_a_session_runs_one_of_each_pair_and_of_what_is_long_what_its_mark_keeps(tmp_path: Path) -> None:
+    assert len(ran(tmp_path)) == 93
     once = ran(tmp_path, "--once")
     both = [name for name in once if name.startswith("test_both")]
-    assert sorted(set(once) - set(both)) == ["test_differs[async]", "test_differs[sync]", "test_short"]
+    assert sorted(set(once) - set(both)) == [
+        *("test_differs[async]", "test_differs[sync]"),
+        *("test_many[0]", "test_many[3]", "test_many[6]", "test_short"),
+    ]
     assert len({name.replace("async", "sync") for name in both}) == len(both) == 40
     assert 10 < sum("async" in name for name in both) < 30  # each variant has its turns
     assert ran(tmp_path, "--once") == once

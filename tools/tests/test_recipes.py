@@ -4,9 +4,8 @@ import re
 from pathlib import Path
 
 import pytest
-from support.tools.recipes import JUSTFILE, ROOT, Just
+from support.tools.recipes import JUSTFILE, Just
 
-from sessions import OF_INTERPRETERS
 from shell import PACKAGES
 
 FIRST = "zae_limiter_core-0-py3-none-any.whl"
@@ -47,23 +46,11 @@ def test_the_first_group_that_fails_ends_the_unit_tests(just: Just) -> None:
     assert len(just.play("test-fast", ends_with=2).sessions()) == 1
 
 
-def test_the_newest_other_python_runs_what_interpreters_differ_in(just: Just) -> None:
-    (line,) = just.play("test-pythons", "fast", pythons="3.12 /py/3.12\n3.13 /py/3.13").sessions()
-    assert "--python /py/3.13" in line
-    assert line.count("packages/zae-limiter-core/tests/") == len(OF_INTERPRETERS)
-    assert "--dist worksteal -q -m not slow" in line
-
-
 def test_all_pythons_run_everything_and_every_failure_is_named_at_the_end(just: Just) -> None:
     played = just.play("test-pythons", ends_with=1, pythons="3.12 /py/3.12\n3.13 /py/3.13")
     assert len(played.sessions()) == 2 * len(PACKAGES)
     assert "failed: core on 3.12, manifest on 3.12" in played.errors
     assert played.code != 0
-
-
-@pytest.mark.parametrize("name", OF_INTERPRETERS)
-def test_what_interpreters_differ_in_is_there(name: str) -> None:
-    assert (ROOT / "packages/zae-limiter-core/tests" / name).exists()
 
 
 def test_dependencies_are_resolved_for_each_package_and_core_with_its_extras(just: Just) -> None:
@@ -78,7 +65,7 @@ def test_dependencies_are_resolved_for_each_package_and_core_with_its_extras(jus
     assert session.endswith("-n auto packages/zae-limiter-core/tests -m not slow")
 
 
-@pytest.mark.parametrize("recipe", ["test-dependencies", "test-frameworks", "test-llm", "test-pythons"])
+@pytest.mark.parametrize("recipe", ["test-dependencies", "test-frameworks", "test-llm"])
 def test_a_wrong_word_is_refused_with_the_right_ones(recipe: str, just: Just) -> None:
     played = just.play(recipe, "middle")
     assert played.code == 2
@@ -114,8 +101,7 @@ def test_a_long_run_ends_with_the_times_of_its_parts_and_the_skips_of_all_sessio
     played = just.play("test-all")
     assert played.code == 0
     assert re.findall(r"^(.+): \d+ s, \d+ s of CPU$", played.printed, re.MULTILINE) == [
-        *("beside", "tests-beside", "others-beside"),
-        "examples celery-worker flask-app github-actions lambda-function llm-gateway",
+        *("beside", "tests-beside", "examples flask-app"),
     ]
     assert re.search(r"^\d+ tests ran, 0 were skipped:$", played.printed, re.MULTILINE)
 
@@ -125,3 +111,10 @@ def test_a_long_run_stops_at_the_part_that_fails_and_says_what_was_skipped(just:
     assert played.code != 0
     assert not re.search(r"^.+: \d+ s, ", played.printed, re.MULTILINE)
     assert "tests ran, 0 were skipped:" in played.printed
+
+
+def test_parts_of_everything_run_as_they_are_named(just: Just) -> None:
+    two = ["examples", "integration --transport sdk"]
+    played = just.play("everything", *two)
+    assert re.findall(r"^(.+): \d+ s, \d+ s of CPU$", played.printed, re.MULTILINE) == two
+    assert any(" tests-integration " in line and line.endswith(" --transport sdk") for line in played.asked)

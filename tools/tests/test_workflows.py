@@ -6,6 +6,7 @@ import pytest
 import yaml
 
 from check_siblings import ROOT
+from parts import EVERYTHING
 
 FOLDER = ROOT / ".github" / "workflows"
 WORKFLOWS = {path.name: yaml.safe_load(path.read_text()) for path in FOLDER.glob("*.yml")}
@@ -28,6 +29,19 @@ def test_each_step_of_a_workflow_is_a_recipe(job: dict[str, Any]) -> None:
         match = re.fullmatch(r"uv run (?:--locked )?just ([a-z-]+)(?: [^|&;`\n]+)?", command)
         assert match, command
         assert match[1] in RECIPES
+
+
+def test_a_push_runs_what_proves_a_change_and_the_night_everything() -> None:
+    runs = {
+        file: [step["run"] for job in each["jobs"].values() for step in _steps(job) if "run" in step]
+        for file, each in WORKFLOWS.items()
+    }
+    assert "uv run just test-all" in runs["ci.yml"]
+    at_night = {re.sub(r"^uv run just ", "", line).split()[0] for line in runs["everything.yml"]}
+    # `just test` on each Python, for a runner has one
+    assert at_night - {"own-networks", "localstack-image", "test"} == {part.split()[0] for part in EVERYTHING} - {
+        "test-pythons"
+    }
 
 
 @pytest.mark.parametrize("job", JOBS.values(), ids=JOBS)

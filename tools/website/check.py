@@ -1,9 +1,8 @@
 """Open every page of the built site in Chromium, in both colour schemes, at the width of a desk and of a phone.
 
-python -m website.check [--quick] [FOLDER]   (with tools on PYTHONPATH; `just docs-check` calls it)
+python -m website.check [FOLDER]   (with tools on PYTHONPATH; `just docs-check` calls it)
 
-It needs Chromium: apt-get install chromium. With --quick it opens pages in the light scheme alone, and a machine
-without Chromium passes: the list of skips of the run has that.
+It needs Chromium: apt-get install chromium.
 """
 
 import os
@@ -18,8 +17,6 @@ from typing import Final, Literal
 from urllib.parse import urlsplit
 
 from playwright.sync_api import Browser, Error, Page, sync_playwright
-
-from skips import keep
 
 from .build import ROOT
 
@@ -44,14 +41,13 @@ BROKEN: Final = """() => [...document.querySelectorAll('a[href*="#"]')]
 BLANK: Final = "() => [...document.images].filter(i => i.complete && !i.naturalWidth).map(i => i.src)"
 
 
-def main(site: Path, *, quick: bool) -> int:
+def main(site: Path) -> int:
     """Print what is wrong; return the exit code."""
     chromium = next((path for path in CHROMIUM if Path(path).exists()), None)
     if chromium is None:
         print(NOT_HERE, file=sys.stderr)
-        keep(1, {NOT_HERE: 1})
-        return 0 if quick else 1
-    lines = problems(site, chromium, SCHEMES[:1] if quick else SCHEMES)
+        return 1
+    lines = problems(site, chromium, SCHEMES)
     print("\n".join(lines) or "every page is sound")
     return bool(lines)
 
@@ -150,5 +146,4 @@ def _faults(page: Page, url: str, widths: Sequence[int]) -> Iterator[str]:
 
 
 if __name__ == "__main__":
-    folders = [each for each in sys.argv[1:] if each != "--quick"]
-    sys.exit(main(Path(folders[0]) if folders else ROOT / "site", quick=folders != sys.argv[1:]))
+    sys.exit(main(Path(sys.argv[1]) if len(sys.argv) > 1 else ROOT / "site"))

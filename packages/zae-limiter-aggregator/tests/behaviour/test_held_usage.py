@@ -34,6 +34,7 @@ EVENT: Final = AuditEvent(f"{AT}-1", "e", "limits_set", None, AT, None, None, No
 TROUBLES = ("", "", "", "killed", "given up", "lost", "refused", "unknown")
 
 
+@pytest.mark.long(keep=5)
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(25))
 def test_usage_is_exact_however_the_windows_are_delivered(seed: int) -> None:

@@ -49,6 +49,7 @@ def complete(words: str, shell: str = "bash", seconds: float = 30, **environment
     return asked.stdout.split()
 
 
+@pytest.mark.long(keep=3)
 @pytest.mark.parametrize(
     ("words", "names"),
     [

@@ -202,6 +202,7 @@ def test_every_command_is_a_reader_of_the_matrix_or_of_one_record() -> None:
     assert {*commands()} == lists | ONE_RECORD | REFUSED
 
 
+@pytest.mark.long(keep=20)
 @pytest.mark.parametrize("command", LISTS)
 def test_a_list_shows_the_others_and_names_what_it_skips(
     sound: tuple[SyncRepository, Path],
@@ -226,6 +227,7 @@ def test_a_list_shows_the_others_and_names_what_it_skips(
     assert hidden == []
 
 
+@pytest.mark.long(keep=20)
 @pytest.mark.parametrize("command", [*LISTS, "usage export -o csv"])
 def test_no_text_of_a_record_is_a_line_of_its_own(
     damaged: tuple[SyncRepository, Path, list[Damaged]], command: str
@@ -252,6 +254,7 @@ def browser(console: Console) -> TestClient:
     return TestClient(app, base_url="http://127.0.0.1", headers={"x-user": "ann"}, raise_server_exceptions=False)
 
 
+@pytest.mark.long(keep=4)
 @pytest.mark.parametrize("page", PAGES)
 def test_a_page_shows_the_others_and_names_what_it_skips(
     damaged: tuple[SyncRepository, Path, list[Damaged]], page: str
@@ -315,6 +318,7 @@ def test_the_screen_of_top_names_the_first_and_counts_the_others(
 ALONE_READERS: Final = [each for each in LISTS if not each.startswith("top")] + ["limits state", "limits export"]
 
 
+@pytest.mark.long(keep=1)
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", sorted(ALONE))
 def test_a_record_of_which_there_is_one_is_shown_or_named(tmp_path: Path, kind: str) -> None:

@@ -210,6 +210,7 @@ def test_what_is_given_beside_production_wins_and_what_cannot_be_is_refused(aws:
     assert table["DeletionProtectionEnabled"] is True
 
 
+@pytest.mark.long(keep=2)
 @pytest.mark.filterwarnings("ignore:Unable to delete ArchivePolicy:UserWarning")  # moto has made none
 @pytest.mark.parametrize(("before", "after"), [("off", "governance"), ("compliance", "off")])
 @pytest.mark.parametrize("more", [(), ("--plan",), ("--no-wait",)], ids=" ".join)

@@ -343,6 +343,7 @@ def test_the_size_of_a_file_and_of_its_log_is_told(tmp_path: Path) -> None:
         assert f"fuser {path}" in sizes["fix"]
 
 
+@pytest.mark.long
 def test_a_damaged_or_missing_file_fails(tmp_path: Path) -> None:
     missing = tmp_path / "missing.db"
     code, checks = found("--store", f"sqlite:///{missing}")

@@ -143,6 +143,7 @@ def _loggers() -> Iterator[None]:
         logger.setLevel(level)
 
 
+@pytest.mark.long(keep=1)
 @pytest.mark.usefixtures("_loggers")
 def test_the_aggregators_role_allows_what_its_handler_calls_and_nothing_else(
     batch: Mapping[str, Any], resources: Mapping[str, Any], monkeypatch: pytest.MonkeyPatch

@@ -67,6 +67,7 @@ def killed_in_time(source: Path, target: Path, after: int) -> bool:
     return False
 
 
+@pytest.mark.long(keep=1)
 @pytest.mark.parametrize("after", [1, ITEMS // 3, ITEMS])
 def test_a_killed_copy_says_how_to_go_on_and_the_same_command_does(source: Path, tmp_path: Path, after: int) -> None:
     target = next(

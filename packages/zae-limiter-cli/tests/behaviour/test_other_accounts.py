@@ -90,6 +90,7 @@ def test_the_deploys_of_the_page_are_sound(aws: str, tmp_path: Path, monkeypatch
         assert json.loads(block)["Version"] == "2012-10-17"
 
 
+@pytest.mark.long
 def test_a_stack_of_a_stack_set_has_the_chosen_name_and_its_code_from_the_bucket_of_its_region(aws: str) -> None:
     from cfnlint.api import lint  # slow to import
 

@@ -71,6 +71,7 @@ WRITING = (
 )
 
 
+@pytest.mark.long(keep=1)
 def test_the_planners_role_allows_what_its_contract_calls_and_nothing_else(resources: Mapping[str, Any]) -> None:
     granted, calls = role_statements(resources, "Planner"), the_planner_at_work()
     assert [call for call in calls if not allows(granted, call, {})] == []
@@ -88,6 +89,7 @@ def test_the_planners_role_reads_the_table_and_writes_its_own_log(resources: Map
     }
 
 
+@pytest.mark.long(keep=1)
 def test_the_planners_role_refuses_every_write_of_an_apply(resources: Mapping[str, Any]) -> None:
     granted, calls = role_statements(resources, "Planner"), the_provisioner_at_work()
     written = [call for call in calls if call.action.endswith(("PutItem", "UpdateItem", "DeleteItem", "WriteItem"))]

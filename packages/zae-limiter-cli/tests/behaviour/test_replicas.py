@@ -17,6 +17,7 @@ def run(*args: str) -> Result:
     return CliRunner().invoke(main, [*args, "-n", "my-app"])
 
 
+@pytest.mark.long
 def test_a_table_with_replicas_is_named_and_nothing_is_deployed_over_it(aws: str) -> None:
     assert run("deploy", "--no-alarms").exit_code == 0
     table: dict[str, Any] = boto3.client("dynamodb").describe_table(TableName="my-app")

@@ -294,6 +294,7 @@ def test_a_stack_of_this_release_fits(aws: str) -> None:
     assert run("check", "-n", "my-app").stdout.splitlines()[-1] == "Stack and release match."
 
 
+@pytest.mark.long(keep=1)
 @pytest.mark.parametrize(
     ("record", "advice"),
     [
@@ -339,6 +340,7 @@ def count(seconds_ago: int, *, waiting: int = 0) -> None:
             take()
 
 
+@pytest.mark.long(keep=1)
 @pytest.mark.parametrize(
     ("seconds_ago", "waiting", "told", "ok"),
     [

@@ -208,6 +208,7 @@ def test_namespaces_of_a_file_come_and_go(folder: Path) -> None:
     assert document("namespace", "orphans") == []
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_processes_that_apply_at_once_apply_once(folder: Path) -> None:
     words = ["limits", "apply", "-f", "limits.yaml", "--yes", "--lock-timeout", "60"]
@@ -218,6 +219,7 @@ def test_processes_that_apply_at_once_apply_once(folder: Path) -> None:
     assert document("limits", "state")["state"]["lock"] is None
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_an_apply_that_is_interrupted_frees_its_lock_and_the_next_one_does_the_rest(folder: Path) -> None:
     count = 2_000

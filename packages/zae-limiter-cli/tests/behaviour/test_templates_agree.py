@@ -66,6 +66,7 @@ def deployed(template: dict[str, Any]) -> set[str]:
     return {each["LogicalResourceId"] for each in summaries}
 
 
+@pytest.mark.long(keep=1)
 @pytest.mark.slow
 @pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS)
 def test_both_templates_come_to_the_same_stack(options: StackOptions, aws: str, forget: Callable[[], None]) -> None:

@@ -218,6 +218,7 @@ def test_new_buckets_have_suffixes_behind_an_upgrade_and_none_moves(stack: None)
     assert succeed("upgrade") == "No changes: stack my-app is up to date.\n"
 
 
+@pytest.mark.long
 def test_a_run_that_is_stopped_is_continued_by_the_next(migrations: None) -> None:
     told: list[str] = []
 
@@ -250,6 +251,7 @@ def test_a_table_in_use_without_a_version_record_is_migrated_from_the_first_sche
     assert len(upgrade("--yes")["migrations"]) == 2
 
 
+@pytest.mark.long(keep=1)
 @pytest.mark.parametrize(
     "command", [["deploy"], ["upgrade"], ["upgrade", "--allow-downgrade"], ["upgrade", "--dry-run"]]
 )

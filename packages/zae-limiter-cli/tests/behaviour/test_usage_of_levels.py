@@ -89,6 +89,7 @@ def test_the_consoles_charts_show_what_was_used(used: tuple[str, Ledger]) -> Non
     assert charts_of(own, own[0].window_start, 1, own[-1].window_start - own[0].window_start)[0].name == "admitted"
 
 
+@pytest.mark.long(keep=3)
 @pytest.mark.parametrize("depth", range(4))
 def test_the_cost_rolls_up_to_a_depth(used: tuple[str, Ledger], depth: int) -> None:
     url, ledger = used

@@ -154,6 +154,7 @@ def test_a_write_that_arrives_late_undoes_nothing(source: SyncRateLimiter, file:
     assert writes > 5
 
 
+@pytest.mark.long(keep=4)
 @pytest.mark.parametrize("seed", range(20))
 def test_writes_that_arrive_late_undo_nothing(
     source: SyncRateLimiter, file: SyncStore, clock: ManualClock, seed: int

@@ -86,6 +86,7 @@ async def test_a_delete_that_was_killed_is_finished_by_the_next_one(world: World
         await later.limiter.delete_entity("e")
 
 
+@pytest.mark.long(keep=8)
 @pytest.mark.parametrize("writes", range(WRITES_OF_A_DELETE + 1))
 async def test_whatever_kills_a_delete_each_limit_is_told_to_be_gone_once(world: World, writes: int) -> None:
     process = await family(world)

@@ -151,6 +151,7 @@ class SetClock:
         return self.at_ms
 
 
+@pytest.mark.long
 async def test_a_repository_in_memory_forgets_the_buckets_of_those_who_left() -> None:
     clock, sync_clock = SetClock(), SetClock()
     limiter = RateLimiter(Repository.in_memory(clock=clock), default_limits=[RPM])

@@ -60,6 +60,7 @@ HELD = {
 }
 
 
+@pytest.mark.long(keep=1)
 @pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
 @pytest.mark.parametrize("client", CLIENTS)

@@ -36,6 +36,7 @@ def test_there_is_a_call_of_each_method_that_asks_the_store() -> None:
     assert public_methods().keys() <= {name.partition(" ")[0] for name in CALLS}
 
 
+@pytest.mark.long(keep=30)
 @pytest.mark.slow
 @pytest.mark.parametrize("variant", ["async", "sync"])
 @pytest.mark.parametrize("name", CALLS)

@@ -48,6 +48,7 @@ def test_requests_that_outlast_a_freeze_do_not_show_an_outage(variant: str, poli
     assert dict(first.answers) == {"counted": CAPACITY - 4, "refused": CROWD - CAPACITY + 4}
 
 
+@pytest.mark.long(keep=6)
 @pytest.mark.slow
 @pytest.mark.parametrize("lasting", [0.0, LASTING_SECONDS], ids=["short", "long"])
 @pytest.mark.parametrize("outage", OUTAGES)
@@ -65,6 +66,7 @@ def test_a_store_that_answers_counts_every_call_behind_an_idle_time(
     assert not wrong
 
 
+@pytest.mark.long(keep=2)
 @pytest.mark.slow
 @pytest.mark.parametrize("outage", ["hung", "refused"])
 @pytest.mark.parametrize(("variant", "way"), WAYS)

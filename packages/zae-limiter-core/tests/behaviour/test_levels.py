@@ -212,6 +212,7 @@ async def test_a_process_obeys_its_own_changes_at_once(world: World, level: str)
     assert await passes(limiter, "e", "r", rpm=5)
 
 
+@pytest.mark.long
 async def test_memory_of_known_buckets_is_bounded(world: World) -> None:
     limiter, _ = await world.process(default_limits=[DEFAULT], buckets_remembered=10)
     requests = []

@@ -90,6 +90,7 @@ async def test_a_token_comes_at_its_instant_to_the_millisecond(world: World, per
             world.clock.advance(ms=1)
 
 
+@pytest.mark.long
 async def test_a_slow_limit_counts_no_part_of_a_millitoken_twice_whoever_writes(world: World) -> None:
     limits = [Limit.per_day("rpd", 10), Limit.per_second("rps", 5)]
     limiters = [(await world.process(default_limits=limits))[0] for _ in range(3)]

@@ -137,6 +137,7 @@ def config(limiter: RateLimiter, entity: str, resource: str) -> Put:
     return Put({"PK": place.key.pk, "SK": place.key.sk, **place.fixed, "config_version": 1})
 
 
+@pytest.mark.long
 async def test_a_thousand_entities_get_limits_and_lose_them_again(world: World) -> None:
     limiter, _ = await world.process()
     world.meter.reset()

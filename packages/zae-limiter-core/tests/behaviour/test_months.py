@@ -41,6 +41,7 @@ async def used_up(zones: list[str], count: int, *, carry_over: int = 0, multipli
     return await months(world, zones, processes, carry_over=carry_over, seed=seed)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 async def test_fifty_processes_get_exactly_the_quota_in_every_zone_over_a_change_of_its_clocks() -> None:
     zones = sorted({(change_of(zone), *begins_of(zone)): zone for zone in ZONES}.values())  # one of those that agree

@@ -11,6 +11,7 @@ SYNC = "from zae_limiter import SyncRepository\n{}"
 ASYNC = "import asyncio\nfrom zae_limiter import Repository\nasync def main():\n    {}\nasyncio.run(main())"
 
 
+@pytest.mark.long(keep=1)
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "program",

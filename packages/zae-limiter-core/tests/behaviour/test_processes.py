@@ -63,6 +63,7 @@ def test_a_life_is_told_by_its_seed(simulate: Simulate) -> None:
     assert told(4) == told(4) != told(7)
 
 
+@pytest.mark.long(keep=1)
 @pytest.mark.parametrize("warm", [True, False], ids=["warm", "cold"])
 def test_a_signal_leaves_nobody_behind(*, warm: bool) -> None:
     for point in range(2, 1_500, 151):

@@ -131,6 +131,7 @@ async def test_of_eight_that_store_at_once_one_wins(world: World) -> None:
     assert await process.repository.get_provisioner_state() == won
 
 
+@pytest.mark.long
 @pytest.mark.slow
 async def test_fifty_thousand_entities_come_back_in_parts_that_fit_into_items(world: World) -> None:
     process = await world.process()
@@ -154,6 +155,7 @@ async def test_parts_that_are_needed_no_more_are_removed(world: World) -> None:
     assert [item["SK"] for item in stored(world, process)] == ["#PROVISIONER"]
 
 
+@pytest.mark.long(keep=2)
 @pytest.mark.slow
 @pytest.mark.parametrize("writes", range(6))
 async def test_a_write_that_is_killed_anywhere_leaves_the_state_before_whole(world: World, writes: int) -> None:

@@ -206,6 +206,7 @@ class Model:
         return late
 
 
+@pytest.mark.long(keep=2)
 @pytest.mark.slow
 @pytest.mark.parametrize("way", WAYS)
 def test_a_refusal_has_every_limit_that_the_call_draws_on_and_exactly_the_short_ones_exceeded(way: str) -> None:

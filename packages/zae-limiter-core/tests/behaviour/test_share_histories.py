@@ -114,6 +114,7 @@ class History:
         return most
 
 
+@pytest.mark.long(keep=3)
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(HISTORIES))
 async def test_shares_hold_the_bound_and_are_paid(seed: int) -> None:

@@ -91,6 +91,7 @@ async def test_a_sibling_that_may_wait_is_not_told_to_come_back_tomorrow() -> No
     assert answers == ["refused by bad", "admitted"]
 
 
+@pytest.mark.long
 async def test_eight_processes_at_a_spent_key_keep_one_call_of_a_hundred_from_its_sibling_at_most() -> None:
     it = Organisation()
     first = await it.found(100_000, bad=50_000, good=10**9)

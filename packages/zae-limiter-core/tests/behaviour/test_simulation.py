@@ -42,6 +42,7 @@ OTHERS = {"more": range(WATCHED + 1, 201), "many": range(201, 601)}
 USUAL_MUTANTS = {mutant.scenario: mutant for mutant in reversed(MUTANTS)}.values()
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize("which", ["more", pytest.param("many", marks=pytest.mark.long)])
 def test_no_history_breaks_the_invariant(which: str) -> None:
@@ -127,6 +128,7 @@ def test_a_history_of_a_parents_line_that_once_went_wrong_is_sound() -> None:
     simulate(7303155, changes={"long_work": "0", "limits": "1"})
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_crowd_on_many_shards_gets_what_is_minted_at_a_bounded_cost() -> None:
     wrong = [problem for _, found in tried(1, 12, {"scenario": "shards"}, at_once=1) for _, problem in found]
@@ -197,6 +199,7 @@ def test_the_first_histories_break_nothing_and_are_worth_something() -> None:
     assert min(dropped, returned) > 1, (dropped, returned)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_histories_that_hold_tokens_ahead_break_nothing_and_are_worth_something() -> None:
     served = given = taken = back = paid = 0
@@ -213,6 +216,7 @@ def test_histories_that_hold_tokens_ahead_break_nothing_and_are_worth_something(
     assert min(back, 3 * paid) > 5, (back, paid)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_histories_of_outages_break_nothing_and_are_worth_something() -> None:
     let = back = paid = kept = refused = of_parents = split = 0

@@ -11,11 +11,13 @@ SEEDS = 40
 FREE, EPOCHS = "b_parallel_tk", ("b_parallel_he", "b_parallel_ho")
 
 
+@pytest.mark.long(keep=12)
 @pytest.mark.parametrize("seed", range(SEEDS))
 def test_holders_never_have_more_slots_than_there_are_and_all_come_back(seed: int) -> None:
     assert live(seed) > 5
 
 
+@pytest.mark.long(keep=2)
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(1_000, 1_010))
 def test_long_histories(seed: int) -> None:

@@ -137,6 +137,7 @@ asyncio.run(main())
 }
 
 
+@pytest.mark.long(keep=2)
 @pytest.mark.parametrize("case", CASES)
 def test_behind_a_suspension(case: str) -> None:
     script = MACHINE + CASES[case]

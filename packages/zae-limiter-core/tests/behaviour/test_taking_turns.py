@@ -281,6 +281,7 @@ async def test_a_refusal_tells_each_child_the_wait_of_its_own_turn(async_world: 
     assert all(each <= 0.1 for each in longest[1:])
 
 
+@pytest.mark.long
 async def test_processes_that_all_wait_get_the_same_within_seconds(async_world: World) -> None:
     """Each is fair among its own; between them chance decides, anew at each moment."""
     it = await tree(async_world, *(f"org/{child}" for child in "abcd"))

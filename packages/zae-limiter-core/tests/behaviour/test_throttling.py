@@ -150,6 +150,7 @@ async def scene(
     return demand, sum((wire.writes for wire in wires), Counter[bool]()), world, limiters[0]
 
 
+@pytest.mark.long(keep=1)
 @pytest.mark.parametrize("buckets", [8, 1000])
 def test_a_table_at_half_the_demand_costs_few_requests_and_no_split(buckets: int) -> None:
     """With a thousand buckets no write is shared: each call above the limit waits for itself alone."""

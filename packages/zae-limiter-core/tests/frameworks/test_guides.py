@@ -52,6 +52,7 @@ def test_the_first_example_limits_as_its_page_shows(page: str, tmp_path: Path) -
     assert (bob.status, nobody.status) == (200, 401)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "page", ["fastapi", "flask", "hierarchy", "outages", "shadow", "streaming", "waiting", "workers"]

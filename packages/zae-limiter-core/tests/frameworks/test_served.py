@@ -101,6 +101,7 @@ def settles(served: Served, user: str, *wanted: dict[str, int]) -> None:
     assert found in wanted
 
 
+@pytest.mark.long(keep=2)
 def test_an_answer_has_the_fields_of_the_draft(served: Served, user: str) -> None:
     answer = served.get("/answer", user)
     assert (answer.status, json.loads(answer.body)) == (200, {"user": user}) or answer.body
@@ -183,6 +184,7 @@ def test_a_client_that_leaves_before_the_answer_has_used_what_its_request_took(s
     settles(served, user, TAKEN)
 
 
+@pytest.mark.long(keep=2)
 @pytest.mark.parametrize("name", ["asgi", "starlette", "fastapi", "django-asgi", "django-threads"], indirect=True)
 def test_work_is_charged_though_its_client_left_before_the_answer(served: Served, user: str) -> None:
     settled = {"requests": 4, "tokens": 993}

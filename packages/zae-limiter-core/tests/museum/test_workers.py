@@ -32,6 +32,7 @@ def admitted_by_workers(path: str) -> int:
     return sum(int(worker.communicate(timeout=60)[0]) for worker in workers)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @shows("https://github.com/laurentS/slowapi/issues/226", "Rate Limit NOT working with multiple workers using memory")
 def test_workers_of_one_server_share_a_file(tmp_path: Path) -> None:

@@ -86,6 +86,7 @@ async def test_it(limiter):
 """
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_the_plugin_serves_tests_that_anyio_runs_on_asyncio(tmp_path: Path) -> None:
     (tmp_path / "conftest.py").write_text('pytest_plugins = ["zae_limiter.testing.plugin"]\n')

@@ -228,6 +228,7 @@ def test_what_an_entity_names_is_told_with_the_path_of_its_property(
     assert problem.message.startswith(message)
 
 
+@pytest.mark.long
 @given(hostile_manifests(), st.booleans())
 @settings(max_examples=400, deadline=None)
 def test_cloudformation_evaluates_nothing_of_a_manifest(manifest: LimitsManifest, doubles: bool) -> None:  # noqa: FBT001

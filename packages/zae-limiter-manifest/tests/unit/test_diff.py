@@ -151,6 +151,7 @@ def test_a_second_plan_is_empty(situation: Situation) -> None:
     assert (again.changes, again.forgotten) == ((), ())
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @given(situations())
 @settings(max_examples=100, deadline=None)

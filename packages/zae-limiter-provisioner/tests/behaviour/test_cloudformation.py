@@ -294,11 +294,13 @@ def test_the_reply_comes_before_the_time_is_up_whatever_the_work_is_at(stack: St
     assert (told["Status"], told["Reason"].startswith(cloudformation.NO_TIME)) == ("FAILED", True)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_the_reply_about_ten_thousand_items_is_short(stack: Stack) -> None:
     assert stack.do("Create", manifest(entities=entities(10_000)))["Data"]["Created"] == 10_000
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_the_reply_about_ten_thousand_items_that_all_fail_is_short_and_says_so(stack: Stack) -> None:
     def fault(operation: Operation[Any]) -> None:

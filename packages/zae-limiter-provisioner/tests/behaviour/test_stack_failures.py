@@ -81,6 +81,7 @@ def is_done(name: str, stack: Stack) -> bool:
     return live(stack.world, wanted.namespace) == wanted
 
 
+@pytest.mark.long(keep=24)
 def test_its_reply_and_that_to_the_same_event_again_are_true(failed: Failed) -> None:
     name, stack, event, _ = failed
     if stack.send(event)["Status"] == "SUCCESS":
@@ -89,6 +90,7 @@ def test_its_reply_and_that_to_the_same_event_again_are_true(failed: Failed) -> 
         assert live(stack.world, "tenant-beta") == LimitsManifest("tenant-beta")
 
 
+@pytest.mark.long(keep=24)
 def test_the_next_event_ends_as_it_asks(failed: Failed) -> None:
     name, stack, _, told = failed
     kind, after = ("Delete", NOTHING) if name in ("Create", "Delete") else ("Update", EVERY_LEVEL)

@@ -1,7 +1,6 @@
 """Recipes of the justfile, played over a uv that installs and runs nothing."""
 
 import os
-import re
 import shutil
 import subprocess
 import sys
@@ -10,7 +9,7 @@ from typing import Final, NamedTuple
 
 ROOT: Final = Path(__file__).parents[4]
 JUSTFILE: Final = (ROOT / "justfile").read_text(encoding="utf-8")
-LIGHT_EXAMPLES: Final = re.findall(r'^light_examples := "(.+)"$', JUSTFILE, re.MULTILINE)[0].split()
+EXAMPLES: Final = sorted(path.parent.name for path in (ROOT / "examples").glob("*/pyproject.toml"))
 
 OF_THE_RUN: Final = {"ZAEL_SKIPS", "GITHUB_STEP_SUMMARY"}  # variables of the run that plays a recipe
 
@@ -77,7 +76,7 @@ class Just:
         shutil.copy(ROOT / "tools/website/markers.py", folder / "tools" / "website")
         for tool in (ROOT / "tools").glob("*.py"):
             shutil.copy(tool, folder / "tools")
-        for name in LIGHT_EXAMPLES:
+        for name in EXAMPLES:
             (folder / "examples" / name).mkdir(parents=True)
             (folder / "examples" / name / "pyproject.toml").touch()
         (folder / "docs" / "contribute").mkdir(parents=True)

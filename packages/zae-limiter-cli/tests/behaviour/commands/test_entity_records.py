@@ -131,6 +131,7 @@ def test_an_update_of_a_version_that_is_no_more_is_refused(table: Table) -> None
     assert document("entity", "show", "team") == changed
 
 
+@pytest.mark.long(keep=2)
 @pytest.mark.parametrize("entity", ["auth0|123", "user+tag@x.com", "::1", "-x", "a/b#c", "日本", "e\u0301"])
 def test_an_id_is_taken_as_it_is_and_shown_in_nfc(table: Table, entity: str) -> None:
     name = normalize("NFC", entity)

@@ -76,6 +76,7 @@ def test_at_80_columns_somebody_finds_out_why_and_who_changed_what(store: str) -
         assert terminal.restored
 
 
+@pytest.mark.long
 def test_at_60_columns_nothing_is_cut_and_a_change_asks_first(store: str) -> None:
     with running("top", "--store", store, "--allow-changes", columns=60, lines=20) as terminal:
         shown = terminal.until("last change", *KEYS, *CHANGES)
@@ -102,6 +103,7 @@ def test_at_60_columns_nothing_is_cut_and_a_change_asks_first(store: str) -> Non
         assert terminal.restored
 
 
+@pytest.mark.long
 def test_a_text_pasted_by_mistake_changes_nothing(store: str) -> None:
     """Typed key by key, as a terminal without bracketed paste sends it: it has `l`, `y`, `b` and line ends."""
     with running("top", "--store", store, "--allow-changes", columns=80, lines=24) as terminal:

@@ -9,6 +9,7 @@ from support.cli.limits_stack import Stack
 EXAMPLE = (Path(__file__).parents[5] / "testdata" / "tenant-alpha.limits.yaml").read_text("utf-8")
 
 
+@pytest.mark.long(keep=1)
 @pytest.mark.slow
 @pytest.mark.parametrize("options", [(), ("--take-over",)], ids=["ours", "taken over"])
 def test_the_template_of_the_example_is_clean(stack: Stack, options: tuple[str, ...]) -> None:

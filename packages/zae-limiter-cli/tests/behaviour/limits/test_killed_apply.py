@@ -176,6 +176,7 @@ def entries_below(directory: Path) -> list[str]:
     return sorted(path.name for path in directory.rglob("*") if not path.name.startswith(("limits.db", "kept.db")))
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_command_before_a_lambda_killed_at_a_line_leaves_each_namespace_whole(
     of_stack: OfStack, shell: Commands, files: Path, tmp_path: Path
@@ -271,6 +272,7 @@ def test_a_saved_plan_is_never_torn_and_the_next_one_leaves_nothing_beside_it(
     assert is_whole(of_stack, ALPHA, AFTER)
 
 
+@pytest.mark.long(keep=1)
 @pytest.mark.slow
 @pytest.mark.parametrize("place", ["of_stack", "of_file"])
 def test_of_two_operators_and_a_rollback_at_once_each_is_whole_or_refused_with_a_way_out(

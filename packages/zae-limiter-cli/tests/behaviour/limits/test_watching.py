@@ -172,6 +172,7 @@ def test_a_look_that_fails_ends_no_apply(stack: Stack, slow: Slow) -> None:
     assert (done.exit_code, done.stderr) == (0, "")
 
 
+@pytest.mark.long
 def test_a_plan_during_an_apply_says_whose_and_since_when_and_a_saved_one_forgets_it(
     stack: Stack, slow: Slow, tmp_path: Path
 ) -> None:
@@ -198,6 +199,7 @@ def test_a_plan_during_an_apply_says_whose_and_since_when_and_a_saved_one_forget
     assert "under way" not in stack.ok(*plan)
 
 
+@pytest.mark.long
 def test_a_stop_by_somebody_else_ends_the_command_with_the_rest_pending(stack: Stack, slow: Slow) -> None:
     slow.meanwhile = lambda: stack.world.ask("stop", principal="bob")
     done = stack.run("apply", "--yes", "--quiet", "-f", stack.write(dump(MANY)))

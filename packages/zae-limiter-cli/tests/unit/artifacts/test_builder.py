@@ -97,6 +97,7 @@ def test_its_metadata_tells_version_and_requirements_and_no_description(name: La
     assert "\n\n" not in headers
 
 
+@pytest.mark.long(keep=1)
 def test_its_handler_runs_where_there_is_boto3_and_nothing_else(name: LambdaName, tmp_path: Path) -> None:
     artifact = build_artifact(name)
     code, runtime = tmp_path / "code", tmp_path / "runtime"

@@ -59,6 +59,7 @@ def contents(dynamodb: Any, table: str) -> list[str]:
     return sorted(json.dumps(item, sort_keys=True) for item in dynamodb.scan(TableName=table)["Items"])
 
 
+@pytest.mark.long(keep=1)
 @pytest.mark.parametrize("kind", ["hash key", "hash and range key"])
 def test_a_transaction_that_fails_leaves_items_stream_and_iterators_as_they_were(
     account: Account, dynamodb: Any, ranged: str, kind: str

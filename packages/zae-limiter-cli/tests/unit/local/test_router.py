@@ -117,6 +117,7 @@ def test_a_table_that_nobody_made_is_refused_by_its_name(dynamodb: Any) -> None:
         dynamodb.describe_table(TableName="nowhere")
 
 
+@pytest.mark.long
 def test_transactions_at_once_lose_nothing(account: Account, dynamodb: Any) -> None:
     name, _ = account.table()
     refused = {"TableName": name, "Key": {"PK": {"S": "no"}}, "ConditionExpression": "attribute_exists(PK)"}

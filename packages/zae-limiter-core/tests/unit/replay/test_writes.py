@@ -80,6 +80,7 @@ class World:
         return self.decider.plan(tuple(amounts)), [each * MILLI for each in amounts.values()]
 
 
+@pytest.mark.long(keep=15)
 @pytest.mark.parametrize("seed", range(60))
 def test_every_verdict_is_that_of_a_limiter(seed: int) -> None:
     random = Random(seed)

@@ -86,6 +86,7 @@ def check_against_the_clocks(zone: str, at_ms: int) -> None:
         assert tuple(one - other for one, other in zip(shown, counted, strict=True)) == first, (zone, t, latest)
 
 
+@pytest.mark.long(keep=16)
 @pytest.mark.parametrize("letter", sorted({zone[:6] for zone in ZONES}))
 def test_windows_begin_when_the_clocks_of_every_zone_show_it(letter: str) -> None:
     for zone in ZONES:

@@ -61,6 +61,7 @@ def holds(entry: ScheduleEntry, shown: datetime) -> bool:
     return False
 
 
+@pytest.mark.long(keep=2)
 @pytest.mark.parametrize(("zone", "change"), CHANGES)
 def test_each_minute_has_the_first_entry_that_the_clocks_show(zone: str, change: datetime) -> None:
     dates = {"first": (change - DAY).date().isoformat(), "last": change.date().isoformat()}

@@ -60,6 +60,7 @@ def formatted(text: str) -> list[Any]:
     return [(part.type, part.content if part.type != "code_inline" else "") for part in inner]
 
 
+@pytest.mark.long(keep=1)
 @pytest.mark.parametrize("view", [View(full=True), View()], ids=["full", "kinds"])
 @given(text=hostile)
 def test_no_text_of_an_author_formats_links_or_mentions(view: View, text: str) -> None:

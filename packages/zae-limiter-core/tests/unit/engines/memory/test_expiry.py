@@ -49,6 +49,7 @@ def visit(table: MemoryTable, key: Key, clock: SetClock) -> None:
     table.execute(Update(key, add={"n": 1}, set={"ttl": clock.now_ms() // 1000 + LIFE}))
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_stream_of_new_ids_keeps_a_third_more_than_what_lives(
     table: MemoryTable, clock: SetClock, names: Iterator[Key]

@@ -120,6 +120,7 @@ async def test_a_lost_file_is_an_outage_on_an_event_loop(path: Path, lose: Calla
     await store.close()
 
 
+@pytest.mark.long(keep=1)
 @pytest.mark.parametrize("gone", [["-wal"], ["-shm"], ["-wal", "-shm"]], ids="".join)
 def test_a_lost_log_is_an_outage_and_admits_nothing_twice(path: Path, gone: list[str]) -> None:
     with program(path) as first:
@@ -210,6 +211,7 @@ def test_a_new_file_with_the_inode_of_the_deleted_one_is_another_file(
             other.perform(ADD)
 
 
+@pytest.mark.long(keep=1)
 @pytest.mark.parametrize("lose", [delete, delete_all])
 def test_programs_share_one_limit_again_once_all_are_started_again(path: Path, lose: Callable[[Path], None]) -> None:
     with program(path) as first, program(path) as second:

@@ -103,6 +103,7 @@ def every_write() -> int:
     return life.writes
 
 
+@pytest.mark.long(keep=20)
 @pytest.mark.parametrize("writes", range(every_write()))
 def test_a_run_that_is_killed_before_any_of_its_writes_is_continued(table: MemoryTable, writes: int) -> None:
     mortal = lives_until(writes)(table)

@@ -217,6 +217,7 @@ ENVIRONMENTS: tuple[dict[str, str], ...] = (
 )
 
 
+@pytest.mark.long(keep=16)
 @pytest.mark.slow
 @pytest.mark.parametrize("profile", [None, "default", "plain", "both", "other", "fips", "dual", "ignoring"])
 @pytest.mark.parametrize("environment", ENVIRONMENTS, ids=[" ".join(settings) for settings in ENVIRONMENTS])
