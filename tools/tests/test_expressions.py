@@ -62,7 +62,7 @@ LISTED: Mapping[str, Mapping[str, Place]] = {
     "zae_limiter/runtime/extras.py": {"_OF_EXTRA": "whole"},
     "zae_limiter_aggregator/problems.py": {"_QUOTED": "anywhere", "_WORD": "anywhere", "_PLAIN": "whole"},
     "zae_limiter/schema/audit.py": {"_AT": "whole", "_SERIAL": "whole"},
-    "zae_limiter/schema/key_names.py": {"_PLAIN": "whole"},
+    "zae_limiter/schema/keys.py": {"_PLAIN": "whole"},
     "zae_limiter/values/versions.py": {"_VERSION": "whole"},
     "zae_limiter/values/windows.py": {"_ZONE": "whole"},
     "zae_limiter_manifest/delegation.py": {"_WRITTEN": "anywhere"},

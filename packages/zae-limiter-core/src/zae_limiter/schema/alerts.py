@@ -1,14 +1,12 @@
 """The item that remembers which thresholds of a limit were told of, in its last window."""
 
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from . import keys
-from .attributes import ENTITY_ID, GSI4PK, GSI4SK, LIMIT, PK, RESOURCE, SK, TOLD, TOLD_WINDOW, TTL
+from .attributes import ENTITY_ID, LIMIT, RESOURCE, TOLD, TOLD_WINDOW, TTL
 from .items import BucketId
 from .partitions import index_suffix
-from .reading import number, reads
-
-Item = dict[str, Any]
+from .record import NUMBER, Item, Record, place
 
 _KEPT_SECONDS: Final = 2 * 24 * 3600  # after its window: twice as long as the stream keeps its records
 
@@ -18,6 +16,10 @@ class Told(NamedTuple):
 
     window: int
     percent: int
+
+
+TOLD_ALERT: Final = Record(Told, window=NUMBER.named(TOLD_WINDOW), percent=NUMBER.named(TOLD))
+read_told = TOLD_ALERT.read
 
 
 def told_key(bucket: BucketId, limit: str) -> tuple[str, str]:
@@ -31,22 +33,13 @@ def told_item(bucket: BucketId, limit: str, told: Told, end_ms: int | None, *, s
 
     ``spread``: its index row has a suffix, as the table's schema says.
     """
-    pk, sk = told_key(bucket, limit)
-    item = {
-        PK: pk,
-        SK: sk,
-        GSI4PK: keys.gsi4_pk(bucket.namespace_id, index_suffix(bucket.entity_id) if spread else None),
-        GSI4SK: f"{bucket.namespace_id}/ALERT#{keys.encode(bucket.entity_id)}",
-        ENTITY_ID: bucket.entity_id,
+    ns, entity_id = bucket.namespace_id, bucket.entity_id
+    row = f"{ns}/ALERT#{keys.encode(entity_id)}"
+    return {
+        **place(ns, *told_key(bucket, limit), row, index_suffix(entity_id) if spread else None),
+        ENTITY_ID: entity_id,
         RESOURCE: bucket.resource,
         LIMIT: limit,
-        TOLD_WINDOW: told.window,
-        TOLD: told.percent,
+        **TOLD_ALERT.write(told),
+        **({} if end_ms is None else {TTL: end_ms // 1000 + _KEPT_SECONDS}),
     }
-    return item if end_ms is None else {**item, TTL: end_ms // 1000 + _KEPT_SECONDS}
-
-
-@reads
-def read_told(item: Item) -> Told:
-    """Return what an item remembers."""
-    return Told(number(item, TOLD_WINDOW), number(item, TOLD))

@@ -1,33 +1,16 @@
 """The items of the history of applies: a record of each, and its manifest, compressed, in as many parts as it takes."""
 
 from collections.abc import Iterator, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from ..values.applies import ApplyRecord
 from . import keys
-from .attributes import (
-    AT,
-    CONTENT,
-    ENDED,
-    GSI4PK,
-    GSI4SK,
-    MANIFEST_HASH,
-    OWNER,
-    PARTS,
-    PK,
-    PRINCIPAL,
-    SERIAL,
-    SK,
-    SOURCE,
-    TARGETS,
-)
-from .reading import flag, number, optional, reads, text, texts
-
-Item = dict[str, Any]
+from .attributes import CONTENT, PARTS, SERIAL, SK
+from .reading import number, reads, text
+from .record import FLAG, NUMBER, TEXT, TEXTS, Item, Record, place
 
 PART_BYTES: Final = 350_000  # an item may have 400 KB
 MAX_PARTS: Final = 99
-_COUNTS: Final = ("created", "updated", "deleted", "failed", "left")
 
 
 class ApplyPart(NamedTuple):
@@ -37,28 +20,34 @@ class ApplyPart(NamedTuple):
     place: int
 
 
+APPLY: Final = Record(
+    ApplyRecord,
+    serial=NUMBER,
+    at=TEXT,
+    owner=TEXT,
+    manifest_hash=TEXT,
+    principal=TEXT.optional(),
+    source=TEXT.optional(),
+    targets=TEXTS.optional(()),
+    ended=FLAG,
+    created=NUMBER.optional(0),
+    updated=NUMBER.optional(0),
+    deleted=NUMBER.optional(0),
+    failed=NUMBER.optional(0),
+    left=NUMBER.optional(0),
+)
+
+
 def record_item(namespace_id: str, record: ApplyRecord, parts: int) -> Item:
     """Return the item of an apply whose manifest has so many parts."""
-    said = {PRINCIPAL: record.principal, SOURCE: record.source, TARGETS: list(record.targets) or None}
-    counts = {name: getattr(record, name) for name in _COUNTS}
-    return {
-        **_base(namespace_id, ApplyPart(record.serial, 0)),
-        SERIAL: record.serial,
-        AT: record.at,
-        OWNER: record.owner,
-        MANIFEST_HASH: record.manifest_hash,
-        PARTS: parts,
-        ENDED: record.ended,
-        **{name: value for name, value in said.items() if value is not None},
-        **{name: count for name, count in counts.items() if count},
-    }
+    return {**_place(namespace_id, ApplyPart(record.serial, 0)), PARTS: parts, **APPLY.write(record)}
 
 
 def part_items(namespace_id: str, serial: int, content: str) -> list[Item]:
     """Return the items of a manifest, which is ASCII text by now."""
     chunks = [content[start : start + PART_BYTES] for start in range(0, len(content), PART_BYTES)]
     return [
-        {**_base(namespace_id, ApplyPart(serial, place)), SERIAL: serial, CONTENT: chunk}
+        {**_place(namespace_id, ApplyPart(serial, place)), SERIAL: serial, CONTENT: chunk}
         for place, chunk in enumerate(chunks, start=1)
     ]
 
@@ -68,17 +57,7 @@ def read_record(item: Item) -> ApplyRecord:
     """Return the apply that an item is the record of."""
     if item[SK] != keys.sk_apply(number(item, SERIAL)):
         raise ValueError(f"{SERIAL} is not that of its key")
-    return ApplyRecord(
-        number(item, SERIAL),
-        text(item, AT),
-        text(item, OWNER),
-        text(item, MANIFEST_HASH),
-        principal=optional(text, item, PRINCIPAL),
-        source=optional(text, item, SOURCE),
-        targets=texts(item.get(TARGETS, []), TARGETS),
-        ended=flag(item, ENDED),
-        **{name: number({name: 0, **item}, name) for name in _COUNTS},
-    )
+    return APPLY.read(item)
 
 
 @reads
@@ -113,7 +92,5 @@ def outdated(found: Sequence[ApplyPart], *, most: int, newest: int) -> Iterator[
     return (each for each in found if each.serial not in kept)
 
 
-def _base(namespace_id: str, part: ApplyPart) -> Item:
-    pk = keys.pk_applies(namespace_id)
-    sk = keys.sk_apply(part.serial, part.place)
-    return {PK: pk, SK: sk, GSI4PK: keys.gsi4_pk(namespace_id), GSI4SK: pk}
+def _place(ns: str, part: ApplyPart) -> Item:
+    return place(ns, keys.pk_applies(ns), keys.sk_apply(part.serial, part.place))

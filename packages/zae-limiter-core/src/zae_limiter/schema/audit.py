@@ -9,30 +9,12 @@ from typing import Any, Final
 from ..values.audit import AuditEvent
 from ..values.naming import PLAN_SUBJECT, check_identifier, check_plan, check_resource
 from . import keys, plan_keys
-from .attributes import (
-    ACTION,
-    AFTER,
-    AT,
-    BEFORE,
-    ENTITY_ID,
-    EVENT_ID,
-    GSI4PK,
-    GSI4SK,
-    METADATA,
-    PK,
-    PRINCIPAL,
-    RESOURCE,
-    SK,
-    TTL,
-)
+from .attributes import AFTER, BEFORE, METADATA, PK, SK, TTL
 from .entities import read_metadata
 from .limit_fields import OF_EVERY_LIMIT, is_plain_limit, plain_text
-from .reading import number, optional, reads, text
+from .reading import number, reads, text
+from .record import TEXT, Field, Item, Record, a_map, place
 
-Item = dict[str, Any]
-
-_FIELDS = (EVENT_ID, ENTITY_ID, ACTION, AT)
-_OPTIONAL = (PRINCIPAL, RESOURCE, BEFORE, AFTER)
 _MOST_LEVELS: Final = 32  # as DynamoDB nests
 _TEXTS: Final = frozenset(("weights", "schedule"))  # of a limit
 _AT: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{3}Z")
@@ -51,25 +33,34 @@ def check_subject(field: str, value: str) -> str:
     return value if value == keys.audit_system() else check_identifier(field, value)
 
 
+def _read_side(item: Item, name: str) -> dict[str, Any]:
+    """Return what an event has of the state before or after the change."""
+    values = a_map(item, name)
+    if isinstance(values.get(METADATA), str):
+        with suppress(ValueError):  # an event that is not of this library is shown as it is
+            return values | {METADATA: read_metadata(values[METADATA])}
+    return values
+
+
+AUDIT_EVENT: Final = Record(
+    AuditEvent,
+    event_id=TEXT,
+    entity_id=TEXT,
+    action=TEXT,
+    at=TEXT,
+    principal=TEXT.optional(),
+    resource=TEXT.optional(),
+    before=Field(_read_side).optional(),
+    after=Field(_read_side).optional(),
+)
+read_audit_event = AUDIT_EVENT.read
+
+
 def audit_item(namespace_id: str, event: AuditEvent, *, expires_at: int | None) -> Item:
     """Return the item of an event; it expires at ``expires_at`` (epoch seconds), or never if that is ``None``."""
-    present = (name for name in _OPTIONAL if getattr(event, name) is not None)
-    return {
-        PK: keys.pk_audit(namespace_id, event.entity_id),
-        SK: keys.sk_audit(event.event_id),
-        GSI4PK: keys.gsi4_pk(namespace_id),
-        GSI4SK: keys.gsi4_sk_audit(event.event_id),
-        **{name: getattr(event, name) for name in (*_FIELDS, *present)},
-        **({} if expires_at is None else {TTL: expires_at}),
-    }
-
-
-@reads
-def read_audit_event(item: Item) -> AuditEvent:
-    """Return the event of an item."""
-    fields: dict[str, Any] = {name: text(item, name) for name in _FIELDS}
-    fields |= {name: optional(text, item, name) for name in (PRINCIPAL, RESOURCE)}
-    return AuditEvent(**fields, before=_read_side(item.get(BEFORE)), after=_read_side(item.get(AFTER)))
+    pk, sk = keys.pk_audit(namespace_id, event.entity_id), keys.sk_audit(event.event_id)
+    expiry = {} if expires_at is None else {TTL: expires_at}
+    return {**place(namespace_id, pk, sk, keys.gsi4_sk_audit(event.event_id)), **AUDIT_EVENT.write(event), **expiry}
 
 
 @reads
@@ -129,15 +120,3 @@ def _check_limit(path: str, value: Item) -> None:
         raise ValueError(f"{path} is no limit: {error}") from error
     for name in value.keys() & _TEXTS:
         text(value, name)
-
-
-def _read_side(values: Any) -> dict[str, Any] | None:
-    """Return what an event has of the state before or after the change."""
-    if values is None:
-        return None
-    if not isinstance(values, dict):
-        raise TypeError("what was before or after a change is no map")
-    if isinstance(values.get(METADATA), str):
-        with suppress(ValueError):  # an event that is not of this library is shown as it is
-            return values | {METADATA: read_metadata(values[METADATA])}
-    return values

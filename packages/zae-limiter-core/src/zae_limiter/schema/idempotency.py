@@ -1,13 +1,12 @@
 """The item of an idempotency key: what was done to a bucket under it."""
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Final, NamedTuple
 
 from . import keys
-from .attributes import ACTION, ENTITY_ID, EVENT_ID, GSI4PK, GSI4SK, PK, RESOURCE, SK, TOKENS, TTL
-from .reading import number, reads, text
-
-Item = dict[str, Any]
+from .attributes import ENTITY_ID, EVENT_ID, RESOURCE, TTL
+from .reading import number, reads
+from .record import TEXT, Field, Item, Record, a_map, place
 
 
 class KeyPlace(NamedTuple):
@@ -26,30 +25,19 @@ class Done(NamedTuple):
     tokens: Mapping[str, int]
 
 
-def done_item(place: KeyPlace, done: Done, *, event_id: str, expires_at: int) -> Item:
+DONE: Final = Record(
+    Done,
+    action=TEXT,
+    tokens=Field(lambda item, name: {each: number(item[name], each) for each in a_map(item, name)}, dict),
+)
+read_done = DONE.read
+
+
+def done_item(at: KeyPlace, done: Done, *, event_id: str, expires_at: int) -> Item:
     """Return the item of a key, which expires at ``expires_at`` (epoch seconds); ``event_id`` is the audit event."""
-    pk = keys.pk_idempotency(place.namespace_id, place.entity_id)
-    return {
-        PK: pk,
-        SK: keys.sk_idempotency(place.resource, place.key),
-        GSI4PK: keys.gsi4_pk(place.namespace_id),
-        GSI4SK: pk,
-        ENTITY_ID: place.entity_id,
-        RESOURCE: place.resource,
-        ACTION: done.action,
-        TOKENS: dict(done.tokens),
-        EVENT_ID: event_id,
-        TTL: expires_at,
-    }
-
-
-@reads
-def read_done(item: Item) -> Done:
-    """Return what the key of an item stands for."""
-    tokens = item[TOKENS]
-    if not isinstance(tokens, dict):
-        raise TypeError("the tokens of an idempotency key are no map")
-    return Done(text(item, ACTION), {name: number(tokens, name) for name in tokens})
+    pk, sk = keys.pk_idempotency(at.namespace_id, at.entity_id), keys.sk_idempotency(at.resource, at.key)
+    own = {ENTITY_ID: at.entity_id, RESOURCE: at.resource, EVENT_ID: event_id, TTL: expires_at}
+    return {**place(at.namespace_id, pk, sk), **own, **DONE.write(done)}
 
 
 @reads

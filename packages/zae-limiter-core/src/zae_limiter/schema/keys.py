@@ -6,12 +6,13 @@ other one is percent-encoded (RFC 3986). So none holds a ``#`` or ``$``, which o
 Callers pass names that ``naming`` has checked.
 """
 
+import re
+from functools import lru_cache
 from typing import Final, NamedTuple
+from unicodedata import is_normalized
+from urllib.parse import quote, unquote
 
 from ..values.naming import PLAN_SUBJECT, RESOURCE_SUBJECT, SYSTEM_SUBJECT
-from . import key_names
-
-encode, decode = key_names.encode, key_names.decode
 
 REGISTRY: Final = "_"  # the namespace id under which all namespaces are registered
 
@@ -31,6 +32,30 @@ INDEX_BUCKET_PREFIX: Final = "BUCKET#"
 INDEX_USAGE_PREFIX: Final = "USAGE#"
 INDEX_AUDIT_PREFIX: Final = "AUDIT#"
 INDEX_CONFIG_PREFIX: Final = "CONFIG#"
+
+_PLAIN: Final = re.compile(r"[A-Za-z0-9_.\-~:@/]{1,512}")  # names that are the same in keys
+
+
+def encode(name: str) -> str:
+    """Return an entity id or a resource as keys have it; no two names have the same."""
+    return name if _PLAIN.fullmatch(name) else _encode(name)
+
+
+@lru_cache(maxsize=16_384)
+def _encode(name: str) -> str:
+    return quote(name, safe=":@/")
+
+
+def decode(part: str) -> str:
+    """Return the entity id or resource that ``encode`` turns into this text. Raises ``ValueError`` for any other
+    text.
+    """
+    if _PLAIN.fullmatch(part):  # nothing is encoded in most names, and a read of usage has a name in each row
+        return part
+    name = unquote(part, errors="strict")
+    if encode(name) != part or not is_normalized("NFC", name):
+        raise ValueError(f"no name in a key: {part!r}")
+    return name
 
 
 class AuditAddress(NamedTuple):

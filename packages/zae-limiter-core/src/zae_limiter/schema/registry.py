@@ -1,7 +1,7 @@
 """The items of the registry: namespaces, the version record, the progress of a migration."""
 
 from datetime import datetime
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from ..values.namespaces import Namespace
 from ..values.naming import check_namespace, check_namespace_id
@@ -12,27 +12,20 @@ from .attributes import (
     BEHIND_SK,
     COPIED,
     COPYING,
-    CORE_VERSION,
-    CREATED_AT,
     DELETED,
     ITEMS_CHANGED,
     ITEMS_READ,
-    MIN_CLIENT_VERSION,
     NAME,
-    NAMESPACE_ID,
     PK,
     PURGED,
     PURGING,
-    SCHEMA_VERSION,
-    SERIAL,
     SK,
     TRACE,
     TTL,
 )
 from .reading import number, optional, reads, text
+from .record import AS_IS, NUMBER, TEXT, Field, Item, Record, checked
 from .store_errors import ForeignRecord
-
-Item = dict[str, Any]
 
 FOREIGN_NAME: Final = "namespace_name"  # in the records of another product; ours have ``name``
 
@@ -40,20 +33,48 @@ MARKS: Final = (DELETED, PURGING, PURGED, COPYING, COPIED)
 STAYS_SECONDS: Final = 2 * 24 * 3600  # twice as long as the table's stream keeps its records
 
 
+def _read_behind(item: Item, _: str) -> tuple[str, str] | None:
+    return (text(item, BEHIND_PK), text(item, BEHIND_SK)) if BEHIND_PK in item else None
+
+
+NAMESPACE: Final = Record(
+    Namespace,
+    name=checked(check_namespace),
+    namespace_id=checked(check_namespace_id),
+    created_at=TEXT,
+    deleted_at=TEXT.optional(),
+)
+VERSION: Final = Record(VersionRecord, schema_version=AS_IS, core_version=AS_IS, min_client_version=AS_IS)
+PROGRESS: Final = Record(
+    MigrationProgress,
+    name=TEXT,
+    schema_version=NUMBER,
+    serial=NUMBER,
+    items=NUMBER.named(ITEMS_READ),
+    changed=NUMBER.named(ITEMS_CHANGED),
+    behind=Field(_read_behind, lambda _: None),
+)
+read_version, read_progress = VERSION.read, PROGRESS.read
+
+
 def namespace_items(name: str, namespace_id: str, created_at: str) -> tuple[Item, Item]:
     """Return the two records of a namespace: by name and by id."""
-    fields = {PK: keys.pk_system(keys.REGISTRY), NAME: name, NAMESPACE_ID: namespace_id, CREATED_AT: created_at}
-    return {**fields, SK: keys.sk_namespace(name)}, {**fields, SK: keys.sk_nsid(namespace_id)}
+    fields = NAMESPACE.write(Namespace(name, namespace_id, created_at))
+    return _record(keys.sk_namespace(name), fields), _record(keys.sk_nsid(namespace_id), fields)
+
+
+def _record(sk: str, fields: Item) -> Item:
+    return {PK: keys.pk_system(keys.REGISTRY), SK: sk, **fields}
 
 
 @reads
 def read_namespace(item: Item) -> Namespace:
     """Return the namespace of either of its records. Raises ``ForeignRecord``."""
     check_not_foreign(item)
-    name, namespace_id = check_namespace(NAME, item[NAME]), check_namespace_id(NAMESPACE_ID, item[NAMESPACE_ID])
-    if item[SK] not in (keys.sk_namespace(name), keys.sk_nsid(namespace_id)):
+    namespace = NAMESPACE.read(item)
+    if item[SK] not in (keys.sk_namespace(namespace.name), keys.sk_nsid(namespace.namespace_id)):
         raise ValueError("neither its name nor its id is that of its key")
-    return Namespace(name, namespace_id, text(item, CREATED_AT), optional(text, item, DELETED))
+    return namespace
 
 
 def check_not_foreign(item: Item) -> None:
@@ -118,41 +139,10 @@ def purged_item(by_id: Item, at: str) -> Item:
 
 def version_item(record: VersionRecord) -> Item:
     """Return the version record: one for the table, so that every reader of the registry may read it."""
-    return {
-        PK: keys.pk_system(keys.REGISTRY),
-        SK: keys.sk_version(),
-        SCHEMA_VERSION: record.schema_version,
-        CORE_VERSION: record.core_version,
-        MIN_CLIENT_VERSION: record.min_client_version,
-    }
-
-
-@reads
-def read_version(item: Item) -> VersionRecord:
-    """Return the versions in a version record."""
-    return VersionRecord(item[SCHEMA_VERSION], item[CORE_VERSION], item[MIN_CLIENT_VERSION])
+    return _record(keys.sk_version(), VERSION.write(record))
 
 
 def progress_item(progress: MigrationProgress) -> Item:
     """Return the progress of a migration: one record for the table, beside its version record."""
     behind = {} if progress.behind is None else dict(zip((BEHIND_PK, BEHIND_SK), progress.behind, strict=True))
-    return {
-        PK: keys.pk_system(keys.REGISTRY),
-        SK: keys.sk_migration(),
-        NAME: progress.name,
-        SCHEMA_VERSION: progress.schema_version,
-        SERIAL: progress.serial,
-        ITEMS_READ: progress.items,
-        ITEMS_CHANGED: progress.changed,
-        **behind,
-    }
-
-
-@reads
-def read_progress(item: Item) -> MigrationProgress:
-    """Return the progress in its record."""
-    behind = (text(item, BEHIND_PK), text(item, BEHIND_SK)) if BEHIND_PK in item else None
-    schema, serial, items, changed = (
-        number(item, name) for name in (SCHEMA_VERSION, SERIAL, ITEMS_READ, ITEMS_CHANGED)
-    )
-    return MigrationProgress(text(item, NAME), schema, serial, items, changed, behind)
+    return _record(keys.sk_migration(), PROGRESS.write(progress) | behind)
