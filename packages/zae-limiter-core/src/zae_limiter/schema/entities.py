@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from ..values.entities import Entity
 from ..values.naming import check_identifier, check_plan
@@ -12,98 +12,18 @@ from .attributes import (
     ANCESTOR_IDS,
     CASCADE,
     CHILDREN,
-    CREATED_AT,
     ENTITY_ID,
     GSI1PK,
     GSI1SK,
     GSI3PK,
     GSI3SK,
-    GSI4PK,
-    GSI4SK,
-    METADATA,
-    NAME,
     PARENT_ID,
     PARENT_IDS,
     PK,
     PLAN,
-    SK,
-    VERSION,
 )
 from .reading import flag, number, optional, reads, text, texts
-
-Item = dict[str, Any]
-
-
-def entity_item(namespace_id: str, entity: Entity) -> Item:
-    """Return the item of an entity that has no children; in GSI1, it is a child of its first parent, in
-    GSI3 one of the entities of its plan.
-    """
-    pk = keys.pk_entity(namespace_id, entity.entity_id)
-    item: Item = {
-        PK: pk,
-        SK: keys.sk_meta(),
-        GSI4PK: keys.gsi4_pk(namespace_id),
-        GSI4SK: pk,
-        ENTITY_ID: entity.entity_id,
-        CASCADE: entity.cascade,
-        METADATA: write_metadata(entity.metadata),
-        CREATED_AT: entity.created_at,
-        VERSION: entity.version,
-        CHILDREN: 0,
-    }
-    if entity.name is not None:
-        item[NAME] = entity.name
-    if entity.parent_id is not None:
-        item[PARENT_ID] = entity.parent_id
-        item[GSI1PK] = keys.gsi1_pk_parent(namespace_id, entity.parent_id)
-        item[GSI1SK] = keys.gsi1_sk_child(entity.entity_id)
-    if len(entity.parent_ids) > 1:
-        item[PARENT_IDS] = list(entity.parent_ids)
-    if entity.plan is not None:
-        item[PLAN] = entity.plan
-        item[GSI3PK] = plan_keys.gsi3_pk_plan(namespace_id, entity.plan)
-        item[GSI3SK] = keys.gsi3_sk_entity(entity.entity_id)
-    return item
-
-
-def parent_item(namespace_id: str, entity_id: str, parent_id: str) -> Item:
-    """Return the item that links an entity to a further parent: an index has one row for an item."""
-    pk = keys.pk_entity(namespace_id, entity_id)
-    return {
-        PK: pk,
-        SK: keys.sk_parent(parent_id),
-        GSI1PK: keys.gsi1_pk_parent(namespace_id, parent_id),
-        GSI1SK: keys.gsi1_sk_child(entity_id),
-        GSI4PK: keys.gsi4_pk(namespace_id),
-        GSI4SK: pk,
-        ENTITY_ID: entity_id,
-        PARENT_ID: parent_id,
-    }
-
-
-@reads
-def read_child_id(item: Item) -> str:
-    """Return the child in an entity's item, or in its link to a further parent."""
-    return check_identifier(ENTITY_ID, item[ENTITY_ID])
-
-
-@reads
-def read_entity(item: Item) -> Entity:
-    """Return the entity of an item."""
-    parent_link, entity_id = read_parent_link(item), check_identifier(ENTITY_ID, item[ENTITY_ID])
-    if keys.parse_entity_pk(item[PK])[1] != entity_id:
-        raise ValueError(f"{ENTITY_ID} is not that of its key")
-    return Entity(
-        entity_id=entity_id,
-        name=optional(text, item, NAME),
-        parent_id=parent_link.parent_ids[0] if parent_link.parent_ids else None,
-        cascade=parent_link.cascade,
-        metadata=read_metadata(item[METADATA]),
-        created_at=text(item, CREATED_AT),
-        version=number(item, VERSION),
-        parent_ids=parent_link.parent_ids,
-        plan=read_plan(item),
-    )
+from .record import FLAG, NUMBER, TEXT, Field, Item, Record, checked, place
 
 
 @reads
@@ -175,3 +95,54 @@ def read_metadata(stored: Mapping[str, str] | str) -> Mapping[str, Any]:
     if not isinstance(found, Mapping):
         raise ValueError(f"metadata are no map: {found!r}")
     return found
+
+
+ENTITY: Final = Record(
+    Entity,
+    parent_ids=Field(lambda item, _: read_parent_link(item).parent_ids, lambda ids: [*ids] if len(ids) > 1 else None),
+    entity_id=checked(check_identifier),
+    name=TEXT.optional(),
+    parent_id=TEXT.optional(),
+    cascade=FLAG,
+    metadata=Field(lambda item, name: read_metadata(item[name]), write_metadata),
+    created_at=TEXT,
+    version=NUMBER,
+    plan=Field(lambda item, _: read_plan(item)).optional(),
+)
+
+
+def entity_item(ns: str, entity: Entity) -> Item:
+    """Return the item of an entity that has no children; in GSI1, it is a child of its first parent, in
+    GSI3 one of the entities of its plan.
+    """
+    item = {**place(ns, keys.pk_entity(ns, entity.entity_id), keys.sk_meta()), CHILDREN: 0, **ENTITY.write(entity)}
+    if entity.parent_id is not None:
+        item |= _child_row(ns, entity.entity_id, entity.parent_id)
+    if entity.plan is not None:
+        item |= {GSI3PK: plan_keys.gsi3_pk_plan(ns, entity.plan), GSI3SK: keys.gsi3_sk_entity(entity.entity_id)}
+    return item
+
+
+def parent_item(ns: str, entity_id: str, parent_id: str) -> Item:
+    """Return the item that links an entity to a further parent: an index has one row for an item."""
+    at = place(ns, keys.pk_entity(ns, entity_id), keys.sk_parent(parent_id))
+    return {**at, **_child_row(ns, entity_id, parent_id), ENTITY_ID: entity_id, PARENT_ID: parent_id}
+
+
+def _child_row(ns: str, entity_id: str, parent_id: str) -> Item:
+    return {GSI1PK: keys.gsi1_pk_parent(ns, parent_id), GSI1SK: keys.gsi1_sk_child(entity_id)}
+
+
+@reads
+def read_entity(item: Item) -> Entity:
+    """Return the entity of an item."""
+    entity = ENTITY.read(item)
+    if keys.parse_entity_pk(item[PK])[1] != entity.entity_id:
+        raise ValueError(f"{ENTITY_ID} is not that of its key")
+    return entity
+
+
+@reads
+def read_child_id(item: Item) -> str:
+    """Return the child in an entity's item, or in its link to a further parent."""
+    return check_identifier(ENTITY_ID, item[ENTITY_ID])

@@ -4,35 +4,25 @@ This module divides the content into parts; ``flows`` orders the writes.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from ..values.applies import ApplyProgress
 from ..values.provisioner import HandledEvent, ProvisionerLock, ProvisionerState
 from . import keys
 from .attributes import (
-    APPLIED_HASH,
-    GSI4PK,
-    GSI4SK,
-    HANDLED,
     INTENDED_SYSTEM,
-    LAST_APPLIED,
-    LOCK,
     MANAGED_ENTITIES,
     MANAGED_RESOURCES,
     MANAGED_SYSTEM,
-    OWNER,
     PARTS,
-    PK,
     PROGRESS,
     SERIAL,
-    SHARE,
     SK,
     STOP,
     TAG,
 )
 from .reading import flag, number, numbers, optional, reads, text, texts
-
-Item = dict[str, Any]
+from .record import AS_IS, NUMBER, TEXT, Field, Item, Record, place
 
 PART_BYTES: Final = 350_000  # an item may have 400 KB
 HEAD_BYTES: Final = 4_000  # every apply writes the head, for a unit per KB; a head with parts is small
@@ -40,8 +30,30 @@ MAX_PARTS: Final = 99
 _PAIR_BYTES: Final = 8  # of a pair, beside its names
 _TAGS: Final = 10**12
 _PLACES: Final = 10**3
-_FIELDS: Final = (LAST_APPLIED, APPLIED_HASH, OWNER, SHARE)
 _KINDS: Final = ("managed", "intended")
+
+EVENT: Final = Record(HandledEvent, event_id=AS_IS.named("id"), ok=AS_IS)
+APPLY_LOCK: Final = Record(
+    ProvisionerLock, lock_id=AS_IS.named("id"), owner=AS_IS, expires_at_ms=AS_IS.named("expires_at")
+)
+APPLY_PROGRESS: Final = Record(
+    ApplyProgress, done=AS_IS, total=AS_IS, began_at_ms=AS_IS.named("began_at"), at_ms=AS_IS.named("at")
+)
+HEAD: Final = Record(
+    ProvisionerState,
+    serial=NUMBER,
+    lock=Field(lambda item, name: APPLY_LOCK.inner(item[name]), APPLY_LOCK.write).optional(),
+    progress=Field(lambda item, name: APPLY_PROGRESS.inner(item[name]), lambda _: None).optional(),
+    stop=TEXT._replace(write=lambda _: None).optional(),  # like the progress, in no write of a state
+    handled=Field(
+        lambda item, name: [EVENT.inner(each) for each in item[name]], lambda events: [*map(EVENT.write, events)]
+    ).optional(()),
+    last_applied=TEXT.optional(),
+    applied_hash=TEXT.optional(),
+    owner=TEXT.optional(),
+    share=TEXT.optional(),
+)
+"""The head, without the places that it and its parts name."""
 
 
 class ManagedPlace(NamedTuple):
@@ -84,7 +96,7 @@ def state_items(namespace_id: str, state: ProvisionerState, *, tag: int) -> tupl
     if not numbers:
         return {**head, **_place_attributes(pairs)}, []
     return head, [
-        {**_base(namespace_id, number), SERIAL: state.serial, TAG: tag, **_place_attributes(chunk)}
+        {**_place(namespace_id, number), SERIAL: state.serial, TAG: tag, **_place_attributes(chunk)}
         for number, chunk in zip(numbers, chunks, strict=True)
     ]
 
@@ -122,7 +134,7 @@ def torn(head: Item, parts: Sequence[Item]) -> str | None:
 @reads
 def read_state(head: Item, parts: Sequence[Item]) -> ProvisionerState:
     """Return the state in a head and all its parts."""
-    fields: Item = {name: optional(text, head, name) for name in _FIELDS}
+    fields: Item = HEAD.values(head)
     for kind in _KINDS:
         places = [_read_places(item, kind) for item in (parts or [head])]
         entities: dict[str, list[str]] = {}
@@ -133,14 +145,7 @@ def read_state(head: Item, parts: Sequence[Item]) -> ProvisionerState:
         fields[f"{kind}_entities"] = entities
         fields[f"{kind}_records"] = [entity for each in places for entity in each.records]
         fields[f"{kind}_system"] = flag({f"{kind}_system": False, **head}, f"{kind}_system")
-    return ProvisionerState(
-        serial=number(head, SERIAL),
-        lock=_read_lock(head),
-        progress=_read_progress(head),
-        stop=optional(text, head, STOP),
-        handled=[HandledEvent(event["id"], event["ok"]) for event in head.get(HANDLED, ())],
-        **fields,
-    )
+    return ProvisionerState(**fields)
 
 
 class _Places(NamedTuple):
@@ -163,42 +168,17 @@ def _read_places(item: Item, kind: str) -> _Places:
 
 
 def _head(namespace_id: str, state: ProvisionerState) -> Item:
-    fields = {name: getattr(state, name) for name in _FIELDS if getattr(state, name) is not None}
-    lock = state.lock
-    held = {} if lock is None else {LOCK: {"id": lock.lock_id, "owner": lock.owner, "expires_at": lock.expires_at_ms}}
-    handled = [{"id": event.event_id, "ok": event.ok} for event in state.handled]
-    return {
-        **_base(namespace_id, 0),
-        SERIAL: state.serial,
-        MANAGED_SYSTEM: state.managed_system,
-        **({INTENDED_SYSTEM: True} if state.intended_system else {}),
-        **({HANDLED: handled} if handled else {}),
-        **fields,
-        **held,
-    }
+    intended = {INTENDED_SYSTEM: True} if state.intended_system else {}
+    return {**_place(namespace_id, 0), MANAGED_SYSTEM: state.managed_system, **intended, **HEAD.write(state)}
 
 
-def _base(namespace_id: str, number: int) -> Item:
-    pk = keys.pk_system(namespace_id)
-    return {PK: pk, SK: keys.sk_provisioner(number), GSI4PK: keys.gsi4_pk(namespace_id), GSI4SK: pk}
-
-
-def _read_lock(head: Item) -> ProvisionerLock | None:
-    lock = head.get(LOCK)
-    return None if lock is None else ProvisionerLock(lock["id"], lock["owner"], lock["expires_at"])
+def _place(ns: str, number: int) -> Item:
+    return place(ns, keys.pk_system(ns), keys.sk_provisioner(number))
 
 
 def progress_attributes(progress: ApplyProgress) -> Item:
     """Return the attribute that holds how far an apply is; no write of a state has it."""
-    done = {"done": progress.done, "total": progress.total}
-    return {PROGRESS: {**done, "began_at": progress.began_at_ms, "at": progress.at_ms}}
-
-
-def _read_progress(head: Item) -> ApplyProgress | None:
-    found = head.get(PROGRESS)
-    if found is None:
-        return None
-    return ApplyProgress(found["done"], found["total"], found["began_at"], found["at"])
+    return {PROGRESS: APPLY_PROGRESS.write(progress)}
 
 
 @reads
