@@ -16,7 +16,7 @@ import pytest
 from support.core.shards import split_into
 from support.core.worlds import World, drain, passes, take
 from zae_limiter import Limit, RateLimiter, RateLimitExceeded, ValidationError, http
-from zae_limiter.flows.acquire import statuses
+from zae_limiter.flows.acquire import view
 from zae_limiter.flows.bucket import commit_run, write_plans
 from zae_limiter.flows.hold import Hold
 from zae_limiter.rules.sharding import calculate_wait
@@ -416,7 +416,7 @@ FAULTS: dict[str, tuple[Any, Check]] = {
         test_a_process_whose_clock_is_behind_goes_by_what_another_one_has_begun,
     ),
     "a wait that ends with its piece": (
-        patch.object(statuses, "wait_through", lambda _, *given: calculate_wait(*given)),
+        patch.object(view, "wait_through", lambda _, *given: calculate_wait(*given)),
         test_a_refusal_is_over_at_the_boundary_if_that_comes_first,
     ),
     "a bucket that expires at night": (

@@ -10,7 +10,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import NamedTuple
 
-from ...operations.values import Item, Key
+from ...operations.values import NOTHING, Item, Key
 from ...schema.attributes import ACQUIRES, REFUSED, SHADOWED, parse_refused_by, read_ask
 from ...schema.entities import ParentLink, read_parent_link, read_plan
 from ...schema.items import BucketId, BucketState, read_bucket
@@ -20,14 +20,13 @@ from ...values.resolution import Config, Resolved
 from ...values.switches import ResolvedSwitches
 from ...values.timetables import timetable_of
 from ...values.usage import Refuser
-from ..bucket.shifting import all_shifted
 from ..process.config_cache import ConfigKeys, ConfigRecords, Record, config_keys
 from ..process.namespace_state import NamespaceState, bucket_key
 from ..retry import read_all
 from ..steps import Flow
 from .claims import config_of, names_of_levels
 from .draws import check_limits_of, each_once
-from .inspection import Stored, are_held, asked_of
+from .inspection import Asked, are_held, asked_of
 from .path import Path, parents_to_ask
 from .requests import AcquireRequest, fit_estimates
 
@@ -53,7 +52,7 @@ def explain(namespace_state: NamespaceState, request: AcquireRequest) -> Flow[Ex
         _instant(now),
         link.parent_ids[0] if link.parent_ids else None,
         len(own) > 1,
-        _explained(drawn, now, by_holds=are_held(request, [each.stored for each in drawn])),
+        _explained(drawn, by_holds=are_held(request, [each.asked for each in drawn])),
         link.parent_ids,
     )
 
@@ -62,7 +61,7 @@ class _Drawn(NamedTuple):
     """A bucket that the acquire draws on, by the ``path`` to its entity, and where its limits come from."""
 
     bucket: BucketId
-    stored: Stored
+    asked: Asked
     source: LimitsFrom
     override_until: datetime | None
     path: tuple[str, ...]
@@ -74,12 +73,12 @@ class _Drawn(NamedTuple):
     @property
     def config(self) -> Config:
         """The limits that the acquire would be held to."""
-        return self.stored.config
+        return self.asked.view.config
 
     @property
     def amounts(self) -> Mapping[str, int]:
         """What the acquire asks for, in millitokens by limit."""
-        return self.stored.amounts
+        return self.asked.amounts
 
 
 def _branch(namespace_state: NamespaceState, request: AcquireRequest, found: Found, now_ms: int) -> list[_Drawn]:
@@ -87,9 +86,9 @@ def _branch(namespace_state: NamespaceState, request: AcquireRequest, found: Fou
     path, drawn = _path(namespace_state, request, found), list[_Drawn]()
     for place, entity_id in enumerate(path.order):
         bucket = BucketId(namespace_state.namespace_id, entity_id, request.resource)
-        stored, source, until, resolved = _stored(namespace_state, request, bucket, found, now_ms)
+        asked, source, until, resolved = _stored(namespace_state, request, bucket, found, now_ms)
         of_levels, known = (resolved.switches, resolved.plan), names_of_levels(resolved, request.default_limits)
-        drawn.append(_Drawn(bucket, stored, source, until, path.to[entity_id], place, *of_levels, known))
+        drawn.append(_Drawn(bucket, asked, source, until, path.to[entity_id], place, *of_levels, known))
     limited = {name for each in drawn for name in each.config.by_name}
     drawn = [each._replace(unlimited_names=each.unlimited_names - limited) for each in drawn]
     check_limits_of(request, drawn)
@@ -97,7 +96,7 @@ def _branch(namespace_state: NamespaceState, request: AcquireRequest, found: Fou
         fit_estimates(request, [limit for each in drawn for limit in each.config.enforced.values()])
         fitted = [{name: request.amounts[name] for name in each.amounts} for each in drawn]
         drawn = [
-            each._replace(stored=each.stored._replace(amounts=amounts))
+            each._replace(asked=each.asked._replace(amounts=amounts))
             for each, amounts in zip(drawn, fitted, strict=True)
         ]
     return drawn
@@ -150,7 +149,7 @@ def _shard_keys(bucket: BucketId, found: Found) -> list[Key]:
 
 def _stored(
     namespace_state: NamespaceState, request: AcquireRequest, bucket: BucketId, found: Found, now_ms: int
-) -> tuple[Stored, LimitsFrom, datetime | None, Resolved]:
+) -> tuple[Asked, LimitsFrom, datetime | None, Resolved]:
     records = _records(bucket, found, now_ms)
     resolved = records.resolve(now_ms)
     states = [read_bucket(found[key]).repaired(now_ms) for key in _shard_keys(bucket, found) if key in found]
@@ -158,7 +157,7 @@ def _stored(
     if source == "bucket":
         request = replace(request, default_limits=_limits_of(states))
     config = config_of(request, resolved, lambda: now_ms)
-    asked = asked_of(namespace_state, request, bucket, all_shifted(states, config, now_ms), config)
+    asked = asked_of(namespace_state, request, bucket, states, config, now_ms)
     until_ms = next((level.ends_ms for level in records.levels(now_ms) if level.source == source), None)
     return asked, source, None if until_ms is None else _instant(until_ms), resolved
 
@@ -174,20 +173,20 @@ def _limits_of(states: Sequence[BucketState]) -> tuple[Limit, ...]:
     return tuple(rules[name] for name in sorted(rules))
 
 
-def _explained(drawn: Sequence[_Drawn], now_ms: int, *, by_holds: bool) -> tuple[BucketExplanation, ...]:
+def _explained(drawn: Sequence[_Drawn], *, by_holds: bool) -> tuple[BucketExplanation, ...]:
     return tuple(
         BucketExplanation(
             entity_id=each.bucket.entity_id,
             resource=each.bucket.resource,
             source=each.source,
             override_until=each.override_until,
-            shard_count=each.stored.states[0].shard_count if each.stored.states else 0,
-            limits=tuple(_limit(each.stored, limit, now_ms, by_holds=by_holds) for limit in each.config.marked),
-            admitted=_total(each.stored.states, ACQUIRES),
-            refused=_total(each.stored.states, REFUSED),
-            shadowed=_total(each.stored.states, SHADOWED),
-            refused_by=_refused_by(each.stored.states),
-            refused_ask=next((read_ask(state.item) for state in each.stored.states), {}),
+            shard_count=each.asked.view.states[0].shard_count if each.asked.view.states else 0,
+            limits=tuple(_limit(each.asked, limit, by_holds=by_holds) for limit in each.config.marked),
+            admitted=_total(each.asked.view.states, ACQUIRES),
+            refused=_total(each.asked.view.states, REFUSED),
+            shadowed=_total(each.asked.view.states, SHADOWED),
+            refused_by=_refused_by(each.asked.view.states),
+            refused_ask=next((read_ask(state.item) for state in each.asked.view.states), {}),
             path=each.path,
             switches=each.switches,
             plan=each.plan,
@@ -197,17 +196,17 @@ def _explained(drawn: Sequence[_Drawn], now_ms: int, *, by_holds: bool) -> tuple
     )
 
 
-def _limit(stored: Stored, limit: Limit, now_ms: int, *, by_holds: bool) -> LimitExplanation:
-    declared = stored.config.scheduled.get(limit.name)
-    standing, amount = stored.stand(limit.name, now_ms, by_holds=by_holds), stored.amounts.get(limit.name)
+def _limit(asked: Asked, limit: Limit, *, by_holds: bool) -> LimitExplanation:
+    view, amount = asked.view, asked.amounts.get(limit.name)
+    declared = view.config.scheduled.get(limit.name)
     return LimitExplanation(
         limit,
         requested=None if amount is None else amount // MILLI,
-        available=standing.available // MILLI,
-        held_ahead=stored.held.get(limit.name, 0) // MILLI,
-        wait_seconds=standing.wait_seconds,
-        schedule="" if declared is None else timetable_of(declared).at(now_ms).text,
-        in_force=None if declared is None else stored.config.by_name[limit.name],
+        available=view._replace(mine=NOTHING).available(limit.name) // MILLI,
+        held_ahead=view.mine.get(limit.name, 0) // MILLI,
+        wait_seconds=asked.wait(limit.name, by_holds=by_holds),
+        schedule="" if declared is None else timetable_of(declared).at(view.at_ms).text,
+        in_force=None if declared is None else view.config.by_name[limit.name],
     )
 
 

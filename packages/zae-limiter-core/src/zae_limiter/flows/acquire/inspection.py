@@ -4,17 +4,14 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from ...operations.values import NOTHING
-from ...rules.balances import force_consume
-from ...rules.schedules import wait_through
-from ...rules.sharding import Part, calculate_balance
 from ...schema.items import BucketId, BucketState
 from ...values.checks import Check
 from ...values.limits import MILLI, ConfigSource, Limit, Policy
 from ...values.resolution import Config
 from ...values.switches import ResolvedSwitches
-from ..bucket.reading import parts_of, read_whole
+from ..bucket.reading import read_whole
 from ..bucket.serving import cached_bucket, resolve
-from ..bucket.shifting import all_shifted, in_force
+from ..bucket.shifting import in_force
 from ..process.namespace_state import NamespaceState
 from ..steps import Flow
 from ..validation import validate_bucket
@@ -22,7 +19,7 @@ from .acquire import find_claims
 from .claims import Claim
 from .disabling import is_disabled, never
 from .requests import AcquireRequest
-from .statuses import status_of
+from .view import View
 
 Resolution = tuple[list[Limit], Policy | None, ConfigSource | None]
 
@@ -32,10 +29,10 @@ def available(namespace_state: NamespaceState, request: AcquireRequest) -> Flow[
     debt. Always reads the store.
     """
     [own, *_] = yield from _read_claims(namespace_state, request)
-    now, config = namespace_state.now(), own.claim.config
-    stored = Stored(own.states, config, NOTHING, held_of(namespace_state, own.claim.bucket, config))
-    parts = {name: stored.stand(name, now, by_holds=False).parts for name in config.by_name}
-    return {name: calculate_balance(each, now) // MILLI for name, each in parts.items()}
+    view = asked_of(
+        namespace_state, request, own.claim.bucket, own.states, own.claim.config, namespace_state.now()
+    ).view
+    return {name: view.available(name) // MILLI for name in view.config.by_name}
 
 
 def check(namespace_state: NamespaceState, request: AcquireRequest) -> Flow[Check]:
@@ -45,16 +42,16 @@ def check(namespace_state: NamespaceState, request: AcquireRequest) -> Flow[Chec
     found = yield from _read_claims(namespace_state, request)
     now, branches = namespace_state.now(), (request, *request.also)
     stored = [
-        asked_of(namespace_state, branches[claim.draw], claim.bucket, states, claim.config) for claim, states in found
+        asked_of(namespace_state, branches[claim.draw], claim.bucket, states, claim.config, now)
+        for claim, states in found
     ]
     by_holds = are_held(request, stored)
     statuses = []
     for each, asked in zip(found, stored, strict=True):
         disabled = is_disabled(request, each.claim.resolved)
-        for name, amount in (asked.amounts or (dict.fromkeys(asked.config.by_name, 0) if disabled else {})).items():
-            standing = asked.stand(name, now, by_holds=by_holds)
-            limit = asked.config.by_name[name]
-            status = status_of(each.claim, limit, standing.parts, amount, now, standing.wait_seconds)
+        of_disabled = dict.fromkeys(each.claim.config.by_name, 0) if disabled else {}
+        for name, amount in (asked.amounts or of_disabled).items():
+            status = asked.view.status(each.claim, name, amount, asked.wait(name, by_holds=by_holds))
             statuses.append(never(status) if disabled else status)
     claims = [each.claim for each in found]
     unlimited = {
@@ -77,38 +74,15 @@ def resolve_switches(namespace_state: NamespaceState, entity_id: str, resource: 
     return resolved.switches or ResolvedSwitches()
 
 
-class Standing(NamedTuple):
-    """How a limit stands for a call.
+class Asked(NamedTuple):
+    """A bucket as it is stored, and what a call asks of it, in millitokens by limit."""
 
-    ``available`` is in the bucket, in millitokens; ``parts`` has what this process holds of it as well.
-    """
-
-    available: int
-    parts: Sequence[Part]
-    wait_seconds: float
-
-
-class Stored(NamedTuple):
-    """A bucket as it is stored, with what a call asks of it: ``amounts``, and what this process holds of it ahead
-    (``held``), both in millitokens by limit.
-    """
-
-    states: Sequence[BucketState]
-    config: Config
+    view: View
     amounts: Mapping[str, int]
-    held: Mapping[str, int]
 
-    def stand(self, name: str, now_ms: int, *, by_holds: bool) -> Standing:
-        """Return how a limit stands. ``by_holds``: this process holds everything that the call asks for."""
-        limit, held = self.config.by_name[name], self.held.get(name, 0)
-        parts = parts_of(self.states, limit, now_ms)
-        declared = self.config.scheduled.get(name)
-        available, amount = calculate_balance(parts, now_ms), self.amounts.get(name)
-        if held:
-            parts[0] = Part(*force_consume(*parts[0], -held, now_ms))
-        return Standing(
-            available, parts, 0.0 if amount is None or by_holds else wait_through(declared, parts, amount, now_ms)
-        )
+    def wait(self, name: str, *, by_holds: bool) -> float:
+        """Return the seconds that a call waits for a limit. ``by_holds``: this process holds all that it asks for."""
+        return 0.0 if by_holds or name not in self.amounts else self.view.wait(name, self.amounts[name])
 
 
 def asked_of(
@@ -117,11 +91,13 @@ def asked_of(
     bucket: BucketId,
     states: Sequence[BucketState],
     config: Config,
-) -> Stored:
+    at_ms: int,
+) -> Asked:
     """Return a bucket with what a call asks of it: one token of each limit, if it names no amounts."""
+    view = View.of(states, config, at_ms)
+    view = view._replace(mine=held_of(namespace_state, bucket, config), reshaped=True)
     amounts = request.amounts or dict.fromkeys(config.by_name, MILLI)
-    asked = {name: amount for name, amount in amounts.items() if name in config.by_name}
-    return Stored(states, config, asked, held_of(namespace_state, bucket, config))
+    return Asked(view, {name: amount for name, amount in amounts.items() if name in config.by_name})
 
 
 def held_of(namespace_state: NamespaceState, bucket: BucketId, config: Config) -> Mapping[str, int]:
@@ -133,11 +109,11 @@ def held_of(namespace_state: NamespaceState, bucket: BucketId, config: Config) -
     return NOTHING if hold is None or terms is None or not hold.goes_by(terms) else hold.left()
 
 
-def are_held(request: AcquireRequest, stored: Sequence[Stored]) -> bool:
+def are_held(request: AcquireRequest, asked: Sequence[Asked]) -> bool:
     """Return whether this process holds all that is asked for, so that the acquire passes without a request."""
     if request.shadow:
         return False
-    return all(amount <= each.held.get(name, -1) for each in stored for name, amount in each.amounts.items())
+    return all(amount <= each.view.mine.get(name, -1) for each in asked for name, amount in each.amounts.items())
 
 
 class _StoredClaim(NamedTuple):
@@ -151,8 +127,4 @@ def _read_claims(namespace_state: NamespaceState, request: AcquireRequest) -> Fl
     """
     claims = yield from find_claims(namespace_state, request)
     found = yield from read_whole([claim.bucket for claim in claims])
-    now = namespace_state.now()
-    return [
-        _StoredClaim(claim, all_shifted([state.repaired(now) for state in states], claim.config, now))
-        for claim, states in zip(claims, found, strict=True)
-    ]
+    return [_StoredClaim(claim, states) for claim, states in zip(claims, found, strict=True)]

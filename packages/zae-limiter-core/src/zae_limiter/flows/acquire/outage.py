@@ -29,6 +29,7 @@ from ..public_errors import public_error
 from ..steps import Flow, Log, Post
 from .claims import Claim, Grant
 from .requests import AcquireRequest
+from .view import status_of
 
 WHAT: Final[Mapping[Policy, str]] = {
     OnUnavailable.ALLOW: "not counted",
@@ -187,19 +188,7 @@ def _raise_if_impossible(
 
 def _status(claim: Claim, name: str, amount: int, share: LimitShare, now_ms: int) -> LimitStatus:
     wait = share.wait_seconds(amount, now_ms)
-    return LimitStatus(
-        entity_id=claim.cached.id.entity_id,
-        resource=claim.cached.id.resource,
-        limit_name=name,
-        limit=claim.config.by_name[name],
-        available=share.available(now_ms) // MILLI,
-        requested=amount // MILLI,
-        exceeded=wait > 0,
-        retry_after_seconds=wait,
-        path=claim.path or (claim.cached.id.entity_id,),
-        place=claim.place,
-        draw=claim.draw,
-    )
+    return status_of(claim, claim.config.by_name[name], share.available(now_ms), amount, wait)
 
 
 def _share_of(namespace_state: NamespaceState, claim: Claim, now_ms: int) -> Share[CachedBucket]:

@@ -6,19 +6,17 @@ numbers alone is its own word, and is taken as it is.
 """
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Final
 
 from ...exceptions import ValidationError
 from ...operations.values import NOTHING, sums
-from ...rules.balances import force_consume
-from ...rules.schedules import next_token_through, wait_through
-from ...rules.sharding import Part, calculate_balance, new_part, unseen_parts
 from ...values.limit_status import LimitStatus
 from ...values.limits import MAX_TOKENS, MILLI
 from ...values.token_usage import TokenUsage
-from ..bucket.shifting import all_shifted
 from ..process.namespace_state import NamespaceState
 from .claims import Claim, Grant
+from .view import View
 
 MOST_ESTIMATES: Final = 100
 MOST_SETTLED: Final = 10_000_000  # tokens: the longest prompts are of a few millions
@@ -98,25 +96,9 @@ def _exceeded(namespace_state: NamespaceState, claim: Claim, more: Mapping[str, 
     bucket that is not there is as a new one.
     """
     now_ms, hold = namespace_state.now(), claim.cached.queue.hold
-    states = all_shifted(namespace_state.repaired_states(claim.cached, now_ms), claim.config, now_ms)
-    held = NOTHING if hold is None else hold.left()
-    for name, limit in claim.config.enforced.items():
-        if more.get(name, 0) <= 0:
-            continue
-        parts = [state.part(limit, now_ms) for state in states] or [new_part(limit, now_ms)]
-        parts += unseen_parts(limit, now_ms, {state.id.shard: state.shard_count for state in states})
-        first = parts[0]
-        parts[0] = Part(*force_consume(*first, -held.get(name, 0), now_ms))
-        available, declared = calculate_balance(parts, now_ms), claim.config.scheduled.get(name)
-        if more[name] > available:
-            yield LimitStatus(
-                entity_id=claim.cached.id.entity_id,
-                resource=claim.cached.id.resource,
-                limit_name=name,
-                limit=limit,
-                available=available // MILLI,
-                requested=-(-more[name] // MILLI),
-                exceeded=True,
-                retry_after_seconds=wait_through(declared, parts, more[name], now_ms),
-                next_token_seconds=next_token_through(declared, parts, now_ms),
-            )
+    view = View.of(namespace_state.repaired_states(claim.cached, now_ms), claim.config, now_ms)
+    view = view._replace(mine=NOTHING if hold is None else hold.left())
+    for name in claim.config.enforced:
+        if (amount := more.get(name, 0)) > 0 and amount > view.available(name):
+            # in debt, though no shard may be short; a part of a token counts as one
+            yield replace(view.status(claim, name, amount), exceeded=True, requested=-(-amount // MILLI))

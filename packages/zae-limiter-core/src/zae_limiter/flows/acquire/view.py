@@ -1,0 +1,131 @@
+"""A bucket as this process sees it at one instant: what its limits have, when they have more, how they stand.
+
+Refusals, leases, checks, explanations and settlements ask here, so none of them can come to disagree with another.
+"""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from types import MappingProxyType
+from typing import NamedTuple
+
+from ...operations.values import NOTHING
+from ...rules.balances import force_consume, move_anchor
+from ...rules.schedules import next_token_through, wait_through
+from ...rules.sharding import Part, calculate_balance, new_part, unseen_parts
+from ...schema.attributes import CONFIG_READ_AT
+from ...schema.items import BucketState
+from ...values.limit_status import LimitStatus
+from ...values.limits import MILLI, Limit
+from ...values.resolution import Config
+from ...values.timetables import timetable_of
+from ..bucket.reading import parts_of
+from ..bucket.shifting import all_shifted
+from .claims import Claim
+
+
+class View(NamedTuple):
+    """A bucket under the limits of a call, at ``at_ms``; amounts in millitokens by limit.
+
+    ``mine``: what this process holds of it, for nobody else. ``before``: what everything before the call leaves of a
+    limit, on all shards, where that is known. ``owed``: what writes to come take of a shard. ``reshaped``: by the
+    limits of the call, as its write leaves them; else each by the limits that the shards have. ``guesses``: shards that
+    were not seen count as full. Otherwise a refusal could say "never" for an amount that fits.
+    """
+
+    states: Sequence[BucketState]
+    config: Config
+    at_ms: int
+    mine: Mapping[str, int] = NOTHING
+    before: Mapping[str, int] = NOTHING
+    owed: Mapping[int, Mapping[str, int]] = MappingProxyType({})
+    reshaped: bool = False
+    guesses: bool = True
+
+    @classmethod
+    def of(cls, states: Iterable[BucketState], config: Config, at_ms: int) -> "View":
+        """Return a bucket as the next write of each shard would leave it: the anchor repaired, the values those of
+        now.
+        """
+        return cls(all_shifted([state.repaired(at_ms) for state in states], config, at_ms), config, at_ms)
+
+    def parts(self, name: str) -> list[Part]:
+        """Return a limit on each shard; as in a new bucket where a shard lacks it, and if there is no bucket."""
+        limit, at_ms = self.config.by_name[name], self.at_ms
+        parts = parts_of(self.states, limit, at_ms) if self.reshaped else self._as_they_are(limit)
+        if name in self.before:
+            whole, _ = move_anchor(*parts[0], at_ms)
+            if whole.shards > 1:
+                whole = replace(whole, shard=0, shards=1, fraction=None)
+            return [Part(whole, self.before[name])]
+        if self.mine.get(name):
+            parts[0] = Part(*force_consume(*parts[0], -self.mine[name], at_ms))
+        if not self.owed:
+            return parts
+        owed = [self.owed.get(part.shard_limit.shard, NOTHING).get(name, 0) for part in parts]
+        return [Part(*force_consume(*part, amount, at_ms)) for part, amount in zip(parts, owed, strict=True)]
+
+    def _as_they_are(self, limit: Limit) -> list[Part]:
+        at_ms = self.at_ms
+        parts = [state.part(limit, at_ms) for state in self.states]
+        if self.guesses:
+            parts += unseen_parts(limit, at_ms, {state.id.shard: state.shard_count for state in self.states})
+        if any(part.shard_limit.limit != parts[0].shard_limit.limit for part in parts[1:]):
+            # the next write to each shard brings the newest limit; it keeps its tokens, up to the lower ceiling
+            newest = max(self.states, key=lambda state: int(state.item[CONFIG_READ_AT]))
+            if self.config.is_older_than(newest.item[CONFIG_READ_AT]) and limit.name in newest.shard_limits:
+                limit = newest.shard_limits[limit.name].limit
+            parts = [Part(*move_anchor(*part, at_ms, limit)) for part in parts]
+        return parts or [new_part(limit, at_ms)]
+
+    def available(self, name: str) -> int:
+        """Return what the shards have of a limit together; debts lower it."""
+        return calculate_balance(self.parts(name), self.at_ms)
+
+    def wait(self, name: str, amount: int) -> float:
+        """Return the seconds until the amount is there; 0 if it is. To look for it through a schedule takes time."""
+        return wait_through(self.config.scheduled.get(name), self.parts(name), amount, self.at_ms)
+
+    def status(self, claim: Claim, name: str, amount: int, wait_seconds: float | None = None) -> LimitStatus:
+        """Return the status of a limit for a claim; ``wait_seconds`` if they are known, or by something else."""
+        parts, declared = self.parts(name), self.config.scheduled.get(name)
+        if wait_seconds is None:
+            wait_seconds = wait_through(declared, parts, amount, self.at_ms)
+        limit = self.config.by_name[name] if self.reshaped else parts[0].shard_limit.limit
+        return status_of(
+            claim,
+            replace(limit, shadow=True) if name in self.config.shadow else limit,
+            calculate_balance(parts, self.at_ms),
+            amount,
+            wait_seconds,
+            next_token_seconds=next_token_through(declared, parts, self.at_ms),
+            schedule="" if declared is None else timetable_of(declared).at(self.at_ms).text,
+        )
+
+
+def status_of(
+    claim: Claim,
+    limit: Limit,
+    available: int,
+    amount: int,
+    wait_seconds: float,
+    *,
+    next_token_seconds: float = math.inf,
+    schedule: str = "",
+) -> LimitStatus:
+    """Return the status of a limit of a claim. Every one is made here."""
+    return LimitStatus(
+        entity_id=claim.cached.id.entity_id,
+        resource=claim.cached.id.resource,
+        limit_name=limit.name,
+        limit=limit,
+        available=available // MILLI,
+        requested=amount // MILLI,
+        exceeded=wait_seconds > 0,
+        retry_after_seconds=wait_seconds,
+        next_token_seconds=next_token_seconds,
+        path=claim.path or (claim.cached.id.entity_id,),
+        place=claim.place,
+        schedule=schedule,
+        draw=claim.draw,
+    )
