@@ -6,7 +6,7 @@ from . import keys
 from .attributes import ENTITY_ID, LIMIT, RESOURCE, TOLD, TOLD_WINDOW, TTL
 from .items import BucketId
 from .partitions import index_suffix
-from .record import NUMBER, Item, Record, place
+from .record import NUMBER, Item, Record, item_keys
 
 _KEPT_SECONDS: Final = 2 * 24 * 3600  # after its window: twice as long as the stream keeps its records
 
@@ -36,7 +36,7 @@ def told_item(bucket: BucketId, limit: str, told: Told, end_ms: int | None, *, s
     ns, entity_id = bucket.namespace_id, bucket.entity_id
     row = f"{ns}/ALERT#{keys.encode(entity_id)}"
     return {
-        **place(ns, *told_key(bucket, limit), row, index_suffix(entity_id) if spread else None),
+        **item_keys(ns, *told_key(bucket, limit), row, index_suffix(entity_id) if spread else None),
         ENTITY_ID: entity_id,
         RESOURCE: bucket.resource,
         LIMIT: limit,

@@ -7,7 +7,7 @@ from ..values.applies import ApplyRecord
 from . import keys
 from .attributes import CONTENT, PARTS, SERIAL, SK
 from .reading import number, reads, text
-from .record import FLAG, NUMBER, TEXT, TEXTS, Item, Record, place
+from .record import FLAG, NUMBER, TEXT, TEXTS, Item, Record, item_keys
 
 PART_BYTES: Final = 350_000  # an item may have 400 KB
 MAX_PARTS: Final = 99
@@ -93,4 +93,4 @@ def outdated(found: Sequence[ApplyPart], *, most: int, newest: int) -> Iterator[
 
 
 def _place(ns: str, part: ApplyPart) -> Item:
-    return place(ns, keys.pk_applies(ns), keys.sk_apply(part.serial, part.place))
+    return item_keys(ns, keys.pk_applies(ns), keys.sk_apply(part.serial, part.place))

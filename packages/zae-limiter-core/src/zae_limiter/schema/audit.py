@@ -13,7 +13,7 @@ from .attributes import AFTER, BEFORE, METADATA, PK, SK, TTL
 from .entities import read_metadata
 from .limit_fields import OF_EVERY_LIMIT, is_plain_limit, plain_text
 from .reading import number, reads, text
-from .record import TEXT, Field, Item, Record, a_map, place
+from .record import TEXT, Field, Item, Record, a_map, item_keys
 
 _MOST_LEVELS: Final = 32  # as DynamoDB nests
 _TEXTS: Final = frozenset(("weights", "schedule"))  # of a limit
@@ -59,8 +59,8 @@ read_audit_event = AUDIT_EVENT.read
 def audit_item(namespace_id: str, event: AuditEvent, *, expires_at: int | None) -> Item:
     """Return the item of an event; it expires at ``expires_at`` (epoch seconds), or never if that is ``None``."""
     pk, sk = keys.pk_audit(namespace_id, event.entity_id), keys.sk_audit(event.event_id)
-    expiry = {} if expires_at is None else {TTL: expires_at}
-    return {**place(namespace_id, pk, sk, keys.gsi4_sk_audit(event.event_id)), **AUDIT_EVENT.write(event), **expiry}
+    item = item_keys(namespace_id, pk, sk, keys.gsi4_sk_audit(event.event_id)) | AUDIT_EVENT.write(event)
+    return item if expires_at is None else {**item, TTL: expires_at}
 
 
 @reads

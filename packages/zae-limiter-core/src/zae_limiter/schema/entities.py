@@ -23,7 +23,7 @@ from .attributes import (
     PLAN,
 )
 from .reading import flag, number, optional, reads, text, texts
-from .record import FLAG, NUMBER, TEXT, Field, Item, Record, checked, place
+from .record import FLAG, NUMBER, TEXT, Field, Item, Record, checked, item_keys
 
 
 @reads
@@ -115,7 +115,7 @@ def entity_item(ns: str, entity: Entity) -> Item:
     """Return the item of an entity that has no children; in GSI1, it is a child of its first parent, in
     GSI3 one of the entities of its plan.
     """
-    item = {**place(ns, keys.pk_entity(ns, entity.entity_id), keys.sk_meta()), CHILDREN: 0, **ENTITY.write(entity)}
+    item = {**item_keys(ns, keys.pk_entity(ns, entity.entity_id), keys.sk_meta()), CHILDREN: 0, **ENTITY.write(entity)}
     if entity.parent_id is not None:
         item |= _child_row(ns, entity.entity_id, entity.parent_id)
     if entity.plan is not None:
@@ -125,7 +125,7 @@ def entity_item(ns: str, entity: Entity) -> Item:
 
 def parent_item(ns: str, entity_id: str, parent_id: str) -> Item:
     """Return the item that links an entity to a further parent: an index has one row for an item."""
-    at = place(ns, keys.pk_entity(ns, entity_id), keys.sk_parent(parent_id))
+    at = item_keys(ns, keys.pk_entity(ns, entity_id), keys.sk_parent(parent_id))
     return {**at, **_child_row(ns, entity_id, parent_id), ENTITY_ID: entity_id, PARENT_ID: parent_id}
 
 

@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 from . import keys
 from .attributes import ENTITY_ID, EVENT_ID, RESOURCE, TTL
 from .reading import number, reads
-from .record import TEXT, Field, Item, Record, a_map, place
+from .record import TEXT, Field, Item, Record, a_map, item_keys
 
 
 class KeyPlace(NamedTuple):
@@ -37,7 +37,7 @@ def done_item(at: KeyPlace, done: Done, *, event_id: str, expires_at: int) -> It
     """Return the item of a key, which expires at ``expires_at`` (epoch seconds); ``event_id`` is the audit event."""
     pk, sk = keys.pk_idempotency(at.namespace_id, at.entity_id), keys.sk_idempotency(at.resource, at.key)
     own = {ENTITY_ID: at.entity_id, RESOURCE: at.resource, EVENT_ID: event_id, TTL: expires_at}
-    return {**place(at.namespace_id, pk, sk), **own, **DONE.write(done)}
+    return {**item_keys(at.namespace_id, pk, sk), **own, **DONE.write(done)}
 
 
 @reads

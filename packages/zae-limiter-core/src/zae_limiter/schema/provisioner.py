@@ -22,7 +22,7 @@ from .attributes import (
     TAG,
 )
 from .reading import flag, number, numbers, optional, reads, text, texts
-from .record import AS_IS, NUMBER, TEXT, Field, Item, Record, place
+from .record import AS_IS, NUMBER, TEXT, Field, Item, Record, item_keys
 
 PART_BYTES: Final = 350_000  # an item may have 400 KB
 HEAD_BYTES: Final = 4_000  # every apply writes the head, for a unit per KB; a head with parts is small
@@ -173,7 +173,7 @@ def _head(namespace_id: str, state: ProvisionerState) -> Item:
 
 
 def _place(ns: str, number: int) -> Item:
-    return place(ns, keys.pk_system(ns), keys.sk_provisioner(number))
+    return item_keys(ns, keys.pk_system(ns), keys.sk_provisioner(number))
 
 
 def progress_attributes(progress: ApplyProgress) -> Item:

@@ -1,9 +1,9 @@
 """Kinds of records as data: which fields the value of a record has, and how an item stores each of them.
 
-Each kind once had a writer, a reader and a list of attributes, which had to agree. Its table is now the only place that
-says it: what is written, what is read, and what is wrong with a damaged item all follow from it, and a test holds the
-page of the table to what is written. An attribute has the name of its field, unless the table names another one. The
-price is a look into the table for each field, so buckets and the limits of configs, which acquires read, do without.
+A writer, a reader and a list of attributes would have to agree. So a kind has one table of fields: what is written,
+what is read, and what is wrong with a damaged item follow from it. An attribute has the name of its field, unless the
+table names another one; a test compares the page of the table with what is written. Each field costs a look
+into the table, so buckets and the limits of configs, which acquires read, do without.
 """
 
 from collections.abc import Callable, Mapping
@@ -95,7 +95,7 @@ def _is_left_out(field: Field, item: Item) -> bool:
     return field.default is not ALWAYS and field.attribute not in item
 
 
-def place(ns: str, pk: str, sk: str, row: str | None = None, suffix: int | None = None) -> Item:
+def item_keys(ns: str, pk: str, sk: str, row: str | None = None, suffix: int | None = None) -> Item:
     """Return the keys of an item of a namespace, with those of its row in GSI4, whose sort key is ``row``, by default
     the partition key.
     """

@@ -29,13 +29,11 @@ from ...schema.attributes import (
     FINGERPRINT,
     GSI3PK,
     GSI3SK,
-    GSI4PK,
     GSI4SK,
     ON_REFUSED,
     ON_UNAVAILABLE,
     PK,
     RESOURCE,
-    SK,
 )
 from ...schema.configs import (
     config_attributes,
@@ -51,6 +49,7 @@ from ...schema.configs import (
 )
 from ...schema.limit_fields import plain_fields
 from ...schema.plan_keys import audit_plan, pk_plan, plan_of_subject
+from ...schema.record import item_keys
 from ...values.audit import AuditAction, Cause
 from ...values.entities import UNCHANGED, Unchanged
 from ...values.limits import Limit, OnUnavailable, Policy, check_limits
@@ -62,7 +61,7 @@ from ...values.switches import Switches
 from ..bucket.telling import tell_own
 from ..optimistic import Write, as_read, optimistic
 from ..process.namespace_state import NamespaceState
-from ..retry import read
+from ..retry import key_of, read
 from ..steps import Flow
 from ..validation import OwnPlace, validate_own_place, validate_system
 from . import audit
@@ -112,25 +111,22 @@ class Place(NamedTuple):
 def place_of(namespace_state: NamespaceState, level: ConfigPlace) -> Place:
     """Return the place of a level, whose names are checked."""
     ns, (subject, resource) = namespace_state.namespace_id, level
-    fixed = {GSI4PK: keys.gsi4_pk(ns)}
     if resource is None:
-        key = Key(keys.pk_system(ns), keys.sk_config())
-        return Place(key, {**fixed, GSI4SK: key.pk}, keys.audit_system(), None)
+        fixed, subject = item_keys(ns, keys.pk_system(ns), keys.sk_config()), keys.audit_system()
+        return Place(key_of(fixed), fixed, subject, None)
     if subject is None:
-        key = Key(keys.pk_resource(ns, resource), keys.sk_config())
-        return Place(key, {**fixed, GSI4SK: key.pk, RESOURCE: resource}, keys.audit_resource(resource), resource)
-    if (plan := plan_of_subject(subject)) is not None:
-        key = Key(pk_plan(ns, plan), keys.sk_config(resource))
-        return Place(key, {**fixed, GSI4SK: key.pk, RESOURCE: resource}, subject, resource)
-    fixed = {
-        GSI3PK: keys.gsi3_pk_entity_config(ns, resource),
-        GSI3SK: keys.gsi3_sk_entity(subject),
-        **fixed,
-        GSI4SK: keys.gsi4_sk_entity_config(resource, subject),
-        ENTITY_ID: subject,
-        RESOURCE: resource,
-    }
-    return Place(Key(keys.pk_entity(ns, subject), keys.sk_config(resource)), fixed, subject, resource)
+        fixed, subject = item_keys(ns, keys.pk_resource(ns, resource), keys.sk_config()), keys.audit_resource(resource)
+    elif (plan := plan_of_subject(subject)) is not None:
+        fixed = item_keys(ns, pk_plan(ns, plan), keys.sk_config(resource))
+    else:
+        row = keys.gsi4_sk_entity_config(resource, subject)
+        fixed = {
+            **item_keys(ns, keys.pk_entity(ns, subject), keys.sk_config(resource), row),
+            GSI3PK: keys.gsi3_pk_entity_config(ns, resource),
+            GSI3SK: keys.gsi3_sk_entity(subject),
+            ENTITY_ID: subject,
+        }
+    return Place(key_of(fixed), {**fixed, RESOURCE: resource}, subject, resource)
 
 
 class Row(NamedTuple):
@@ -330,7 +326,7 @@ def _item(wanted: Change, before: Item | None, now_ms: int) -> Item | None:
         return None
     beside = {} if override is None else override_attributes(override, alone=not limits and not switches)
     version = config_version(before) + 1 if before else 1
-    key, fixed = wanted.place.key, dict(wanted.place.fixed)
+    fixed = dict(wanted.place.fixed)
     if not limits and wanted.place.own is not None:  # lists read the end of the override from the index, 0 for none
         entity_id, resource = wanted.place.own
         until_ms = 0 if override is None else override.until_ms
@@ -339,7 +335,7 @@ def _item(wanted: Change, before: Item | None, now_ms: int) -> Item | None:
     elif not limits and RESOURCE in fixed:  # the system is in no list
         fixed[GSI4SK] = keys.gsi4_sk_without_limits(fixed[GSI4SK])
     attributes = {**extra, **config_attributes(limits), **beside, **switch_attributes(switches)}
-    return {PK: key.pk, SK: key.sk, **fixed, **attributes, CONFIG_VERSION: version}
+    return {**fixed, **attributes, CONFIG_VERSION: version}
 
 
 def _plain_limits(limits: Sequence[Limit]) -> dict[str, dict[str, Any]]:
