@@ -141,7 +141,7 @@ def _stood(found: _Found, states: Sequence[BucketState], at_ms: int, left: Mappi
     is known.
     """
     claim, view = found.claim, View.of(states, found.claim.config, at_ms)
-    if left and (found.seen is not None or all(len(view.parts(name)) == 1 for name in left)):
+    if left and (found.seen is not None or all(len(view.parts(name)) == 1 for name in claim.amounts)):
         view = view._replace(before=left)  # what an outcome says is of one shard
     return [_Stood(claim, name, amount, view, found.refused) for name, amount in claim.amounts.items()]
 

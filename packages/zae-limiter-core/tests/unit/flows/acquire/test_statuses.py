@@ -35,3 +35,13 @@ def test_who_was_refused_by_a_bucket_that_is_full_by_now_is_told_that_it_was_sho
     claim.seen = Seen([read_bucket(bucket_item({RPM: 60_000}))], NOW)
     (status,) = refusal_of(ASKED, [claim], NOW).violations
     assert 0 < status.retry_after_seconds < 1
+
+
+def test_a_bucket_may_have_limits_that_the_call_does_not_know() -> None:
+    it = stage()
+    claim = refused_claim(it, bucket_item({RPM: 10_000}))
+    outcome = claim.last[0].outcome
+    assert outcome is not None
+    claim.last[0].outcome = outcome._replace(left={"tpm": 5_000, "rpm": 10_000})
+    (status,) = refusal_of(ASKED, [claim], NOW).violations
+    assert status.limit_name == "rpm"
