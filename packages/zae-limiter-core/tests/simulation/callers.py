@@ -302,8 +302,8 @@ class Caller:
         """The same for an acquire without a request, whose claims are made when they are needed."""
         if not isinstance(grant, HeldGrant):
             self._check_limits(grant, begun_ms, began_ms)
-        for part in grant._parts if isinstance(grant, HeldGrant) else ():
-            self._check_config(part.home.id, part.resolved.config, begun_ms, began_ms, at_any_time=False)
+        for claim in grant.claims if isinstance(grant, HeldGrant) else ():
+            self._check_config(claim.cached.id, claim.resolved.config, begun_ms, began_ms, at_any_time=False)
 
     def _check_config(self, of: BucketId, config: Config, begun_ms: int, began_ms: int, *, at_any_time: bool) -> None:
         plan, now_ms = self._plan, self._process.namespace_state.now()

@@ -8,7 +8,7 @@ from functools import partial
 from random import Random
 from typing import Any, TypeVar, cast
 
-from zae_limiter.flows.acquire.ahead import HeldGrant, grant_ahead
+from zae_limiter.flows.acquire.ahead import grant_ahead
 from zae_limiter.flows.acquire.claims import Claim, Grant
 from zae_limiter.flows.acquire.create_path import PathRequest
 from zae_limiter.flows.acquire.requests import AcquireRequest
@@ -134,16 +134,11 @@ class Driver:
     def grant_ahead(self, request: AcquireRequest, account: Account) -> Grant | None:
         """What the process holds, if it is enough; then without a flow."""
         granted = grant_ahead(self.namespace_state, self.told(request), self.post)
-        for claim in granted.all_claims if granted is not None and request.also else ():
+        for claim in granted.all_claims if granted is not None else ():
             pk, events, hold = claim.target.key.pk, 1 if any(claim.amounts.values()) else 0, claim.cached.queue.hold
             assert hold is not None, "what it holds served it"
             self._note_served(pk, claim.amounts, events, claim.resolved.config, hold)
             account.took(pk, claim.amounts)
-        for part in granted._parts if isinstance(granted, HeldGrant) else ():
-            config = part.resolved.config
-            amounts = {name: amount for name, amount in request.amounts.items() if name in config.by_name}
-            self._note_served(part.home.key.pk, amounts, 1 if any(amounts.values()) else 0, config, part.hold)
-            account.took(part.home.key.pk, amounts)
         return granted
 
     def told(self, request: AcquireRequest) -> AcquireRequest:

@@ -285,7 +285,7 @@ class Link:
             application.sender, application.knew = self, sending.knew
             if application.drawn is not None:
                 self.blocks.wrote(application, sending.sent_us)
-        return self._partly(operation, self._read(self._oracle.images.answer(operation, value))), None
+        return self._partly(operation, self._read(value)), None
 
     def _undone(self, before: Iterable[tuple[Key, Item | None]], value: Any) -> Any:
         """The answer to a write that leaves everything as it was."""

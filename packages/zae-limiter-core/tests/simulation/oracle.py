@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 
 from zae_limiter.engines.memory.table import MemoryTable
 from zae_limiter.flows.bucket.batch import Batch
-from zae_limiter.operations.values import NOTHING, Item, Key
+from zae_limiter.operations.values import NOTHING, Get, Item, Key
 from zae_limiter.values.limits import Limit
 
 from .ahead import Bound, check_beside, check_interval, check_usage
@@ -24,7 +24,6 @@ from .bucket_items import (
     net_of,
     only_anchored,
 )
-from .images import Images
 from .kernel import Kernel, Violation
 from .ledger import Ledger, fastest
 from .levels import Levels
@@ -70,7 +69,7 @@ class Oracle:
         self.shadowed: Counter[str] = Counter()
         self._not_taken: list[tuple[Application, str, int]] = []
         self.noted = Noted()
-        self.images = Images(table)
+        self._looked: dict[Key, Item] = {}
         self.slots = SlotBook(kernel, skew_ms)
         self._batches: Mapping[str, Batch] = NOTHING
         self.served: list[Served] = []
@@ -78,8 +77,14 @@ class Oracle:
         self.consumed: Counter[tuple[str, str]] = Counter()  # as they have, by bucket and attribute
 
     def look(self, key: Key) -> Item | None:
-        """The item as it is, which nobody may change: the table replaces an item, and never changes one."""
-        return self._table._items.get(key)
+        """The item as it is, which nobody may change: for as long as it is the same, the same copy."""
+        item: Item | None = self._table.execute(Get(key))
+        if item is None:
+            return None
+        known = self._looked.get(key)
+        if known != item:
+            self._looked[key] = known = item
+        return known
 
     def saw(
         self,
@@ -363,7 +368,7 @@ class Oracle:
         after = self.look(key)
         if after is None:
             raise Violation("a write of a bucket left no item")
-        check_readable(self.images.of(after))
+        check_readable(after)
         if after[WRITES] - (before or {}).get(WRITES, 0) != 1000:
             raise Violation("a write did not count itself once")
         counts = counts_of(after)

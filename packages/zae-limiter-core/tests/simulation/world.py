@@ -3,17 +3,20 @@
 Lives here: the course of events. Never: a check of a write (oracle, ledger, accounts).
 """
 
+import copyreg
 import gc
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from copy import copy
+from copy import deepcopy
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from itertools import product
 from random import Random
 from threading import RLock
+from types import MappingProxyType
 from typing import Any
+from unittest.mock import patch
 
 from zae_limiter.engines.memory.table import MemoryTable
 from zae_limiter.flows.acquire.acquire import acquire
@@ -23,14 +26,13 @@ from zae_limiter.flows.acquire.taking_together import ASKS_AGAIN
 from zae_limiter.flows.bucket.merging import merge_bucket
 from zae_limiter.flows.bucket.serving import cached_bucket
 from zae_limiter.flows.bucket.splitting import split_shard
-from zae_limiter.flows.hold import Change
 from zae_limiter.flows.process.config_cache import config_keys
 from zae_limiter.flows.process.namespace_state import NamespaceState, bucket_key
 from zae_limiter.flows.records import levels as stored
 from zae_limiter.flows.records.entities import create_entity, update_entity
 from zae_limiter.flows.steps import Flow, play
 from zae_limiter.operations.errors import ConditionFailed, StoreError
-from zae_limiter.operations.values import NOTHING, Conditions, Delete, Key, Operation, Update
+from zae_limiter.operations.values import NOTHING, Conditions, Delete, Key, Operation, Scan, Update
 from zae_limiter.rules.sharding import MAX_SHARDS
 from zae_limiter.schema import keys
 from zae_limiter.schema.items import BucketId
@@ -68,6 +70,11 @@ SWITCHES = (("disabled", (True, True, None)), ("bypass", (True, True, None)), ("
 NOT_TOLD_MS = 5_000  # where there is no bucket to tell: a read may have been under way, and clocks differ
 SETTLED_US = 300_000_000  # after so long every process has read the limits again, and no override is in force
 OLDEST_MS = 2_200  # a request, both ways, when the network is slow
+
+COPIED: Mapping[type, Callable[[Any], Any]] = {  # how what a fork copies is copied here, where Python cannot
+    type(RLock()): lambda _: (RLock, ()),
+    MappingProxyType: lambda mapping: (MappingProxyType, (dict(mapping),)),
+}
 
 
 class Process:
@@ -129,10 +136,9 @@ class Process:
             copied = cached_bucket(child.namespace_state, entity, resource)
             copied.resolved, copied.state, copied.known = cached.resolved, cached.state, cached.known
             copied.seen_at_ms = cached.seen_at_ms
-            copied.queue.hold = hold = copy(cached.queue.hold)
-            for name in ("_blocks", "_left", "_spent"):
-                setattr(hold, name, copy(getattr(hold, name)))
-            hold.now, hold._lock, hold._change = child.namespace_state.now, RLock(), Change(hold)
+            own = {id(cached.queue.hold.now): child.namespace_state.now}
+            with patch.dict(copyreg.dispatch_table, COPIED):
+                copied.queue.hold = deepcopy(cached.queue.hold, own)
 
 
 class World:
@@ -177,7 +183,7 @@ class World:
         self.processes = [Process(self) for _ in range(self.plan.processes)]
         self._split_up()
         self._schedule()
-        with self.oracle.noted.noting(), self.oracle.images.noting(), self.held.noting(), self.sharing.noting():
+        with self.oracle.noted.noting(), self.held.noting(), self.sharing.noting():
             self.kernel.run()
             self._settle()
         self._check()
@@ -338,7 +344,8 @@ class World:
 
     def _take_all_slots(self) -> None:
         """Once all holders are gone for twice ``expires``, somebody new gets every slot. Raises ``Violation``."""
-        items = [item for item in self.table._items.values() if f"b_{SLOTS}_tk" in item and item["PK"].endswith("#0")]
+        everything = self.table.execute(Scan(limit=100_000)).items
+        items = [item for item in everything if f"b_{SLOTS}_tk" in item and item["PK"].endswith("#0")]
         for item in self.rng.sample(items, min(2, len(items))):
             self.kernel.later(SETTLED_US, lambda: None)
             self.kernel.run()
