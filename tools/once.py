@@ -21,6 +21,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--once", action="store_true", help="leave out long tests, and of a test of both variants one")
 
 
+@pytest.hookimpl(trylast=True)  # after a conftest has marked what a target does not offer
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Deselect what other sessions run."""
     if not config.getoption("--once"):
@@ -40,9 +41,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def _short(cases: list[pytest.Item]) -> list[pytest.Item]:
     """Return the cases of one test that are not long, or as many of the long ones as their mark says."""
     short = [item for item in cases if item.get_closest_marker("long") is None]
-    long = [(item, mark.kwargs.get("keep", 0)) for item in cases if (mark := item.get_closest_marker("long"))]
+    able = [item for item in cases if item.get_closest_marker("skip") is None]  # else it could keep a skip alone
+    long = [(item, mark.kwargs.get("keep", 0)) for item in able if (mark := item.get_closest_marker("long"))]
     keep = min(max((number for _, number in long), default=0), len(long))
-    return short + [long[place * len(long) // keep][0] for place in range(keep)]
+    # the last one is among them: of the targets it is the one with the most abilities
+    return short + [long[place * len(long) // keep - 1][0] for place in range(1, keep + 1)]
 
 
 def is_told_by_another(name: str, names: Set[str]) -> bool:

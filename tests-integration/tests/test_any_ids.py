@@ -40,6 +40,7 @@ def declared(entity: str, resource: str, parent: str) -> LimitsManifest:
     return LimitsManifest.from_dict({"namespace": "tenant-alpha", **levels})
 
 
+@pytest.mark.long(keep=4)
 @pytest.mark.parametrize(("entity", "resource", "parent"), LIVES)
 def test_a_whole_life(deployed: Deployed, entity: str, resource: str, parent: str) -> None:
     name, wanted = normalize("NFC", entity), declared(entity, resource, parent)

@@ -31,6 +31,7 @@ def run(line: str, namespace_id: str = "") -> str:
     return done.stdout
 
 
+@pytest.mark.long(keep=1)
 @pytest.mark.needs("endpoint")
 @pytest.mark.usefixtures("folder")
 def test_the_commands_do_what_the_page_says(target: Target, table_name: str, monkeypatch: pytest.MonkeyPatch) -> None:

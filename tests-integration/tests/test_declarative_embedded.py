@@ -337,6 +337,7 @@ def test_a_saved_plan_an_export_and_500_entities(shell: Shell, request: pytest.F
     shell.run("plan", "-f", wanted, "--exit-code")
 
 
+@pytest.mark.long
 @ON_MOTO
 def test_events_of_a_stack_are_answered_by_the_zip_at_a_real_response_url(shell: Shell) -> None:
     functions, manifest = shell.stack.client("lambda"), load(named("tenant-stack"))

@@ -38,6 +38,7 @@ class Mortal(SyncDynamoDBStore):
         raise Killed
 
 
+@pytest.mark.long(keep=2)
 @pytest.mark.needs("endpoint", "atomic")
 @pytest.mark.parametrize("variant", ["sync"])  # the provisioner blocks
 @pytest.mark.parametrize(

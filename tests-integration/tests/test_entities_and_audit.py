@@ -189,6 +189,7 @@ async def test_resources_with_many_entity_configs_cost_at_most_one_query_each(ha
     assert harness.meter.read_units < 25
 
 
+@pytest.mark.long(keep=1)
 async def test_the_limits_of_a_thousand_entities_are_set_and_removed(harness: Harness) -> None:
     many = harness.target.quirks.changes
     limiter = await harness.open(read_timeout=60)

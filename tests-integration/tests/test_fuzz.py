@@ -111,6 +111,7 @@ def test_a_message_without_end_is_found() -> None:
     assert "the message has" in fault(lambda value: refused("amount", value, "x" * 5000), ValidationError)
 
 
+@pytest.mark.long
 def test_an_answer_that_comes_late_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(judging, "CPU_SECONDS", 0.05)
 

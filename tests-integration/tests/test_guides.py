@@ -13,6 +13,7 @@ from support.integration.targets import Target
 PAGE = Path(__file__).resolve().parents[2] / "docs/guides/fastapi.md"
 
 
+@pytest.mark.long(keep=1)
 @pytest.mark.needs("endpoint")
 def test_the_repository_of_a_lifespan_limits_and_is_closed(target: Target, tmp_path: Path) -> None:
     assert target.endpoint_url is not None

@@ -151,6 +151,7 @@ def stream() -> dict[str, Any]:
     return found
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("state")
 def test_a_crash_leaves_nothing_and_the_next_up_begins_anew() -> None:
     up("--data-plane", "moto")

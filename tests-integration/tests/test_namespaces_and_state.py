@@ -256,6 +256,7 @@ async def test_the_provisioners_state_and_what_it_costs(harness: Harness, reposi
     assert cost(harness) == ({"GetItem": 1}, 0)
 
 
+@pytest.mark.long(keep=1)
 async def test_a_state_of_several_parts_comes_back_whole(harness: Harness, repository: Repository) -> None:
     managed = {f"123e4567-e89b-12d3-a456-{number:012d}": ("_default_", "gpt-4") for number in range(15_000)}
     put = await repository.put_provisioner_state(ProvisionerState(managed_entities=managed), expected_serial=0)

@@ -195,6 +195,7 @@ def _row(parameter: click.Parameter, context: click.Context) -> str:
     return f"| `{parameter.make_metavar(context)}` | see above |"
 
 
+@pytest.mark.long(keep=4)
 @pytest.mark.parametrize("name", [*limits.list_commands(click.Context(limits)), "copy"])
 def test_every_option_of_a_command_is_told(name: str) -> None:
     assert between((DOCS / "cli.md").read_text(encoding="utf-8"), f"options: {name}") == options_of(name)

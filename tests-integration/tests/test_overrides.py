@@ -123,6 +123,7 @@ async def test_an_override_of_a_parent_holds_its_children(clock: ManualClock, th
     assert await drain(other, "key") == OWN.burst
 
 
+@pytest.mark.long(keep=1)
 async def test_every_shard_of_a_bucket_obeys(harness: Harness, clock: ManualClock, three: list[RateLimiter]) -> None:
     admin, other, _ = three
     flow = split_shard(admin.repository.namespace_state, BucketId(harness.namespace_id, ENTITY, RESOURCE))

@@ -91,6 +91,7 @@ def test_an_example_in_memory_does_what_it_says(
     run(block, capsys, monkeypatch)
 
 
+@pytest.mark.long
 def test_every_example_has_types_that_mypy_accepts(tmp_path: Path) -> None:
     for number, block in enumerate(ALL):
         (tmp_path / f"example_{number}.py").write_text(block.code.lstrip("\n"), encoding="utf-8")

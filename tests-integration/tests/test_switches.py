@@ -62,6 +62,7 @@ async def test_a_resource_is_disabled_at_once_when_its_buckets_are_told(
     assert not any(each.passes(ENTITY, RESOURCE) for each in two)
 
 
+@pytest.mark.long(keep=1)
 async def test_the_path_changes_with_the_next_request(admin: RateLimiter, two: list[AskedProcess]) -> None:
     async def drawn_on() -> int:
         bucket = await admin.repository.get_bucket(PARENT, RESOURCE)

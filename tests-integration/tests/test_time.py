@@ -60,6 +60,7 @@ def clock() -> ManualClock:
     return ManualClock(START_MS)
 
 
+@pytest.mark.long(keep=1)
 async def test_a_slow_limit_beside_a_fast_one_neither_starves_nor_mints(harness: Harness, clock: ManualClock) -> None:
     limiter = await harness.open(clock=clock, config_cache_ttl=10**9)
     await limiter.set_resource_defaults("gpt-4", [SLOW, FAST])

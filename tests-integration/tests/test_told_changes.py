@@ -73,6 +73,7 @@ async def test_a_resource_is_blocked_with_the_next_request_once_its_buckets_are_
     assert not any(each.passes(ENTITY, RESOURCE) for each in two * 2)
 
 
+@pytest.mark.long(keep=1)
 async def test_a_lowered_system_limit_is_obeyed_with_the_next_request_once_its_buckets_are_told(
     admin: RateLimiter, two: list[AskedProcess]
 ) -> None:

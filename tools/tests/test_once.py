@@ -26,7 +26,7 @@ def test_differs(variant):
     pass
 
 @pytest.mark.long(keep=3)
-@pytest.mark.parametrize("case", range(9))
+@pytest.mark.parametrize("case", [*range(8), pytest.param(8, marks=pytest.mark.skip)])
 def test_many(case):
     pass
 
@@ -48,12 +48,12 @@ def ran(folder: Path, *options: str) -> list[str]:
 
 
 def test_a_session_runs_one_of_each_pair_and_of_what_is_long_what_its_mark_keeps(tmp_path: Path) -> None:
-    assert len(ran(tmp_path)) == 93
+    assert len(ran(tmp_path)) == 92
     once = ran(tmp_path, "--once")
     both = [name for name in once if name.startswith("test_both")]
     assert sorted(set(once) - set(both)) == [
         *("test_differs[async]", "test_differs[sync]"),
-        *("test_many[0]", "test_many[3]", "test_many[6]", "test_short"),
+        *("test_many[1]", "test_many[4]", "test_many[7]", "test_short"),
     ]
     assert len({name.replace("async", "sync") for name in both}) == len(both) == 40
     assert 10 < sum("async" in name for name in both) < 30  # each variant has its turns

@@ -124,6 +124,7 @@ def busy_second(life: Life, second: int) -> list[Record]:
     return [used(life, first + number, f"key-{number:03}", uses=second + 1) for number in range(SECOND)]
 
 
+@pytest.mark.long
 def test_usage_of_a_busy_stream_costs_less_than_a_tenth_of_the_admissions() -> None:
     """10,000 calls a second over 10,000 buckets, a hundredth of them: each bucket is used once a second in any part.
 

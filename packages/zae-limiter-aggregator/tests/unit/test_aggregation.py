@@ -563,6 +563,7 @@ def test_the_table_of_another_product_is_left_alone_and_said_to_be_one() -> None
     assert (account.snapshots, store.writes) == (0, [])
 
 
+@pytest.mark.long(keep=1)
 @pytest.mark.parametrize("ahead", [0.0, 5.0])
 @pytest.mark.parametrize("seed", range(3))
 def test_totals_of_four_levels_are_those_of_a_ledger(seed: int, ahead: float) -> None:

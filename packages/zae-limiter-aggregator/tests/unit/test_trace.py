@@ -197,6 +197,7 @@ def live(limit: Limit, seed: int, sizes: Sequence[int] = (1, 1, 2, 5)) -> tuple[
     return life, admitted
 
 
+@pytest.mark.long(keep=6)
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("seed", range(6))
 def test_no_verdict_on_a_trace_differs_from_that_of_a_limiter_that_gets_the_same_calls(kind: str, seed: int) -> None:

@@ -153,6 +153,7 @@ def test_progress_goes_to_standard_error(aws: str) -> None:
     assert "uploading the code of my-app-aggregator" in done.stderr
 
 
+@pytest.mark.long
 def test_what_is_to_be_quiet_prints_errors_only_and_the_json_that_was_asked_for(aws: str) -> None:
     for words in (
         ["deploy", "--production", "--no-deletion-protection"],
@@ -237,6 +238,7 @@ def test_units_of_a_provisioned_table_are_refused_before_anything_is_begun(aws: 
     assert boto3.client("cloudformation").list_stacks()["StackSummaries"] == []
 
 
+@pytest.mark.long
 def test_a_template_that_no_request_holds_goes_through_a_bucket(aws: str) -> None:
     large = ("--alarm-topic-arn", f"arn:aws:sns:us-east-1:123456789012:{'x' * 1500}")
     told = fail("deploy", "-n", "my-app", *large)
@@ -270,6 +272,7 @@ def test_object_lock_may_become_stricter_and_longer(aws: str) -> None:
     assert options_now().archive_lock_days == 30
 
 
+@pytest.mark.long
 def test_ctrl_c_while_the_code_is_uploaded_says_what_does_the_rest(aws: str) -> None:
     def stop() -> None:
         raise KeyboardInterrupt
@@ -282,6 +285,7 @@ def test_ctrl_c_while_the_code_is_uploaded_says_what_does_the_rest(aws: str) -> 
         assert CliRunner().invoke(main, command).exit_code == 0
 
 
+@pytest.mark.long
 def test_the_provisioner_replies_to_the_emulator_whose_address_was_given(aws: str) -> None:
     def host() -> str | None:
         found = boto3.client("lambda").get_function(FunctionName="my-app-limits-provisioner")["Configuration"]
@@ -317,6 +321,7 @@ def test_a_newer_releases_stack_is_not_taken_back_by_chance(aws: str) -> None:
     assert deploy("--allow-downgrade")["version_record_written"] is True
 
 
+@pytest.mark.long
 def test_upgrade_brings_code_and_record_to_this_release_and_keeps_the_options(aws: str) -> None:
     deploy("--aggregator-memory", "512")
     client = boto3.client("lambda")
@@ -331,6 +336,7 @@ def test_upgrade_brings_code_and_record_to_this_release_and_keeps_the_options(aw
     assert client.get_function(FunctionName="my-app-aggregator")["Configuration"]["MemorySize"] == 512
 
 
+@pytest.mark.long(keep=1)
 @pytest.mark.parametrize("command", ["deploy", "upgrade"])
 def test_what_only_writes_the_version_record_says_so(command: str, aws: str) -> None:
     deploy()
@@ -343,6 +349,7 @@ def test_what_only_writes_the_version_record_says_so(command: str, aws: str) -> 
     assert (told["action"], told["changed"], told["version_record_written"]) == ("updated", True, True)
 
 
+@pytest.mark.long
 @pytest.mark.filterwarnings("ignore:Unable to delete ArchivePolicy:UserWarning")  # moto has made none
 def test_an_archive_that_is_turned_off_leaves_its_bucket_which_is_named(aws: str) -> None:
     bucket = deploy()["outputs"]["ArchiveBucketName"]
@@ -419,6 +426,7 @@ def test_without_a_region_it_says_how_to_give_one(aws: str, nothing: Callable[..
     assert fail("deploy", "-n", "my-app") == "there is no AWS region: pass --region, or set AWS_REGION"
 
 
+@pytest.mark.long
 def test_a_local_endpoint_needs_neither(aws: str, nothing: Callable[..., None]) -> None:
     nothing("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_DEFAULT_REGION", "AWS_ENDPOINT_URL")
     succeed("deploy", "-n", "my-app", "--endpoint-url", aws)

@@ -127,6 +127,7 @@ def test_alarms_that_ring_that_tell_nobody_or_to_which_nobody_listens_are_found(
     assert (code, checks["alarms"]["state"], name in checks["alarms"]["message"]) == (1, "fail", True)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.usefixtures("stack")
 def test_iam_is_asked_about_the_role_of_a_session() -> None:
@@ -194,6 +195,7 @@ def test_no_stack_no_region_no_credentials_no_profile_are_failures(aws: str, mon
     assert (code, list(checks), checks["region"]["state"]) == (1, ["region"], "fail")
 
 
+@pytest.mark.long(keep=1)
 @pytest.mark.parametrize(("seconds", "state"), [(0, "ok"), (30, "warn"), (-30, "warn"), (400, "fail"), (-400, "fail")])
 def test_the_clock_is_compared_with_that_of_aws(aws: str, seconds: int, state: str) -> None:
     date = datetime.now(UTC) - timedelta(seconds=seconds)
@@ -237,6 +239,7 @@ def test_people_see_lines_that_fit(aws: str) -> None:
 DEPLOY = ("zae-limiter deploy --name my-app",)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_command_for_a_fix_has_the_options_of_the_caller_and_can_be_pasted_from_a_narrow_terminal(aws: str) -> None:
     words = ("-n", "my-app.eu", "--region", "eu-central-1", "--endpoint-url", aws)
@@ -441,6 +444,7 @@ def table_with(**settings: Any) -> dict[str, Any]:
 LIMITS = {"TableMaxWriteCapacityUnits": 40_000, "TableMaxReadCapacityUnits": 40_000}
 
 
+@pytest.mark.long(keep=1)
 @pytest.mark.parametrize(
     ("settings", "used", "state", "told"),
     [

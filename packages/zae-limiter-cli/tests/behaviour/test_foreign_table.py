@@ -38,6 +38,7 @@ def client(aws: str) -> Any:
     return client
 
 
+@pytest.mark.long(keep=3)
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
 def test_a_command_says_whose_table_it_is_and_changes_nothing(client: Any, command: tuple[str, ...]) -> None:
     done = CliRunner().invoke(main, [*command, *NAME])

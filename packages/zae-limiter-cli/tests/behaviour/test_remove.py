@@ -95,6 +95,7 @@ def test_it_asks_and_names_what_goes(bucket: str) -> None:
     assert boto3.client("dynamodb").list_tables()["TableNames"] == ["my-app"]
 
 
+@pytest.mark.long
 def test_a_stack_that_was_deleted_can_be_made_again(bucket: str) -> None:
     assert run("delete", "-n", "my-app", "-y").exit_code == 0
     assert run("deploy", "-n", "my-app").exit_code == 0
@@ -134,6 +135,7 @@ def lock() -> Any:
 STOPPED = "stopped waiting; CloudFormation continues: `zae-limiter status --name my-app` shows its progress"
 
 
+@pytest.mark.long(keep=1)
 @pytest.mark.parametrize(
     ("operation", "answer", "told"),
     [

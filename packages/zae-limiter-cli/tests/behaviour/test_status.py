@@ -230,6 +230,7 @@ def test_a_part_that_one_may_not_ask_about_fails_alone(aws: str, monkeypatch: py
     assert len(parts) == 12
 
 
+@pytest.mark.long
 def test_parameters_that_only_cloudformation_takes_fail_alone(aws: str, monkeypatch: pytest.MonkeyPatch) -> None:
     deploy()
 
@@ -262,6 +263,7 @@ def deploy_as_before_there_was_a_planner() -> None:
     )
 
 
+@pytest.mark.long
 def test_an_older_stack_gets_its_planner_by_an_upgrade(aws: str) -> None:
     deploy_as_before_there_was_a_planner()
     told = run("upgrade", "-n", "my-app", "--code-only", "-q")

@@ -110,6 +110,7 @@ def test_it_migrates_the_table_and_says_so(migrations: None) -> None:
     assert succeed("check").splitlines()[-1] == "Stack and release match."
 
 
+@pytest.mark.long
 def test_programs_read_what_was_migrated(migrations: None) -> None:
     found = upgrade("--yes")
     assert [(each["name"], each["schema_version"], each["changed"]) for each in found["migrations"]] == [
@@ -119,6 +120,7 @@ def test_programs_read_what_was_migrated(migrations: None) -> None:
     assert upgrade("--code-only")["migrations"] == []
 
 
+@pytest.mark.long
 def test_a_dry_run_says_what_would_be_done_and_what_it_costs_and_does_nothing(migrations: None) -> None:
     before = items()
     told = opened(succeed("upgrade", "--dry-run", "--output", "json"))
@@ -157,6 +159,7 @@ def test_a_no_changes_nothing(migrations: None, on_a_terminal: None) -> None:
     assert record() == VersionRecord(3, core_version(), "0.1.0")
 
 
+@pytest.mark.long
 def test_while_older_clients_are_let_in_the_stack_is_upgraded_and_the_table_is_not(migrations: None) -> None:
     set_record(core="0.0.9", oldest="0.0.7")
     before = buckets()
@@ -194,6 +197,7 @@ def test_a_deployment_does_not_lower_a_bound_and_a_check_does_not_mind_it(
     assert record() == VersionRecord(versions.SCHEMA_VERSION, core_version(), "0.1.0")
 
 
+@pytest.mark.long
 def test_new_buckets_have_suffixes_behind_an_upgrade_and_none_moves(stack: None) -> None:
     assert all("#" in item["GSI4PK"] for item in buckets())
     set_record()

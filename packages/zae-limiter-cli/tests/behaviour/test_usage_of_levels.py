@@ -44,6 +44,7 @@ def run(*args: str) -> str:
     return done.stdout
 
 
+@pytest.mark.long(keep=1)
 def test_the_summary_of_a_namespace_counts_each_call_once(used: tuple[str, Ledger]) -> None:
     url, ledger = used
     with SyncRepository.open(store=url) as repository:
@@ -60,6 +61,7 @@ def test_the_summary_of_a_namespace_counts_each_call_once(used: tuple[str, Ledge
     assert told["total_events"] == by_resource[0].total_events
 
 
+@pytest.mark.long(keep=1)
 def test_the_export_sums_up_to_what_was_used(used: tuple[str, Ledger]) -> None:
     url, ledger = used
     rows = list(csv.DictReader(io.StringIO(run("export", "--store", url, "--month", "2024-01"))))
@@ -79,6 +81,7 @@ def test_the_export_sums_up_to_what_was_used(used: tuple[str, Ledger]) -> None:
     assert sum(each["consumed"].get("tpm", 0) for each in document) - below == ledger.total("tpm")
 
 
+@pytest.mark.long(keep=1)
 def test_the_consoles_charts_show_what_was_used(used: tuple[str, Ledger]) -> None:
     url, ledger = used
     with SyncRepository.open(store=url) as repository:

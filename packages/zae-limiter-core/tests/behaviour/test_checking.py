@@ -169,6 +169,7 @@ async def test_without_the_store_there_is_no_answer(world: World) -> None:
         await it.limiter.check("key-1", "r", {"rpm": 1})
 
 
+@pytest.mark.long(keep=3)
 @pytest.mark.parametrize("seed", range(12))
 async def test_it_says_what_the_acquire_does_and_what_explain_says(world: World, seed: int) -> None:
     rng = random.Random(seed)

@@ -283,6 +283,7 @@ class Pouring:
         return next(self._parts)
 
 
+@pytest.mark.long
 def test_credentials_that_do_not_come_are_waited_for_no_longer_than_the_call(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -30,6 +30,7 @@ async def checks(limiter: RateLimiter, turns: int) -> None:
         pass
 
 
+@pytest.mark.long(keep=2)
 @pytest.mark.parametrize("seed", range(8))
 async def test_what_a_failed_body_took_from_cold_buckets_comes_back_whoever_checks_them_beside_it(seed: int) -> None:
     rng = Random(seed)

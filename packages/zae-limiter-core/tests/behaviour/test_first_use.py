@@ -135,6 +135,7 @@ async def test_a_bucket_that_expires_was_full(world: World) -> None:
     assert await drain(limiter, "e", "r", "rpm") == 5
 
 
+@pytest.mark.long(keep=2)
 @pytest.mark.parametrize("seed", range(8))
 async def test_no_window_admits_more_whoever_takes(world: World, seed: int) -> None:
     dice = random.Random(seed)

@@ -158,6 +158,7 @@ def touched(process: Process) -> str:
     return repr([operation for operation in process.wire.seen if not isinstance(operation, Query)])
 
 
+@pytest.mark.long(keep=17)
 @pytest.mark.parametrize(
     ("reader", "forge"),
     [

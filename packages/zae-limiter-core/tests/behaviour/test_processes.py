@@ -41,6 +41,7 @@ def test_a_close_that_counts_refusals_takes_no_longer_than_any_other(variant: st
     assert finding(variant, seed) == ""
 
 
+@pytest.mark.long(keep=1)
 @pytest.mark.slow
 @pytest.mark.parametrize("simulate", [simulate_async, simulate_sync], ids=VARIANTS)
 def test_the_first_lives_go_well_and_are_worth_something(simulate: Simulate) -> None:

@@ -46,6 +46,7 @@ def become(monkeypatch: pytest.MonkeyPatch) -> Become:
     return lambda version: monkeypatch.setitem(RULES, "calendar", lambda _: rules[version])
 
 
+@pytest.mark.long(keep=3)
 @pytest.mark.parametrize("seed", range(12))
 async def test_a_month_comes_once_whoever_moves_the_anchor_between_its_two_begins(
     world: World, become: Become, seed: int

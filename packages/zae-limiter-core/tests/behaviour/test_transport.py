@@ -325,6 +325,7 @@ def test_a_certificate_for_another_host_is_refused(opening: Open, trusted: Autho
         assert server.asked == []
 
 
+@pytest.mark.long(keep=1)
 @pytest.mark.parametrize("end", ["closed", "dropped"])
 def test_a_store_lives_through_ten_event_loops_and_leaves_no_connection_open(
     plain_or_tls: Authority | None, end: str, capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture

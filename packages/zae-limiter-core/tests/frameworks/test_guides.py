@@ -65,6 +65,7 @@ def test_every_example_has_types_that_mypy_accepts(page: str, tmp_path: Path) ->
     assert done.returncode == 0, done.stdout
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_the_chat_settles_what_it_has_streamed(tmp_path: Path) -> None:
     needs("fastapi", "uvicorn")
@@ -80,6 +81,7 @@ def test_the_chat_settles_what_it_has_streamed(tmp_path: Path) -> None:
     assert second.headers["ratelimit"] == '"tpm";r=9897;t=9'  # 3 were used, of 100
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_the_tests_of_the_guide_pass(tmp_path: Path) -> None:
     for name, code in examples("testing"):

@@ -243,6 +243,7 @@ def test_cloudformation_evaluates_nothing_of_a_manifest(manifest: LimitsManifest
     assert StackProperties.from_dict(as_deployed(template, doubles=doubles)).manifest == manifest
 
 
+@pytest.mark.long
 @given(manifests, st.booleans())
 @settings(max_examples=60, deadline=None)
 def test_any_manifest_arrives_as_it_was_declared(manifest: LimitsManifest, doubles: bool) -> None:  # noqa: FBT001

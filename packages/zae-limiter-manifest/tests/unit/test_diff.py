@@ -164,6 +164,7 @@ def test_what_is_unmanaged_never_changes(situation: Situation) -> None:
     assert set(plan.unmanaged) == set(others)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @given(situations(), st.data())
 @settings(max_examples=100, deadline=None)
@@ -178,6 +179,7 @@ def test_an_apply_that_did_only_a_part_is_finished_by_the_next(situation: Situat
     assert after == carry_out(plan, live)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @given(situations())
 @settings(max_examples=100, deadline=None)

@@ -222,6 +222,7 @@ def killed(at: int, *, applied: bool) -> World | None:
     return None
 
 
+@pytest.mark.long(keep=1)
 @pytest.mark.usefixtures("every_change_is_a_write_of_its_own")
 @pytest.mark.parametrize("applied", [False, True], ids=["before", "after"])
 @pytest.mark.parametrize("then", ["the same", "the file before", "nothing"])

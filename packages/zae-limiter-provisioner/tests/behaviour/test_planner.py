@@ -39,6 +39,7 @@ def store(world: World, monkeypatch: pytest.MonkeyPatch) -> Store:
     return store
 
 
+@pytest.mark.long(keep=2)
 @pytest.mark.parametrize("request_", READING, ids=lambda each: each["action"])
 @pytest.mark.parametrize("applied", [True, False], ids=["limits", "no namespace"])
 def test_it_answers_as_the_provisioner_does_and_sends_no_write(

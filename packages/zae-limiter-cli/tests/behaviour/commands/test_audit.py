@@ -128,6 +128,7 @@ def test_more_changes_than_the_limit_are_told_beside_the_result(table: Table) ->
     assert run("--system", "--rows", "3").stderr == ""
 
 
+@pytest.mark.long(keep=1)
 @pytest.mark.parametrize("subject", [[], ["--entity", "e"]])
 @pytest.mark.parametrize("wanted", [[], ["--by", "ann"], ["--kind", "limits"]])
 def test_pages_of_changes_follow_one_another(table: Table, subject: list[str], wanted: list[str]) -> None:

@@ -20,6 +20,7 @@ LEVELS = [
 ]
 
 
+@pytest.mark.long(keep=1)
 @pytest.mark.parametrize(("setter", "getter"), LEVELS, ids=[" ".join(setter) for setter, _ in LEVELS])
 def test_a_limit_that_would_go_is_asked_about(table: Table, setter: list[str], getter: list[str]) -> None:
     done = run(*setter, "-l", "rpm:100/min", "-l", "tpm:10k/min")
@@ -34,6 +35,7 @@ def test_a_limit_that_would_go_is_asked_about(table: Table, setter: list[str], g
     assert done.stdout.endswith("Changed: rpm 100/min -> 50/min, tpm 10k/min -> none.\n")
 
 
+@pytest.mark.long(keep=1)
 @pytest.mark.parametrize(("setter", "getter"), LEVELS, ids=[" ".join(setter) for setter, _ in LEVELS])
 def test_no_limit_that_goes_is_no_question(table: Table, setter: list[str], getter: list[str]) -> None:
     run(*setter, "-l", "rpm:100/min")

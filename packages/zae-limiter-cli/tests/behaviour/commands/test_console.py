@@ -590,6 +590,7 @@ def test_the_cost_of_each_tenant_is_a_page_and_a_file(
     assert formula == "2026-11,'=HYPERLINK(1),1,0,3,5,0.0"
 
 
+@pytest.mark.long
 def test_what_costs_nothing_says_so(repository: SyncRepository, tmp_path: Path) -> None:
     client = browser(console_of(repository, tmp_path))
     assert "a file costs nothing by the request" in client.get("/cost").text

@@ -92,6 +92,7 @@ def test_a_parent_without_children_is_told_from_what_is_not_there(table: Table) 
     assert refused("entity", "children", "taem") == "there is no entity 'taem': check the id and --namespace"
 
 
+@pytest.mark.long(keep=3)
 @pytest.mark.parametrize(
     ("args", "problem"),
     [

@@ -8,6 +8,7 @@ from support.cli.tables import Table
 STEPS = {"wait": 2.0, "overflow": "credits"}
 
 
+@pytest.mark.long(keep=1)
 @pytest.mark.parametrize(
     ("level", "getter"),
     [

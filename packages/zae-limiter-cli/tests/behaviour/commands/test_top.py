@@ -147,6 +147,7 @@ async def asking(top: TopScreen) -> AsyncIterator[Pilot[Any]]:
         yield pilot
 
 
+@pytest.mark.long(keep=1)
 @pytest.mark.parametrize(
     ("keys", "lifted"),
     [(["escape"], False), (["enter", "y", "enter", "escape"], False), ([*"lift", "enter"], True)],
@@ -291,6 +292,7 @@ def quota(tmp_path: Path) -> Path:
     return path
 
 
+@pytest.mark.long(keep=1)
 @pytest.mark.parametrize("width", [60, 120])
 async def test_a_quota_that_is_used_up_is_credited_where_a_lift_gives_nothing(quota: Path, width: int) -> None:
     with SyncRepository.sqlite(quota) as repository:

@@ -119,6 +119,7 @@ def test_a_text_pasted_by_mistake_changes_nothing(store: str) -> None:
         assert "bucket_credited" not in {each.action for each in repository.get_audit_events("key-1").events}
 
 
+@pytest.mark.long
 def test_a_process_that_is_to_end_leaves_the_terminal_as_it_was_and_no_color_is_obeyed(store: str) -> None:
     with running("top", "--store", store, environment={"NO_COLOR": "1"}) as terminal:
         terminal.until("acme-corp/rpd", "last change")
@@ -128,6 +129,7 @@ def test_a_process_that_is_to_end_leaves_the_terminal_as_it_was_and_no_color_is_
         assert terminal.restored
 
 
+@pytest.mark.long(keep=1)
 @pytest.mark.parametrize("environment", [{"TERM": "dumb"}, {"PYTHONIOENCODING": "latin-1"}])
 def test_a_terminal_that_draws_no_screen_gets_the_table_once(store: str, environment: dict[str, str]) -> None:
     words = ("top", "--store", store, "--every", "1")

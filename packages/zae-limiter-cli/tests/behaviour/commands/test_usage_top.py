@@ -73,6 +73,7 @@ def test_an_order_that_no_resource_knows_is_refused(used: Table) -> None:
     assert run("--since", "2024-01-01", "--by", "tpd").stdout.startswith("No usage by tpd: all resources, ")
 
 
+@pytest.mark.long(keep=2)
 @pytest.mark.parametrize(
     ("args", "expected"),
     [
@@ -122,6 +123,7 @@ def test_nobody_is_said_with_what_was_asked_for(used: Table) -> None:
     assert (done.exit_code, done.stdout) == (0, "No usage by shadowed: gpt-4, daily, since 2024-01-01 00:00 UTC.\n")
 
 
+@pytest.mark.long(keep=2)
 @pytest.mark.parametrize(
     ("args", "told"),
     [

@@ -253,6 +253,7 @@ def end_of(shell: Commands, command: Sequence[str]) -> int:
     return freed
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_saved_plan_is_never_torn_and_the_next_one_leaves_nothing_beside_it(
     of_stack: OfStack, shell: Commands, files: Path, tmp_path: Path

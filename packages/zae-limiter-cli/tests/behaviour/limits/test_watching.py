@@ -162,6 +162,7 @@ def test_the_command_that_waits_shows_the_progress(stack: Stack, slow: Slow, mon
     assert done.stdout.endswith("Applied: 1,000 created, 0 updated, 0 deleted.\n")
 
 
+@pytest.mark.long
 def test_a_look_that_fails_ends_no_apply(stack: Stack, slow: Slow) -> None:
     looked = threading.Event()
     stack.refused[PLANNER] = 500

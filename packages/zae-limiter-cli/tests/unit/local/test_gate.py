@@ -67,6 +67,7 @@ def grants(headers: dict[str, str]) -> list[str]:
     return [name for name in headers if name.startswith("access-control-")]
 
 
+@pytest.mark.long(keep=17)
 @every_request
 @pytest.mark.parametrize(
     "header",

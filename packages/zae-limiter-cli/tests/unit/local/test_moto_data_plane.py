@@ -133,6 +133,7 @@ def test_a_request_is_dropped_whose_caller_hung_up_before_its_turn(
     assert (status, len(contents(dynamodb, name))) == ((200, 1) if done else (500, 0))
 
 
+@pytest.mark.long
 def test_a_stream_keeps_its_newest_records_and_says_which_are_gone(
     account: Account, dynamodb: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

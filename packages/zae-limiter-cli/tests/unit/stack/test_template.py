@@ -144,6 +144,7 @@ def test_the_plain_template_is_clean(options: StackOptions) -> None:
     assert complaints(plain("my-app", options), everywhere=everywhere) == []
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "options",
     [
@@ -156,6 +157,7 @@ def test_the_parametrized_template_is_clean(options: StackOptions) -> None:
     assert complaints(parametrized(options), everywhere=everywhere) == []
 
 
+@pytest.mark.long
 def test_cfn_lint_finds_what_is_wrong_in_a_template() -> None:
     template = parametrized(StackOptions())
     template["Resources"]["DeadLetters"]["Properties"]["MessageRetentionPeriod"] = 10**9
@@ -583,6 +585,7 @@ def allowed(chosen: dict[str, Any]) -> StackOptions:
 options = st.fixed_dictionaries({**switches, **numbers, **texts}).map(allowed)
 
 
+@pytest.mark.long(keep=1)
 @pytest.mark.parametrize("render", [partial(plain, "my-app"), parametrized], ids=["plain", "parametrized"])
 @settings(deadline=None)
 @given(chosen=options)
@@ -629,6 +632,7 @@ def test_a_parameter_cannot_switch_off_what_the_template_was_printed_with() -> N
     assert re.fullmatch(given["AlarmTopicArn"]["AllowedPattern"], "")
 
 
+@pytest.mark.long
 @settings(deadline=None)
 @given(options)
 def test_the_options_of_a_stack_can_be_read_from_its_template(chosen: StackOptions) -> None:

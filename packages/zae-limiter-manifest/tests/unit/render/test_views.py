@@ -54,6 +54,7 @@ def test_changes_with_many_different_numbers_are_one_kind_shown_by_the_one_that_
     ]
 
 
+@pytest.mark.long(keep=1)
 @pytest.mark.parametrize("limits_each", [1, 3, 32])
 def test_any_plan_fits_a_terminal_of_24_lines_and_counts_what_it_leaves_out(limits_each: int) -> None:
     changes = [
@@ -116,6 +117,7 @@ def test_markdown_has_the_kinds_of_a_large_plan_and_folds_its_items() -> None:
     assert len(text) <= as_markdown.LONGEST
 
 
+@pytest.mark.long(keep=1)
 @pytest.mark.parametrize(("namespaces", "changed"), [(1, 600), (7, 600), (300, 60)])
 def test_markdown_of_any_size_fits_a_comment_and_names_each_large_plan_that_fits(namespaces: int, changed: int) -> None:
     long = "|" * 150

@@ -164,6 +164,7 @@ def test_a_throttled_function_gets_its_records_later(
     assert eventually(lambda: witness.seen() == ["a"])
 
 
+@pytest.mark.long
 def test_a_reader_that_is_held_up_says_by_what(account: Account, witness: Witness, table: tuple[str, str]) -> None:
     name, stream = table
     function = account.function(witness.source())

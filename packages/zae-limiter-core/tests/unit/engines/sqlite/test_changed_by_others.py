@@ -137,6 +137,7 @@ def test_a_lost_log_is_an_outage_and_admits_nothing_twice(path: Path, gone: list
     assert outcomes.count("admitted") == CAPACITY
 
 
+@pytest.mark.long(keep=1)
 @pytest.mark.parametrize("log_had_all", [True, False])
 def test_an_emptied_file_is_an_outage_and_not_two_limits(path: Path, log_had_all: bool) -> None:  # noqa: FBT001
     with program(path) as first:

@@ -7,6 +7,7 @@ import pytest
 TESTS = Path(__file__).parents[3]
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="needs a system with fork and SIGKILL")
 def test_killed_processes_leave_the_file_exact() -> None:

@@ -188,6 +188,7 @@ def test_containers_that_mount_the_file_alone_are_refused(tmp_path: Path, contai
         assert told.endswith("0 admitted\n")
 
 
+@pytest.mark.long
 def test_containers_that_mount_the_folder_share_one_limit(containers: Callable[[str], str]) -> None:
     told = [containers('mount --bind "$1/data" "$1/app"') for _ in range(2)]
     assert told == ["10 admitted\n", "0 admitted\n"]
