@@ -49,7 +49,7 @@ def read_all(keys: Sequence[Key]) -> Flow[dict[Key, Item]]:
 
 def read(key: Key) -> Flow[Item | None]:
     """Return the item, ``None`` if it does not exist."""
-    return (yield from with_retries(Get(key)))
+    return with_retries(Get(key))
 
 
 def with_retries(operation: Operation[R]) -> Flow[R]:
@@ -59,7 +59,8 @@ def with_retries(operation: Operation[R]) -> Flow[R]:
     silent = False
     for pause in PAUSES:
         try:
-            return (yield from call(operation))
+            answer: R = yield operation
+            return answer
         except (Throttled, ServerFault) as error:
             if not error.may_repeat():
                 raise

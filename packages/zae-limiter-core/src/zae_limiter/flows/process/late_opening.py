@@ -61,7 +61,9 @@ def in_namespace(namespace_state: NamespaceState, flow: Flow[T]) -> Flow[T]:
     """Run a flow that needs the namespace, and return its result. Raises each ``StoreError`` as an
     ``InfrastructureError``.
     """
-    return (yield from with_public_errors(namespace_state.stack, _behind(namespace_state, flow)))
+    if namespace_state.opening is not None:  # else no step of the flow has to pass through one more generator
+        flow = _behind(namespace_state, flow)
+    return with_public_errors(namespace_state.stack, flow)
 
 
 def _behind(namespace_state: NamespaceState, flow: Flow[T]) -> Flow[T]:
