@@ -3,27 +3,26 @@
 import asyncio
 import logging
 import weakref
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable
 from contextlib import suppress
 from functools import partial
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from ..clock.system import Clock
 from ..engines.engine import Store
 from ..engines.in_time import in_time
 from ..flows.records.opening import PROBE
 from ..operations.errors import ConditionFailed, StoreError
-from ..operations.health import Health, Requests
-from ..operations.probing import Probing
+from ..operations.guard import Guard
+from ..operations.health import Requests
 from ..operations.values import Operation
-from ..runtime.elapsed import elapsed
 from ..runtime.tasks import background_task, discard
 
 R = TypeVar("R")
 log = logging.getLogger(__name__)
 
 
-class GuardedStore:
+class GuardedStore(Guard):
     """One store, whose operations take at most ``operation_timeout`` seconds each.
 
     While the breaker is open, a task has the probes sent. It ends with its event loop; the next operation on another
@@ -31,16 +30,12 @@ class GuardedStore:
     """
 
     def __init__(self, store: Store, *, operation_timeout: float, clock: Clock | None = None) -> None:
-        self._now: Callable[[], float] = getattr(clock, "monotonic", elapsed)  # of the breaker
+        super().__init__(operation_timeout=operation_timeout, clock=clock)
         self._store = store
         self._deadlines = store.capabilities.deadlines
-        self._operation_timeout = operation_timeout
         self._prober: asyncio.Task[None] | None = None
         self._probes: set[asyncio.Task[None]] = set()  # under way
         self._probed: asyncio.Event | None = None  # set at the end of the next probe, if somebody waits for it
-        self._closed = False
-        self.health = Health()
-        self._probing, self._outage = Probing(operation_timeout), 0
 
     def ask(self, operation: Operation[R]) -> Awaitable[R]:
         """Return an awaitable for the store's answer within its deadline. Raises ``StoreError``, at once while the
@@ -53,11 +48,6 @@ class GuardedStore:
                 return self._send_after_probe(operation, kind)
             self.health.check(kind)
         return self._send(operation)
-
-    def begin_outage(self, error: Exception) -> None:
-        """Open the breaker, and begin to probe."""
-        self.health.begin_outage(error)
-        self._probe_in_background()
 
     def close(self) -> None:
         """Stop probing."""
@@ -100,16 +90,6 @@ class GuardedStore:
         self.health.served(operation)
         return answer
 
-    def _failed(self, error: StoreError, operation: Operation[Any], begun: float) -> StoreError:
-        """Note a failed request, and begin to probe if it opens the breaker."""
-        now, was_open = self._now(), self.health.is_open
-        shown = self.health.failed(error, operation, proves=self._probing.proves(begun, now))
-        if self.health.is_open:
-            self._probe_in_background()
-        elif was_open:
-            self._probing.answered(now)
-        return shown
-
     async def _send_after_probe(self, operation: Operation[R], kind: Requests) -> R:
         while self._has_to_wait(kind):
             self._probe_in_background()
@@ -120,16 +100,8 @@ class GuardedStore:
         self.health.check(kind)
         return await self._send(operation)
 
-    def _has_to_wait(self, kind: Requests) -> bool:
-        """Return whether a call has to wait for the next probe: the breaker is open for its kind, and the last silence
-        is too old to go by.
-        """
-        return self.health.refuses(kind) and not self._closed and not self._probing.knows(self._now())
-
     def _probe_in_background(self) -> None:
-        if is_new := self._outage != self.health.outages:
-            self._outage = self.health.outages
-            self._probing.begin(self._now())
+        is_new = self._note_outage()
         if self._closed or (self._prober is not None and not self._prober.done()):
             return
         if not is_new:
@@ -143,9 +115,7 @@ class GuardedStore:
 
     def _begin_probe(self) -> None:
         """Send a probe; another one may hang."""
-        self.health.probes += 1
-        self._probing.ask(now := self._now())
-        task = background_task(asyncio.get_running_loop(), self._probe(now))
+        task = background_task(asyncio.get_running_loop(), self._probe(self._note_probe()))
         self._probes.add(task)
         task.add_done_callback(partial(_end_waiting, weakref.ref(self)))
 

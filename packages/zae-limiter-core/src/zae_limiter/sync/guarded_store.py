@@ -7,17 +7,16 @@ import time
 import weakref
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar
 
 from ..clock.system import Clock
 from ..engines.engine import SyncStore
 from ..engines.time_left import set_deadline
 from ..flows.records.opening import PROBE
 from ..operations.errors import BudgetSpent, ConditionFailed, StoreError
-from ..operations.health import Health, Requests
-from ..operations.probing import Probing
+from ..operations.guard import Guard
+from ..operations.health import Requests
 from ..operations.values import Operation
-from ..runtime.elapsed import elapsed
 
 R = TypeVar("R")
 log = logging.getLogger(__name__)
@@ -25,23 +24,19 @@ log = logging.getLogger(__name__)
 THREAD_NAME: Final = "zae-limiter"  # of every thread that a driver starts
 
 
-class GuardedStore:
+class GuardedStore(Guard):
     """One store, whose operations take at most ``operation_timeout`` seconds each. Threads may share it.
 
     While the breaker is open, a thread lets other threads send the probes, one each.
     """
 
     def __init__(self, store: SyncStore, *, operation_timeout: float, clock: Clock | None = None) -> None:
-        self._now: Callable[[], float] = getattr(clock, "monotonic", elapsed)  # of the breaker
+        super().__init__(operation_timeout=operation_timeout, clock=clock)
         self._store = store
         self._connects = store.capabilities.deadlines == "driver"
-        self._operation_timeout = operation_timeout
         self._lock = threading.Lock()
         self._has_prober = False
         self._probed = threading.Event()  # set at the end of the next probe
-        self._closed = False
-        self.health = Health()
-        self._probing, self._outage = Probing(operation_timeout), 0
 
     def ask(self, operation: Operation[R], *, until: float = math.inf) -> R:
         """Return the store's answer within its deadline, or by ``until``. Raises ``StoreError``, at once while the
@@ -54,11 +49,6 @@ class GuardedStore:
                 self._wait_for_probe(kind, until)
             self.health.check(kind)
         return self._send(operation, until)
-
-    def begin_outage(self, error: Exception) -> None:
-        """Open the breaker, and begin to probe."""
-        self.health.begin_outage(error)
-        self._probe_in_background()
 
     def close(self) -> None:
         """Stop probing."""
@@ -91,16 +81,6 @@ class GuardedStore:
         self.health.served(operation)
         return answer
 
-    def _failed(self, error: StoreError, operation: Operation[Any], begun: float) -> StoreError:
-        """Note a failed request, and begin to probe if it opens the breaker."""
-        now, was_open = self._now(), self.health.is_open
-        shown = self.health.failed(error, operation, proves=self._probing.proves(begun, now))
-        if self.health.is_open:
-            self._probe_in_background()
-        elif was_open:
-            self._probing.answered(now)
-        return shown
-
     def _wait_for_probe(self, kind: Requests, until: float) -> None:
         """Wait until a probe has ended. Raises ``BudgetSpent`` at the instant ``until``."""
         probed = self._probed
@@ -115,17 +95,9 @@ class GuardedStore:
                 self._probe(self._note_probe(), until)
             probed = self._probed
 
-    def _has_to_wait(self, kind: Requests) -> bool:
-        """Return whether a call has to wait for the next probe: the breaker is open for its kind, and the last silence
-        is too old to go by.
-        """
-        return self.health.refuses(kind) and not self._closed and not self._probing.knows(self._now())
-
     def _probe_in_background(self) -> None:
         with self._lock:
-            if self._outage != self.health.outages:
-                self._outage = self.health.outages
-                self._probing.begin(self._now())
+            self._note_outage()
             if self._has_prober or self._closed:
                 return
             self._has_prober = True
@@ -150,11 +122,6 @@ class GuardedStore:
             _begin_thread(self._probe, begun)
         except RuntimeError:
             self._probe(begun)
-
-    def _note_probe(self) -> float:
-        self.health.probes += 1
-        self._probing.ask(now := self._now())
-        return now
 
     def _probe(self, begun: float, until: float = math.inf) -> None:
         try:
