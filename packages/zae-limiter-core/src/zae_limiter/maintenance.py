@@ -89,16 +89,17 @@ from .schema.keys import (
     AUDIT_PREFIX,
     REGISTRY,
     AuditAddress,
+    audit_plan,
     audit_resource,
     audit_system,
     pk_audit,
     pk_bucket,
     pk_entity,
     pk_system,
+    plan_of_subject,
     sk_state,
 )
 from .schema.limit_fields import is_plain_limit, plain_text
-from .schema.plan_keys import audit_plan, plan_of_subject
 from .schema.stream import audit_event_of, bucket_of, is_audit_event, namespace_of
 from .schema.table import INDEXES, create_table_request
 from .schema.trace import TRACE_PREFIX, TracedWrite, TracePage, is_traced, read_trace, trace_line, traced_write

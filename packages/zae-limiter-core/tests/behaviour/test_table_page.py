@@ -28,7 +28,7 @@ from zae_limiter.maintenance import begin_apply, note_progress, request_stop, se
 from zae_limiter.operations.errors import Unreachable
 from zae_limiter.operations.values import Item, Operation, Put, Update
 from zae_limiter.rules.windows import LimitWindow
-from zae_limiter.schema import keys, plan_keys
+from zae_limiter.schema import keys
 from zae_limiter.schema.alerts import told_key
 from zae_limiter.schema.attributes import TOTALS
 from zae_limiter.schema.changes import Consumption
@@ -67,7 +67,7 @@ BUILDERS = {
     "idempotency key": (keys.pk_idempotency("{ns}", "{entity}"), keys.sk_idempotency("{resource}", "{key}")),
     "audit event": (keys.pk_audit("{ns}", "{subject}"), keys.sk_audit("{event}")),
     "provisioner state": (keys.pk_system("{ns}"), keys.sk_provisioner()),
-    "plan config": (plan_keys.pk_plan("{ns}", "{plan}"), keys.sk_config("{resource}")),
+    "plan config": (keys.pk_plan("{ns}", "{plan}"), keys.sk_config("{resource}")),
     "provisioner state part": (keys.pk_system("{ns}"), keys.sk_provisioner("{number}")),  # type: ignore[arg-type]
     "apply": (keys.pk_applies("{ns}"), keys.sk_apply("{serial}")),
     "apply's manifest": (keys.pk_applies("{ns}"), keys.sk_apply("{serial}", "{place}")),

@@ -13,6 +13,7 @@ from .keys import (
     gsi2_sk_usage,
     gsi3_pk_entity,
     gsi3_pk_entity_config,
+    gsi3_pk_plan,
     gsi3_sk_bucket,
     gsi3_sk_entity,
     gsi4_pk,
@@ -28,6 +29,7 @@ from .keys import (
     pk_bucket,
     pk_entity,
     pk_idempotency,
+    pk_plan,
     pk_resource,
     pk_system,
     sk_audit,
@@ -42,7 +44,6 @@ from .keys import (
     sk_version,
 )
 from .partitions import index_suffix
-from .plan_keys import gsi3_pk_plan, pk_plan
 
 __all__ = [
     "REGISTRY",

@@ -1,4 +1,6 @@
-"""Names of the table's attributes: those of every record, and those of one limit.
+"""Names of the table's attributes that code names: those of every record, and those of one limit.
+
+``record`` has attributes that only a table of fields names, by their fields.
 
 The stored names of a bucket are short, because each write pays for their bytes; their Python names say what they hold.
 Only this package spells an attribute name, which a test checks.
@@ -27,7 +29,6 @@ ENTITY_ID: Final = "entity_id"
 RESOURCE: Final = "resource"
 TTL: Final = "ttl"  # epoch seconds: some time later DynamoDB removes the item
 NAME: Final = "name"
-CREATED_AT: Final = "created_at"
 
 # Of a bucket shard.
 ANCHOR: Final = "rf"  # epoch ms: the instant that the balances are expressed for
@@ -121,7 +122,6 @@ COPIED: Final = "_copied_from"  # on the record by id, from then on
 
 # Of the version record.
 SCHEMA_VERSION: Final = "schema_version"
-CORE_VERSION: Final = "core_version"
 MIN_CLIENT_VERSION: Final = "min_client_version"
 
 # Of the progress of a migration; no limit has such a name, because a limit's begins with a letter.
@@ -137,16 +137,13 @@ PARTS: Final = "parts"
 LOCK: Final = "lock"
 PROGRESS: Final = "progress"
 STOP: Final = "stop"
-MANIFEST_HASH: Final = "manifest_hash"
 SOURCE: Final = "source"
 TARGETS: Final = "targets"
 ENDED: Final = "ended"
 CONTENT: Final = "content"
 OWNER: Final = "owner"
-HANDLED: Final = "handled"
 SHARE: Final = "share"
 LAST_APPLIED: Final = "last_applied"
-APPLIED_HASH: Final = "applied_hash"
 MANAGED_SYSTEM: Final = "managed_system"
 MANAGED_RESOURCES: Final = "managed_resources"
 MANAGED_ENTITIES: Final = "managed_entities"

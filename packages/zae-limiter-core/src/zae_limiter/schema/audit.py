@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from ..values.audit import AuditEvent
 from ..values.naming import PLAN_SUBJECT, check_identifier, check_plan, check_resource
-from . import keys, plan_keys
+from . import keys
 from .attributes import AFTER, BEFORE, METADATA, PK, SK, TTL
 from .entities import read_metadata
 from .limit_fields import OF_EVERY_LIMIT, is_plain_limit, plain_text
@@ -29,7 +29,7 @@ def check_subject(field: str, value: str) -> str:
     if isinstance(value, str) and value.startswith(prefix):
         return keys.audit_resource(check_resource(field, value.removeprefix(prefix)))
     if isinstance(value, str) and value.startswith(PLAN_SUBJECT):
-        return plan_keys.audit_plan(check_plan(field, value.removeprefix(PLAN_SUBJECT)))
+        return keys.audit_plan(check_plan(field, value.removeprefix(PLAN_SUBJECT)))
     return value if value == keys.audit_system() else check_identifier(field, value)
 
 

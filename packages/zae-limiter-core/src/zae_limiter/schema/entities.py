@@ -7,7 +7,7 @@ from typing import Any, Final, NamedTuple
 from ..values.entities import Entity
 from ..values.naming import check_identifier, check_plan
 from ..values.switches import ResolvedSwitches
-from . import keys, plan_keys
+from . import keys
 from .attributes import (
     ANCESTOR_IDS,
     CASCADE,
@@ -119,7 +119,7 @@ def entity_item(ns: str, entity: Entity) -> Item:
     if entity.parent_id is not None:
         item |= _child_row(ns, entity.entity_id, entity.parent_id)
     if entity.plan is not None:
-        item |= {GSI3PK: plan_keys.gsi3_pk_plan(ns, entity.plan), GSI3SK: keys.gsi3_sk_entity(entity.entity_id)}
+        item |= {GSI3PK: keys.gsi3_pk_plan(ns, entity.plan), GSI3SK: keys.gsi3_sk_entity(entity.entity_id)}
     return item
 
 

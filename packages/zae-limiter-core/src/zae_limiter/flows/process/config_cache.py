@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 
 from ...operations.values import Item, Key
 from ...runtime.lru import LRU
-from ...schema import keys, plan_keys
+from ...schema import keys
 from ...schema.attributes import ON_REFUSED
 from ...schema.configs import (
     override_end,
@@ -73,7 +73,7 @@ def config_keys(namespace_id: str, entity_id: str, resource: str, plan: str | No
     )
     if plan is None:
         return found
-    pk = plan_keys.pk_plan(namespace_id, plan)
+    pk = keys.pk_plan(namespace_id, plan)
     return found._replace(plan=Key(pk, on_resource), plan_default=Key(pk, on_all))
 
 

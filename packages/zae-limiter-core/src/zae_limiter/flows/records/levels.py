@@ -47,8 +47,8 @@ from ...schema.configs import (
     read_switches,
     switch_attributes,
 )
+from ...schema.keys import audit_plan, pk_plan, plan_of_subject
 from ...schema.limit_fields import plain_fields
-from ...schema.plan_keys import audit_plan, pk_plan, plan_of_subject
 from ...schema.record import item_keys
 from ...values.audit import AuditAction, Cause
 from ...values.entities import UNCHANGED, Unchanged

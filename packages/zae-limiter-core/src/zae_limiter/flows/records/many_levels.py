@@ -12,7 +12,7 @@ from ...exceptions import InfrastructureError, ValidationError
 from ...operations.errors import Invalid, NotApplied, OutcomeUnknown, StoreError, Throttled, TransactionCancelled
 from ...operations.values import BatchGet, Found, Item, Key, Transact
 from ...schema.configs import other_attributes, read_config
-from ...schema.plan_keys import audit_plan, plan_of_subject
+from ...schema.keys import audit_plan, plan_of_subject
 from ...values.audit import Cause
 from ...values.bulk import BulkResult, P
 from ...values.limits import Limit

@@ -11,7 +11,7 @@ from difflib import get_close_matches
 
 from ...exceptions import ValidationError
 from ...operations.values import Item, Key, Query
-from ...schema import keys, plan_keys
+from ...schema import keys
 from ...schema.attributes import GSI3SK, PK, SK
 from ...values.audit import Cause
 from ...values.naming import check_identifier, check_plan
@@ -60,14 +60,14 @@ def list_plans(namespace_state: NamespaceState) -> Flow[dict[str, list[str]]]:
 def plan_rows(rows: IndexRows) -> Flow[list[tuple[str, str]]]:
     """Return the plan and the resource of each config of a plan that the index shows."""
     ns = rows.namespace_id
-    query = Query(keys.gsi4_pk(ns), "GSI4", begins_with=plan_keys.pk_plan(ns, ""))
-    return (yield from query_rows(query, rows, lambda item: plan_keys.parse_plan_key(ns, item[PK], item[SK])))
+    query = Query(keys.gsi4_pk(ns), "GSI4", begins_with=keys.pk_plan(ns, ""))
+    return (yield from query_rows(query, rows, lambda item: keys.parse_plan_key(ns, item[PK], item[SK])))
 
 
 def list_entities(namespace_state: NamespaceState, plan: str) -> Flow[list[str]]:
     """Return the entities that have a plan, by id; a very recent change may be missing."""
     ns, rows = namespace_state.namespace_id, IndexRows(namespace_state.namespace_id)
-    query = Query(plan_keys.gsi3_pk_plan(ns, check_plan("plan", plan)), "GSI3")
+    query = Query(keys.gsi3_pk_plan(ns, check_plan("plan", plan)), "GSI3")
     found = yield from query_rows(query, rows, lambda item: _entity(rows, item))
     yield from report(rows)
     return sorted(found)
@@ -89,6 +89,6 @@ def _entity(rows: IndexRows, item: Item) -> str:
 
 def _configs_of(namespace_state: NamespaceState, plan: str) -> Flow[list[Key]]:
     """Return the keys of a plan's first two configs."""
-    pk = plan_keys.pk_plan(namespace_state.namespace_id, plan)
+    pk = keys.pk_plan(namespace_state.namespace_id, plan)
     page = yield from with_retries(Query(pk, begins_with=keys.CONFIG_PREFIX, limit=2))
     return [key_of(item) for item in page.items]
