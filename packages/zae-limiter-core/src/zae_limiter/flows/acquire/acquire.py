@@ -25,11 +25,12 @@ from .outage import grant_without_store
 from .outdated import expire_what_a_bucket_outdates, expire_what_nobody_told, is_refused_by_old_limits
 from .path import parents_to_ask
 from .requests import AcquireRequest
-from .shard_selection import cached_shards, choose_shard, covers, fresh_shards, read_shards, try_other_shards
+from .shard_selection import cached_shards, choose_shard, fresh_shards, read_shards, try_other_shards
 from .slots import keep_slots
 from .statuses import refusal_of
 from .taking_in_turn import take_in_turn
 from .taking_together import ASKS_AGAIN, less_coming_back, take_together, until_decided
+from .view import View
 
 ROUNDS, INSISTS, AGAIN_SECONDS = 8, 3, 0.01
 
@@ -260,10 +261,11 @@ def _looks_short(namespace_state: NamespaceState, claim: Claim) -> bool:
 
 def _rules_out(namespace_state: NamespaceState, claim: Claim, now_ms: int) -> bool:
     states = cached_shards(namespace_state, claim, now_ms)
-    if not states or covers(claim, states, now_ms):
+    view = View(states, claim.config, now_ms)
+    if not states or view.fits(claim.checked):
         return False
     less = less_coming_back(namespace_state, claim)
-    return less == claim.checked or not covers(claim, states, now_ms, less)
+    return less == claim.checked or not view.fits(less)
 
 
 def _is_presentable(namespace_state: NamespaceState, claim: Claim, states: Sequence[BucketState], now_ms: int) -> bool:
@@ -276,7 +278,8 @@ def _is_presentable(namespace_state: NamespaceState, claim: Claim, states: Seque
     config = claim.config
     if not states and is_refused_by_old_limits(namespace_state, claim, now_ms):
         return False
-    if states and not fresh_shards(namespace_state, claim, now_ms) and not covers(claim, states, now_ms):
+    is_fresh = not states or fresh_shards(namespace_state, claim, now_ms)
+    if not is_fresh and not View(states, config, now_ms).fits(claim.checked):
         return False
     if not recent or claim.stale or any(config.is_older_than(state.item[CONFIG_READ_AT]) for state in states):
         return False

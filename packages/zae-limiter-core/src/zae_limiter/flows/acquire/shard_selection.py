@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from ...operations.errors import StoreError
 from ...operations.values import NOTHING
 from ...rules.balances import refill_bucket
-from ...rules.sharding import Amounts, allocate, calculate_balance
+from ...rules.sharding import Amounts, calculate_balance
 from ...schema.items import BucketState
 from ...values.limits import Limit
 from ..bucket.reading import read_whole
@@ -18,6 +18,7 @@ from ..process.namespace_state import CachedBucket, NamespaceState
 from ..process.queueing import queue
 from ..steps import Flow
 from .claims import Claim, Seen
+from .view import View
 
 ELSEWHERE = 2
 ROUNDS = 4
@@ -109,31 +110,6 @@ def are_full(limit: Limit, states: Sequence[BucketState], now_ms: int) -> bool:
     return all(refill_bucket(part, tokens, now_ms) >= part.ceiling_milli for part, tokens in parts)
 
 
-def headroom_of(claim: Claim, states: Sequence[BucketState], now_ms: int) -> dict[int, dict[str, int]]:
-    """Return the headroom of each shard, in millitokens by requested limit; a limit that the shard does not have yet is
-    full.
-    """
-    return {state.id.shard: {name: _headroom(claim, state, name, now_ms) for name in claim.checked} for state in states}
-
-
-def covers(claim: Claim, states: Sequence[BucketState], now_ms: int, amounts: Amounts | None = None) -> bool:
-    """Return whether the shards together have the requested amounts, or other ones; a debt blocks only the shard that
-    carries it.
-    """
-    asked = claim.checked if amounts is None else amounts
-    if len(states) == 1:
-        return not states[0].is_short_of(asked, now_ms)
-    return divided(asked, headroom_of(claim, states, now_ms)) is not None
-
-
-def divided(amounts: Amounts, headrooms: Mapping[int, Amounts]) -> Mapping[int, Amounts] | None:
-    """Return the part of the amounts that each shard is to give; ``None`` if they cannot serve all of them together."""
-    for name, amount in amounts.items():
-        if amount == 0 and all(headroom[name] < 0 for headroom in headrooms.values()):
-            return None
-    return allocate(amounts, headrooms)
-
-
 def _short(claims: Sequence[Claim]) -> list[Claim]:
     """Return the claims that other shards may help. Return none if one claim cannot be helped."""
     short = [claim for claim in claims if not claim.admitted]
@@ -161,9 +137,8 @@ def _is_short(namespace_state: NamespaceState, claim: Claim, shard: int) -> bool
     """Return whether the shard is known to lack the requested tokens."""
     now = namespace_state.now()
     state = _fresh(namespace_state, claim, shard, now)
-    return state is not None and any(
-        amount > _headroom(claim, state, name, now) for name, amount in claim.checked.items()
-    )
+    view = View((), claim.config, now)
+    return state is not None and any(amount > view.headroom(state, name) for name, amount in claim.checked.items())
 
 
 def _take_from_many(namespace_state: NamespaceState, claim: Claim) -> Flow[None]:
@@ -171,7 +146,7 @@ def _take_from_many(namespace_state: NamespaceState, claim: Claim) -> Flow[None]
     for _ in range(ROUNDS):
         states = yield from read_shards(namespace_state, claim)
         now = namespace_state.now()
-        parts = divided(claim.missing, headroom_of(claim, states, now))
+        parts = View(states, claim.config, now).divided(claim.missing)
         if parts is None and not any(request.admitted for request in claim.last):
             claim.seen = Seen(states, now) if states else None
         if not parts:
@@ -194,10 +169,6 @@ def _fresh(namespace_state: NamespaceState, claim: Claim, shard: int, now_ms: in
     if cached is None or cached.is_ahead(now_ms) or not cached.is_fresh(now_ms, namespace_state.settings.staleness_ms):
         return None
     return cached.state
-
-
-def _headroom(claim: Claim, state: BucketState, name: str, now_ms: int) -> int:
-    return refill_bucket(*state.part(claim.config.by_name[name], now_ms), now_ms)
 
 
 def shard_of(namespace_state: NamespaceState, home: CachedBucket, shard: int) -> CachedBucket:

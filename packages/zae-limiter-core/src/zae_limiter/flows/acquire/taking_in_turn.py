@@ -27,8 +27,9 @@ from ..process.queueing import queue
 from ..process.waiting_line import Turn
 from ..steps import Flow
 from .claims import Claim
-from .shard_selection import ROUNDS, divided, read_shards, take_parts, try_other_shards
+from .shard_selection import ROUNDS, read_shards, take_parts, try_other_shards
 from .taking_together import show_unasked
+from .view import View
 
 ANY_PARTS = float("inf")
 FULL_ENOUGH = 4, 5  # of what a shard holds at most: the rest is minted before the next caller comes
@@ -123,4 +124,4 @@ def _choose(
     ]
     if whole:
         return {whole[namespace_state.pick(len(whole))]: missing}
-    return divided(missing, headrooms)
+    return View(states, claim.config, now_ms).divided(missing, headrooms)

@@ -1,4 +1,4 @@
-"""A bucket as this process sees it at one instant: what its limits have, when they have more, how they stand.
+"""A bucket as this process sees it at one instant: whether amounts fit, when they will, how its limits stand.
 
 Refusals, leases, checks, explanations and settlements ask here, so none of them can come to disagree with another.
 """
@@ -10,9 +10,9 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from ...operations.values import NOTHING
-from ...rules.balances import force_consume, move_anchor
+from ...rules.balances import force_consume, move_anchor, refill_bucket
 from ...rules.schedules import next_token_through, wait_through
-from ...rules.sharding import Part, calculate_balance, new_part, unseen_parts
+from ...rules.sharding import Amounts, Part, allocate, calculate_balance, new_part, unseen_parts
 from ...schema.attributes import CONFIG_READ_AT
 from ...schema.items import BucketState
 from ...values.limit_status import LimitStatus
@@ -77,6 +77,27 @@ class View(NamedTuple):
                 limit = newest.shard_limits[limit.name].limit
             parts = [Part(*move_anchor(*part, at_ms, limit)) for part in parts]
         return parts or [new_part(limit, at_ms)]
+
+    def fits(self, amounts: Amounts) -> bool:
+        """Return whether the shards together have the amounts; a debt blocks only the shard that carries it."""
+        if len(self.states) == 1:
+            return not self.states[0].is_short_of(amounts, self.at_ms)
+        return self.divided(amounts) is not None
+
+    def divided(self, amounts: Amounts, there: Mapping[int, Amounts] | None = None) -> Mapping[int, Amounts] | None:
+        """Return the part of the amounts that each shard is to give; ``None`` if they cannot serve all of them
+        together. ``there``: what may be taken of each shard, if that is not all it has.
+        """
+        if there is None:
+            there = {state.id.shard: {name: self.headroom(state, name) for name in amounts} for state in self.states}
+        for name, amount in amounts.items():
+            if amount == 0 and all(headroom[name] < 0 for headroom in there.values()):
+                return None
+        return allocate(amounts, there)
+
+    def headroom(self, state: BucketState, name: str) -> int:
+        """Return what a shard has of a limit; as in a new bucket, if it lacks it."""
+        return refill_bucket(*state.part(self.config.by_name[name], self.at_ms), self.at_ms)
 
     def available(self, name: str) -> int:
         """Return what the shards have of a limit together; debts lower it."""

@@ -7,7 +7,8 @@ import pytest
 from support.core.plays import NOW, RPM, bucket_item, stage
 from zae_limiter import Limit
 from zae_limiter.flows.acquire.claims import Claim
-from zae_limiter.flows.acquire.shard_selection import cached_shards, covers, read_shards
+from zae_limiter.flows.acquire.shard_selection import cached_shards, read_shards
+from zae_limiter.flows.acquire.view import View
 from zae_limiter.flows.bucket.serving import cached_bucket
 from zae_limiter.flows.process.namespace_state import CachedBucket
 from zae_limiter.flows.steps import Flow
@@ -45,7 +46,7 @@ def test_a_shard_that_nobody_wrote_since_a_boundary_counts_by_the_values_behind_
     claim = Claim(it.cached, it.cached, resolved, config, {"rpm": 150_000})
     states = collected(read_shards(it.namespace_state, claim))
     assert [state.part(limit, NOW).tokens_milli for state in states] == [105_000, 100_000]
-    assert covers(claim, states, NOW)
+    assert View(states, claim.config, NOW).fits(claim.checked)
 
 
 def collected(flow: Flow[Sequence[BucketState]]) -> Sequence[BucketState]:
