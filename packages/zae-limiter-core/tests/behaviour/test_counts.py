@@ -1,0 +1,103 @@
+"""What an acquire costs, as counts that do not depend on the machine: calls of functions, requests, modules.
+
+A figure above its ceiling is a path that has grown: lower the ceiling whenever you can, and argue in the commit to
+raise it. The ceilings are the exact figures on Python 3.11; other versions may make some calls more.
+"""
+
+import asyncio
+import gc
+import subprocess
+import sys
+from contextlib import suppress
+from types import FrameType
+from typing import Any
+
+import pytest
+
+from zae_limiter import Limit, RateLimiter, RateLimitExceeded, Repository
+from zae_limiter.engines.memory.table import MemoryTable
+from zae_limiter.testing import ManualClock
+
+CEILINGS = {  # calls, requests: builtins count as calls
+    "warm": (208, 1),
+    "refused": (205, 0),
+    "parent": (625, 2),
+    "held": (52, 0),
+}
+CALLS = {
+    "warm": ("solo", "gpt", 1),
+    "refused": ("solo", "gpt", 990),
+    "parent": ("user", "gpt", 1),
+    "held": ("a", "h", 1),
+}
+MODULES = 259
+
+ONE_ACQUIRE = """
+import asyncio, sys
+from zae_limiter import Limit, RateLimiter, Repository
+
+async def main():
+    async with Repository.in_memory() as repository:
+        async with RateLimiter(repository).acquire("user", "gpt", {"rpm": 1}, limits=[Limit.per_minute("rpm", 100)]):
+            pass
+
+asyncio.run(main())
+print(sum(name.split(".")[0] == "zae_limiter" for name in sys.modules))
+"""
+
+SPARE = 0 if sys.version_info[:2] == (3, 11) else 40  # calls
+
+
+async def counts(entity: str, resource: str, amount: int, requests: list[Any]) -> tuple[int, int]:
+    """The calls of functions and the requests of one acquire, after a dozen of the same."""
+    calls = 0
+
+    def profile(frame: FrameType, event: str, arg: object) -> None:
+        nonlocal calls
+        calls += event in ("call", "c_call")
+
+    async with Repository.in_memory(clock=ManualClock()) as repository:
+        limiter = RateLimiter(repository)
+        await repository.create_entity("org")
+        await repository.create_entity("user", parent_id="org", cascade=True)
+        await repository.set_system_defaults([Limit.per_minute("rpm", 1000), Limit.per_minute("tpm", 100_000)])
+        ahead = [Limit.per_minute("rpm", 6000, ahead=1), Limit.per_minute("tpm", 600_000, ahead=1)]
+        await repository.set_resource_defaults("h", ahead)
+
+        async def one() -> None:
+            with suppress(RateLimitExceeded):
+                async with limiter.acquire(entity, resource, {"rpm": amount, "tpm": 10}):
+                    pass
+
+        for _ in range(12):
+            await one()
+        requests.clear()
+        gc.disable()  # what is called at a collection is no part of an acquire
+        sys.setprofile(profile)
+        try:
+            await one()
+        finally:
+            sys.setprofile(None)
+            gc.enable()
+        return calls, len(requests)
+
+
+@pytest.mark.parametrize("call", CEILINGS)
+def test_an_acquire_makes_no_more_calls_and_requests(call: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    requests: list[Any] = []
+    execute = MemoryTable.execute
+
+    def counted(table: MemoryTable, operation: Any) -> Any:
+        requests.append(operation)
+        return execute(table, operation)
+
+    monkeypatch.setattr(MemoryTable, "execute", counted)
+    calls, sent = asyncio.run(counts(*CALLS[call], requests))
+    most_calls, most_sent = CEILINGS[call]
+    assert calls <= most_calls + SPARE, "lower a ceiling when you can; argue in the commit to raise it"
+    assert sent <= most_sent, "lower a ceiling when you can; argue in the commit to raise it"
+
+
+def test_one_acquire_loads_no_more_modules() -> None:
+    loaded = subprocess.run([sys.executable, "-c", ONE_ACQUIRE], check=True, capture_output=True, text=True).stdout
+    assert int(loaded) <= MODULES, "lower the ceiling when you can; argue in the commit to raise it"
