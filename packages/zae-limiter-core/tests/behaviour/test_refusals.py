@@ -1,7 +1,6 @@
 """Refusals are counted on the bucket of the one who asked, and on its parent's, by writes that are made anyway."""
 
 import asyncio
-import contextlib
 import subprocess
 import sys
 import time
@@ -558,36 +557,3 @@ def test_an_ask_is_text_that_is_read_back_as_far_as_it_is_whole() -> None:
     for damaged in (1, "rpm", "rpm:x :5", "", None):
         assert read_ask({"rq": damaged}) == {}
     assert read_ask({}) == {}
-
-
-def test_a_refusal_by_a_known_bucket_costs_no_more_calls_than_an_acquire_and_a_half() -> None:
-    """Who is refused goes on calling. The ceilings are counts of calls, builtins included: lower them, or argue."""
-    with SyncRepository.in_memory() as repository:
-        limiter = SyncRateLimiter(repository)
-        repository.set_limits("ok", [Limit.per_day("rpd", 10_000)])
-        repository.set_limits("no", [Limit.per_day("rpd", 1)])
-        assert _calls_of(limiter, "ok") <= 145
-        assert _calls_of(limiter, "no") <= 210
-
-
-def _calls_of(limiter: SyncRateLimiter, entity_id: str) -> int:
-    """The calls of an acquire whose bucket and limits are known: the fewest of ten."""
-
-    def ask() -> None:
-        with contextlib.suppress(RateLimitExceeded), limiter.acquire(entity_id, "r", {"rpd": 1}):
-            pass
-
-    def count(_: object, event: str, __: object) -> None:
-        nonlocal calls
-        calls += event in {"call", "c_call"}
-
-    found = []
-    for _ in range(13):
-        calls, before = 0, sys.getprofile()
-        sys.setprofile(count)
-        try:
-            ask()
-        finally:
-            sys.setprofile(before)
-        found.append(calls)
-    return min(found[3:])

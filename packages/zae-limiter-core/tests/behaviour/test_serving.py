@@ -149,7 +149,9 @@ def test_a_change_of_any_level_is_seen(level: int) -> None:
     resolved = known(configs)
     configs.forget(Key("some", "other"))
     assert configs.is_current(resolved, "e", "r")
-    configs.forget(config_keys("ns", "e", "r")[level])
+    key = config_keys("ns", "e", "r")[level]
+    assert key is not None
+    configs.forget(key)
     assert not configs.is_current(resolved, "e", "r")
     assert configs.is_current(known(configs), "e", "r")
 

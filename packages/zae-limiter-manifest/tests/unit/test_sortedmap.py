@@ -18,7 +18,7 @@ def test_it_is_a_copy_that_cannot_be_changed() -> None:
     origin["a"] = 2
     assert frozen["a"] == 1
     with pytest.raises(TypeError):
-        frozen["a"] = 3  # type: ignore[index]
+        frozen["a"] = 3
 
 
 def test_it_is_in_the_order_of_its_keys_also_after_a_pickle() -> None:
