@@ -162,16 +162,17 @@ async def test_a_client_that_reads_nothing_holds_its_slot_until_it_expires(
 
 async def test_a_client_that_reads_slowly_holds_its_slot_until_max_hold() -> None:
     client = World(RateLimiter(Repository.in_memory()))  # in real time
-    other = World(client.limiter)
+    other, holds = World(client.limiter), asyncio.Event()
 
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
         await send(dict(START))
+        holds.set()
         while True:
             await send({**BODY, "more_body": True})
             await asyncio.sleep(0.05)
 
-    asking = asyncio.create_task(client.ask(app, **WHAT, max_hold=0.5))
-    await asyncio.sleep(0.1)
+    asking = asyncio.create_task(client.ask(app, **WHAT, max_hold=2.0))
+    await asyncio.wait_for(holds.wait(), 20)
     await other.ask(hello, **WHAT)
     assert other.sent[0]["status"] == 429
     await other.ask(hello, **WHAT, max_wait=20.0)
