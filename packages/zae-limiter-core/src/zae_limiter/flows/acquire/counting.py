@@ -41,7 +41,7 @@ def count_refusal(namespace_state: NamespaceState, refusal: RateLimitExceeded) -
             cached = cached_bucket(namespace_state, *place)
             more = _by_others(asker, violations, cached) if place == asker else (REFUSED_BELOW,)
             if place == asker:
-                cached.refused = unread(refusal) if (refusal.entity_id, refusal.resource) == asker else refusal.overflow
+                cached.refused = statuses
             namespace_state.refusals.add(cached, now, (REFUSED, *more))
             if cached.state is not None and (in_ms := namespace_state.refusals.remind(cached, now)) is not None:
                 count = RefusalCount(cached.queue, reminds=in_ms > 0)

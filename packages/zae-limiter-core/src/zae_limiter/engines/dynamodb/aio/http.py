@@ -148,7 +148,7 @@ class HttpClient:
     errors = (ErrorAnswer,)
 
     def __init__(self, service: Service, options: ClientOptions) -> None:
-        self._writer, self._host, self._credentials = service.writer, service.addresses, service.credentials
+        self._writer, self._credentials = service.writer, service.credentials
         self._read_timeout = options.read_timeout
         self._operation_timeout = options.operation_timeout
         self._least_time = options.least_time
