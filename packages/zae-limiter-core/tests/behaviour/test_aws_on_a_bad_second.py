@@ -19,6 +19,7 @@ from botocore.credentials import ReadOnlyCredentials
 from support.core.echoes import PATIENCE, AsyncCaller, Caller, Peer, SyncCaller, echo, serving, wait_for
 from support.core.transports import CLIENTS
 from zae_limiter.operations.errors import Denied, NotApplied, StoreError
+from zae_limiter.runtime.addresses import Addresses
 
 Open = Callable[..., Caller]
 ANSWER = json.dumps({"Item": {"PK": {"S": "name"}, "SK": {"S": "s"}}}).encode()
@@ -120,8 +121,8 @@ def test_keys_that_are_refused_and_were_not_exchanged_are_refused_without_a_repe
 
 @contextmanager
 def resolving(monkeypatch: pytest.MonkeyPatch, port: int) -> Iterator[dict[str, Any]]:
-    """A resolver that answers when ``free`` is set, and raises ``error``."""
-    state: dict[str, Any] = {"free": threading.Event(), "error": None, "asked": 0}
+    """A resolver that answers when ``free`` is set, and raises ``error``; how many look-ups began and ended."""
+    state: dict[str, Any] = {"free": threading.Event(), "error": None, "asked": 0, "ended": 0}
     state["free"].set()
 
     def resolve(host: str, _port: int) -> list[Any]:
@@ -131,6 +132,14 @@ def resolving(monkeypatch: pytest.MonkeyPatch, port: int) -> Iterator[dict[str, 
             raise state["error"]
         return [(socket.AF_INET, socket.SOCK_STREAM, 0, "", ("127.0.0.1", port))]
 
+    def look_up(host: Addresses, resolver: Callable[[str, int], list[Any]]) -> list[Any]:
+        try:
+            return whole(host, resolver)
+        finally:
+            state["ended"] += 1
+
+    whole = Addresses.look_up
+    monkeypatch.setattr(Addresses, "look_up", look_up)
     for module in ("aio", "sync"):
         monkeypatch.setattr(f"zae_limiter.engines.dynamodb.{module}.connecting.addresses_of", resolve)
     yield state
@@ -163,7 +172,7 @@ def test_a_resolver_that_is_slow_or_away_takes_no_connection_from_whoever_knows_
         assert resolver["asked"] == 2  # the second one goes on, and others do not begin
         resolver["error"] = socket.gaierror("Temporary failure in name resolution")
         resolver["free"].set()
-        wait_for(lambda: caller._store._client._host._looking is None)
+        wait_for(lambda: resolver["ended"] == resolver["asked"])
         connect()
         connect()
         assert server.opened == 7
@@ -176,7 +185,7 @@ def test_a_look_up_that_outlasts_its_caller_serves_the_next_one(opening: Open, m
         with pytest.raises(StoreError):
             caller.get("name")
         resolver["free"].set()
-        wait_for(lambda: bool(known(caller)))
+        wait_for(lambda: resolver["ended"] == 1)
         resolver["free"].clear()
         assert caller.get("name") == "name"
 
@@ -204,12 +213,6 @@ def test_connections_that_are_opened_together_share_a_look_up(opening: Open, mon
         assert caller.get("first") == "first"
         assert caller.get_all([["crowd"]] * 10) == [["crowd"]] * 10
         assert (server.opened, resolver["asked"]) == (10, 1)
-
-
-def known(caller: Any) -> list[Any]:
-    """The addresses that a caller's client knows."""
-    addresses: list[Any] = caller._store._client._host.known
-    return addresses
 
 
 # settings
