@@ -11,10 +11,10 @@ from .engines.meter import Meter
 from .exceptions import LeaseExpiredError, ValidationError
 from .flows.acquire.claims import Grant
 from .flows.acquire.requests import AcquireRequest
-from .flows.acquire.slots import lost_slots
 from .flows.acquire.statuses import shadowed
 from .flows.bucket_queue import BucketRequest
 from .flows.process.namespace_state import NamespaceState
+from .flows.slots import lost_slots
 from .observers import AcquireEvent, Call, Ending, Event, LeaseEvent, Observer, Outcome
 from .runtime import forks
 from .runtime.callables import is_awaited, yields
@@ -151,7 +151,7 @@ class Watch:
         if grant is None or self._process != forks.generation:
             return  # a forked child has its parent's block, but not the tokens
         kept = ending != "rolled_back"
-        lost = lost_slots(grant, audience.now()) if grant.holds_slots else ()
+        lost = lost_slots(grant.taken_slots, audience.now())
         audience.tell(
             LeaseEvent(
                 namespace=audience.namespace,

@@ -93,7 +93,7 @@ def holds(limiter: SyncRateLimiter) -> int:
     cached = limiter.repository.namespace_state.cached_buckets.get(("ann", "model", 0))
     assert cached is not None
     assert cached.held_slots is not None
-    return len(cached.held_slots.holds())
+    return len(cached.held_slots.all())
 
 
 async def test_nobody_renews_the_slot_of_a_cancelled_call_whose_end_langchain_does_not_tell(

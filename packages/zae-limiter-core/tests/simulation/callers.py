@@ -11,7 +11,7 @@ from random import Random
 from typing import NamedTuple, Protocol
 
 from zae_limiter.exceptions import ContentionError, RateLimiterUnavailable, ValidationError, ZAELimiterError
-from zae_limiter.flows.acquire import lease, slots, statuses
+from zae_limiter.flows.acquire import lease, statuses
 from zae_limiter.flows.acquire.ahead import HeldGrant
 from zae_limiter.flows.acquire.claims import Claim, Grant
 from zae_limiter.flows.acquire.refused import acquire_in_time
@@ -447,7 +447,7 @@ class Caller:
             else:
                 freed = lease.release(grant, amounts)
                 if freed:
-                    yield from self._process.driver.run(slots.free(freed), self.account)
+                    yield from self._process.driver.run(lease.free_slots(freed), self.account)
         except ValidationError:
             return  # more than the lease holds, or slots
 

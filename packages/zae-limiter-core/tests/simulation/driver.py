@@ -422,7 +422,7 @@ class Driver:
 
         A process that has forgotten the bucket knows nobody who waits for it: he looks again himself.
         """
-        if request.freed and self.link.longest_us and not self._oracle.forgetful:
+        if request.slots is not None and request.slots.freed and self.link.longest_us and not self._oracle.forgetful:
             self._bell.rings(bucket, 3 * self.link.longest_us)
 
     def _check_dropped(self, request: BucketRequest, since: int, account: Account, *, reached: bool) -> None:

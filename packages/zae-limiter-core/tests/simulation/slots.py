@@ -10,8 +10,8 @@ Never: what brings slots back (the end of a history asks for all of them: world)
 from collections import defaultdict
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from zae_limiter.flows.bucket_queue import BucketRequest, SlotRenewal
-from zae_limiter.flows.held_slots import SlotHold
+from zae_limiter.flows.bucket_queue import BucketRequest
+from zae_limiter.flows.slots import Renewing, TakenSlots
 from zae_limiter.operations.values import Item
 
 from .bucket_items import SLOTS
@@ -57,7 +57,7 @@ class Lives(Protocol):
 class Holder:
     """The slots that one confirmed write took for a caller, as long as they are his."""
 
-    def __init__(self, process: Lives, hold: SlotHold, milli: int, write: "Application", *, tried: bool) -> None:
+    def __init__(self, process: Lives, hold: TakenSlots, milli: int, write: "Application", *, tried: bool) -> None:
         assert write.slots is not None, "a write that took slots left some"
         self._process = process
         self.tried = tried
@@ -80,7 +80,7 @@ class SlotBook:
         self._kernel = kernel
         self.differs(skew_ms)
         self._holders: defaultdict[str, list[Holder]] = defaultdict(list)
-        self._of: dict[SlotHold, Holder] = {}
+        self._of: dict[TakenSlots, Holder] = {}
         self.most = 0
         self.taken = 0
         self.renewed = 0
@@ -95,12 +95,12 @@ class SlotBook:
         Whoever a switch lets pass takes what its process knew to be free, even if it no longer is: that does not count.
         """
         tried = SLOTS in request.shadow_amounts
-        if isinstance(request, SlotRenewal):
-            for hold, _ in request.moves:
+        if isinstance(request.slots, Renewing):
+            for hold in request.slots.moves:
                 if hold in self._of:
                     self._of[hold].known_ms = write.decided_ms
                     self.renewed += 1
-        for hold in request.holds:
+        for hold in request.taken_slots:
             if hold.limit == SLOTS:
                 self._of[hold] = holder = Holder(process, hold, request.taken[SLOTS], write, tried=tried)
                 self._holders[write.bucket].append(holder)
@@ -109,9 +109,9 @@ class SlotBook:
 
     def gives(self, request: BucketRequest) -> None:
         """A caller is about to give slots back: from now on they are nobody's."""
-        for each in request.frees:
-            if each.hold in self._of:
-                holder = self._of[each.hold]
+        for each in () if request.slots is None else request.slots.frees:
+            if each.taken in self._of:
+                holder = self._of[each.taken]
                 holder.milli = max(0, holder.milli - each.milli)
 
     def _check(self, write: "Application") -> None:

@@ -15,8 +15,8 @@ from ..schema.attributes import bucket_attributes
 from ..schema.items import BucketId, BucketState
 from ..values.limits import MILLI
 from ..values.resolution import Config
-from .held_slots import Freeing, HeldSlots, SlotChange, SlotHold
 from .hold import Hold, Purpose
+from .slots import HeldSlots, Renewing, SlotWork, TakenSlots, slots_of
 
 Verdict = Literal["admitted", "refused", "outdated", "failed"]
 
@@ -84,8 +84,7 @@ class BucketRequest(Waiter):
     ``unlimited``: amounts of an acquire that no limit refuses, and that are only counted.
     ``insists``: its limits were read again more than once, so it goes by the bucket's if newer. ``defers``: outdated if
     it does not know the bucket's schedule. ``elsewhere``: after the run, the amounts that go back to other shards,
-    split off since or merged with. ``frees``: slots that come back; a run finds ``freed``, ``slot_changes``.
-    ``keeps_count``: they stay counted.
+    split off since or merged with. ``slots``: what it does to slots.
     ``beside``: if it was refused, the requests by which something could come back then.
     """
 
@@ -97,12 +96,8 @@ class BucketRequest(Waiter):
     unlimited: Mapping[str, int] = NOTHING
     shadows = below = 0
     elsewhere: "Sequence[ShardReturn]" = ()
-    frees: Sequence[Freeing] = ()
-    freed: Mapping[str, int] = NOTHING
-    slot_changes: Mapping[str, SlotChange] = NOTHING
-    keeps_count = False
+    slots: SlotWork | None = None
     beside: "Sequence[BucketRequest]" = ()
-    _holds: Sequence[SlotHold] | None = None
 
     def __init__(
         self,
@@ -184,33 +179,32 @@ class BucketRequest(Waiter):
     def give_back(self) -> "BucketRequest":
         """Return the request that gives back the amounts taken, and the acquire, and mark this one as returned."""
         self.returned = True
-        holds = {hold.limit: hold for hold in self.holds}
-        given = {name: amount for name, amount in self.taken.items() if amount and name not in holds}
+        slots = {each.limit for each in self.taken_slots}
+        given = {name: amount for name, amount in self.taken.items() if amount and name not in slots}
         back = BucketRequest(self.queue, given=given, events=-self.events, shards=self.taken_among)
         back.below = -self.events if self.below else 0
         not_taken = self.not_taken
         if not_taken or self.unlimited:
             back.count_only = {name: -amount for name, amount in {**not_taken, **self.unlimited}.items()}
             back.shadows = -1 if self.events and not_taken else 0
-        if holds:
-            back.frees = [Freeing(hold, hold.milli) for hold in holds.values()]
+        if slots and self.slots is not None:
+            back.slots = self.slots.given_back()
         return back
 
     @property
-    def holds(self) -> Sequence[SlotHold]:
+    def taken_slots(self) -> Sequence[TakenSlots]:
         """The slots that it took, if it was admitted; empty for limits without slots."""
         state = None if self.outcome is None else self.outcome.state
         if state is None or not state.slots:
             return ()
-        if self._holds is None:
-            taken = {name: amount for name, amount in self.taken.items() if amount and name in state.slots}
-            slots = ((name, state.shard_limits[name].slots) for name in taken)
-            self._holds = [SlotHold(name, taken[name], each) for name, each in slots if each is not None]
-        return self._holds
+        if self.slots is None:
+            found = ((name, amount, slots_of(state, name)) for name, amount in self.taken.items() if amount)
+            self.slots = SlotWork([TakenSlots(name, amount, slots) for name, amount, slots in found if slots])
+        return self.slots.taken
 
     def is_served_by_hold(self) -> bool:
         hold = self.queue.hold
-        if hold is None or self.turn or self.shadows or self.frees:
+        if hold is None or self.turn or self.shadows or self.slots:
             return False
         if self.config is not None and self.config.limits != hold.limits:
             return False
@@ -233,7 +227,7 @@ class BucketRequest(Waiter):
         both = BucketRequest(self.queue, given=given, events=self.events + other.events, shards=self.shards)
         both.count_only, both.shadows = sums(self.count_only, other.count_only), self.shadows + other.shadows
         both.below = self.below + other.below
-        both.frees = (*self.frees, *other.frees)
+        both.slots = self.slots if other.slots is None else other.slots.merged(self.slots)
         return both
 
     @property
@@ -283,7 +277,8 @@ class BucketRequest(Waiter):
     @property
     def corrected(self) -> set[str]:
         """The names of its corrections."""
-        return {*self.given, *self.unchecked, *self.count_only, *(each.hold.limit for each in self.frees)}
+        slots = () if self.slots is None else self.slots.limits
+        return {*self.given, *self.unchecked, *self.count_only, *slots}
 
     def unwind(self) -> "Sequence[BucketRequest]":
         """Return the give-back, if the request took tokens."""
@@ -323,34 +318,11 @@ class Renewal(BucketRequest):
         return self.renews
 
 
-class SlotRenewal(BucketRequest):
-    """A request that renews the slots which this process holds, ``moves``, and frees those that have ended."""
-
-    keeps_count = True
-
-    def __init__(self, queue: "BucketQueue", config: Config | None, held: HeldSlots) -> None:
-        super().__init__(queue, config=config)
-        self.held = held
-        self.arranged = held.arranged
-        self.moves: list[tuple[SlotHold, int]] = []
-
-    def end_holds(self, now_ms: int) -> None:
-        """Take the slots that have ended from their holders, to be freed."""
-        for hold in self.held.holds():
-            if hold.has_ended(now_ms) and not hold.is_lost(now_ms):
-                freeing = Freeing(hold, hold.milli)
-                freeing.detach()
-                hold.lose()
-                self.frees = (*self.frees, freeing)
-
-    @property
-    def is_last(self) -> bool:
-        """Whether no other renewal was arranged after this one."""
-        return self.arranged == self.held.arranged
-
-    @property
-    def corrected(self) -> set[str]:
-        return {hold.limit for hold in self.held.holds()} | {each.hold.limit for each in self.frees}
+def slot_renewal(queue: "BucketQueue", config: Config | None, held: HeldSlots) -> BucketRequest:
+    """Return the request that renews the slots which this process holds, and frees those that have ended."""
+    request = BucketRequest(queue, config=config)
+    request.slots = Renewing(held)
+    return request
 
 
 class ShardReturn(NamedTuple):

@@ -12,7 +12,7 @@ window of two buckets; leases that expire are those of Gray and Cheriton (1989).
 Epochs have numbers, which only grow. An item begins with the number of its first millisecond, so a bucket that was
 deleted and made anew has no epoch of the former one.
 
-``Slots`` says what is dropped when; ``flows.bucket.slots`` writes it. Amounts are in millitokens, one slot is 1,000 of
+``Slots`` says what is dropped when; ``flows.slots`` writes it. Amounts are in millitokens, one slot is 1,000 of
 them.
 """
 

@@ -17,6 +17,7 @@ from ..flows.acquire.lease import (
     checked,
     consume,
     correct,
+    free_slots,
     release,
     roll_back,
     settle,
@@ -25,10 +26,10 @@ from ..flows.acquire.lease import (
 )
 from ..flows.acquire.refused import acquire_in_time, may_wait
 from ..flows.acquire.requests import AcquireRequest, DrawRequest
-from ..flows.acquire.slots import free, lost_slots, resume, stall
 from ..flows.acquire.statuses import shadowed
 from ..flows.bucket_queue import in_tokens
 from ..flows.process.namespace_state import NamespaceState
+from ..flows.slots import lost_slots, resume, stall
 from ..flows.steps import Flow
 from ..runtime import forks
 from ..runtime.unused import Place, Unentered
@@ -67,7 +68,7 @@ class SyncLeaseCalls:
     def release(self, /, **amounts: int) -> None:
         """Give tokens back at the end of the block; free slots at once. Raises the errors of ``adjust``."""
         if slots := release(self._grant, amounts):
-            self._run(free(slots))
+            self._run(free_slots(slots))
 
     def settle(self, usage: TokenUsage | None = None, most: int | None = None, /, **amounts: int) -> None:
         """Set what was really used; the end of the block writes the difference.
@@ -235,7 +236,7 @@ class SyncLease(SyncLeaseCalls):
 
         Others may have them by now, beside the block that goes on.
         """
-        return lost_slots(self._grant, self._namespace_state.now())
+        return lost_slots(self._grant.taken_slots, self._namespace_state.now())
 
     @property
     def _took_slots(self) -> bool:
@@ -246,12 +247,11 @@ class SyncLease(SyncLeaseCalls):
         """Let slots end once they have expired, while a client is waited for; return the seconds until then, ``None``
         without slots.
         """
-        grant = self._grant
-        return stall(grant, self._namespace_state.now()) if grant.holds_slots else None
+        return stall(self._grant.taken_slots, self._namespace_state.now())
 
     def _resume(self) -> None:
         """Let slots last again: the client has read."""
-        resume(self._grant)
+        resume(self._grant.taken_slots)
 
     @property
     def degraded(self) -> bool:

@@ -13,9 +13,9 @@ from zae_limiter.flows.acquire import lease
 from zae_limiter.flows.acquire.acquire import acquire
 from zae_limiter.flows.acquire.claims import Grant
 from zae_limiter.flows.acquire.requests import validate_request
-from zae_limiter.flows.acquire.slots import free, holds_of, lost_slots, resume, stall
 from zae_limiter.flows.bucket_queue import Waiter
 from zae_limiter.flows.process.namespace_state import NamespaceState, Settings
+from zae_limiter.flows.slots import lost_slots, resume, stall
 from zae_limiter.flows.steps import Enqueue, Parallel, Remind, play
 from zae_limiter.operations.errors import OutcomeUnknown, StoreError, Throttled
 from zae_limiter.operations.values import Get, Item, Key, Operation, Update
@@ -46,8 +46,8 @@ class Holder:
         self.grant = grant
 
     def held(self, now_ms: int) -> int:
-        holds = (hold for claim in self.grant.claims for hold in holds_of(claim))
-        return sum(hold.milli for hold in holds if not hold.is_lost(now_ms) and not hold.has_ended(now_ms))
+        held = self.grant.taken_slots
+        return sum(each.milli for each in held if not each.is_lost(now_ms) and not each.has_ended(now_ms))
 
 
 class Life:
@@ -83,7 +83,7 @@ class Life:
             self._play(lease.roll_back(self.state, grant))
             return
         if how < 0.4 and grant.consumed["parallel"] >= 1000:
-            self._play(free(lease.release(grant, {"parallel": 1})))
+            self._play(lease.free_slots(lease.release(grant, {"parallel": 1})))
         elif how < 0.7:
             lease.adjust(grant, "adjust", {"rps": 1})
         grant.close()
@@ -93,9 +93,9 @@ class Life:
         """Wait for a client to read, or be read."""
         grant = self.world.chance.choice(self.holders).grant
         if self.world.chance.random() < 0.5:
-            stall(grant, self.world.now_ms)
-        elif not lost_slots(grant, self.world.now_ms):
-            resume(grant)
+            stall(grant.taken_slots, self.world.now_ms)
+        elif not lost_slots(grant.taken_slots, self.world.now_ms):
+            resume(grant.taken_slots)
 
     def renew(self) -> None:
         """Send the renewals that are due."""

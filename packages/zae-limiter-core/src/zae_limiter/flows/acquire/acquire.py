@@ -26,7 +26,6 @@ from .outdated import expire_what_a_bucket_outdates, expire_what_nobody_told, is
 from .path import parents_to_ask
 from .requests import AcquireRequest
 from .shard_selection import cached_shards, choose_shard, fresh_shards, read_shards, try_other_shards
-from .slots import keep_slots
 from .statuses import refusal_of
 from .taking_in_turn import take_in_turn
 from .taking_together import ASKS_AGAIN, less_coming_back, take_together, until_decided
@@ -67,7 +66,7 @@ def acquire(namespace_state: NamespaceState, request: AcquireRequest) -> Flow[Gr
                 if taken:
                     grant = Grant(request, claims)
                     if not alone or ((state := claim.target.state) is not None and state.slots):
-                        yield from keep_slots(namespace_state, grant, claims)
+                        yield from grant.keep_slots(claims, namespace_state.now)
                     return grant
             except RateLimitExceeded as refusal:
                 if asked_again == ASKS_AGAIN or not (yield from until_decided(namespace_state, claims, refusal)):

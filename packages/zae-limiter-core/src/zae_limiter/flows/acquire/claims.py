@@ -13,9 +13,11 @@ from ...values.limits import Limit
 from ...values.refusal import RateLimitExceeded
 from ...values.resolution import Config, Resolved
 from ...values.weights import Weights
-from ..bucket_queue import BucketRequest, Outcome
+from ..bucket_queue import BucketRequest, Outcome, slot_renewal
 from ..process.namespace_state import CachedBucket
 from ..process.waiting_line import Turn
+from ..slots import HeldSlots, TakenSlots
+from ..steps import Flow, Remind
 from .requests import AcquireRequest
 
 
@@ -117,6 +119,12 @@ class Claim:
             if bucket_request.admitted:
                 not_taken = sums(not_taken, bucket_request.not_taken)
         return not_taken
+
+    @property
+    def taken_slots(self) -> Sequence[TakenSlots]:
+        """What its requests took of slots: in a forked child nothing, for its parent has them."""
+        taken = (each for request in self.requests if request.admitted for each in request.taken_slots)
+        return [each for each in taken if not each.is_of_parent]
 
     @property
     def is_split(self) -> bool:
@@ -315,6 +323,28 @@ class Grant:
     def has_end(self) -> bool:
         """Whether the end of the block has something to write: corrections, or slots that it frees."""
         return self.corrected or self.holds_slots
+
+    @property
+    def taken_slots(self) -> Sequence[TakenSlots]:
+        """The slots that the call and its draws took."""
+        return [each for claim in self.all_claims for each in claim.taken_slots] if self.holds_slots else ()
+
+    def keep_slots(self, claims: Iterable[Claim], now: Callable[[], int]) -> Flow[None]:
+        """Renew the slots that the last requests of these claims took, from now on until they are freed."""
+        for claim in claims:
+            taken = [each for request in claim.last if request.admitted for each in request.taken_slots]
+            if not taken:
+                continue
+            self.has_slots = True
+            if (max_hold := self.request.max_hold) is not None:
+                for each in taken:
+                    each.ends_ms = now() + max_hold * 1000
+            cached = claim.cached  # shard 0 has all slots
+            if cached.held_slots is None:
+                cached.held_slots = HeldSlots()
+            seconds = cached.held_slots.add(taken, now())
+            if seconds is not None:
+                yield Remind(slot_renewal(cached.queue, claim.config, cached.held_slots), max(0.0, seconds))
 
     def close(self) -> None:
         """End the block: nothing can be added any more."""

@@ -1,6 +1,7 @@
 """A lease: consume more in its block; at the end of the block write corrections, or give everything back."""
 
-from collections.abc import Mapping, Sequence
+import logging
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
@@ -15,7 +16,8 @@ from ..bucket.serving import cached_bucket, resolve
 from ..bucket_queue import BucketQueue, BucketRequest
 from ..process.namespace_state import NamespaceState
 from ..process.queueing import give_back_all, queue
-from ..steps import Flow
+from ..slots import SlotWork, freeing, freeing_all
+from ..steps import Flow, Log
 from .acquire import ROUNDS, first_error, refusal_by_answers, refuse_by_copies
 from .claims import Claim, Grant, config_of, unknown_limit
 from .correcting import corrections_of, send_again
@@ -23,7 +25,6 @@ from .counting import count_refusal
 from .disabling import refuse_if_disabled
 from .outage import for_each, give_to_share, let_corrections_through, let_through, to_share
 from .settling import bound, exceeded, learn, note_correction, refuse_more_than_held, weigh
-from .slots import first_problem, free_at_end, keep_slots, refuse_slots, slot_names, take_back
 from .statuses import Owed, statuses_after
 from .taking_together import ASKS_AGAIN, take_together, until_decided
 
@@ -51,7 +52,7 @@ def checked(grant: Grant, field: str, amounts: Mapping[str, int], *, signed: boo
 def adjust(grant: Grant, field: str, amounts: Mapping[str, int]) -> None:
     """Record corrections for the end of the block. Raises ``ValidationError`` if the lease would hold less than 0."""
     milli = checked(grant, field, amounts, signed=True)
-    refuse_slots(grant, field, milli)
+    _refuse_slots(grant, field, milli)
     with grant.lock:
         check_open(grant)
         refuse_more_than_held(grant, field, {name: -amount for name, amount in milli.items()})
@@ -87,7 +88,7 @@ def would_exceed(
 
 def _weighed(grant: Grant, field: str, amounts: Mapping[str, int], usage: object) -> dict[str, int]:
     milli = checked(grant, field, amounts)
-    refuse_slots(grant, field, milli)
+    _refuse_slots(grant, field, milli)
     return milli if usage is None else grant.without_ignored(weigh(grant, field, usage, beside=milli)) | milli
 
 
@@ -96,12 +97,38 @@ def release(grant: Grant, amounts: Mapping[str, int]) -> list[BucketRequest]:
     ``adjust``.
     """
     milli = checked(grant, "release", amounts)
-    slots = slot_names(grant, milli)
+    slots, requests = _slot_names(grant, milli), list[BucketRequest]()
     with grant.lock:
         check_open(grant)
         refuse_more_than_held(grant, "release", milli)
         note_correction(grant, {name: -amount for name, amount in milli.items() if name not in slots})
-        return take_back(grant, {name: milli[name] for name in slots})
+        grant.consumed = sums(grant.consumed, {name: -milli[name] for name in slots})
+        for claim in grant.claims if slots else ():
+            held = claim.taken_slots
+            if frees := [each for name in slots for each in freeing(held, name, milli[name])]:
+                requests.append(BucketRequest(claim.cached.queue, config=claim.config))
+                requests[-1].slots = SlotWork(frees=frees)
+    return requests
+
+
+def _slot_names(grant: Grant, names: Iterable[str]) -> list[str]:
+    """Return those of the names that are limits with slots, in any bucket of the lease."""
+    configs = [claim.config.by_name for claim in grant.claims]
+    return [name for name in names if any(name in each and each[name].has_slots for each in configs)]
+
+
+def _refuse_slots(grant: Grant, field: str, names: Iterable[str]) -> None:
+    """Raise ``ValidationError`` if one of the names is a limit with slots: these are no estimates to correct."""
+    for name in _slot_names(grant, names):
+        way = "lease.consume takes more of them, lease.release frees some, the end of the block frees the rest"
+        raise ValidationError(field, name, f"has slots, which are not corrected: {way}")
+
+
+def free_slots(requests: Sequence[BucketRequest]) -> Flow[None]:
+    """Send the requests of ``release``. If the store fails, the slots come back when they expire."""
+    with suppress(BudgetSpent):  # they stay in their queues, and are written when the store answers
+        yield from queue(requests)
+        yield from _first_problem(requests)
 
 
 def consume(namespace_state: NamespaceState, grant: Grant, amounts: Mapping[str, int]) -> Flow[None]:
@@ -151,7 +178,7 @@ def _take_of_all(
         refuse_by_copies(namespace_state, grant.request, more)
         yield from take_together(namespace_state, more)
         if all(claim.admitted for claim in more) and _joins(grant, mine, more, amounts):
-            yield from keep_slots(namespace_state, grant, more)
+            yield from grant.keep_slots(more, namespace_state.now)
             return True
         bucket_requests = [bucket_request for claim in more for bucket_request in claim.last]
         yield from give_back_all(bucket_requests)
@@ -239,13 +266,13 @@ def correct(namespace_state: NamespaceState, grant: Grant) -> Flow[None]:
         for bucket_request in corrections_of(namespace_state, claim, _to_write(each))
     ]
     if grant.holds_slots:
-        made += free_at_end(grant.all_claims, made, namespace_state.now())
+        made += _free_at_end(grant.all_claims, made, namespace_state.now())
     error: StoreError | None
     try:
         yield from queue([each for _, each in made])
         made += yield from send_again(namespace_state, grant, made)
         yield from queue([bucket_request for _, bucket_request in made if bucket_request.outcome is None])
-        error = yield from first_problem([bucket_request for _, bucket_request in made])
+        error = yield from _first_problem([bucket_request for _, bucket_request in made])
     except BudgetSpent as late:  # they stay in their queues, and are written when the store answers
         error = late
     if error is not None:
@@ -257,6 +284,38 @@ def correct(namespace_state: NamespaceState, grant: Grant) -> Flow[None]:
         asked = [claim for each in grant.all for claim in for_each(each.claims, _to_write(each))]
         yield from let_corrections_through(namespace_state, grant.request, error, asked, not_written)
         grant.unavailable = error
+
+
+def _free_at_end(
+    claims: Sequence[Claim], made: Sequence[tuple[Claim, BucketRequest]], now_ms: int
+) -> list[tuple[Claim, BucketRequest]]:
+    """Let the corrections of a lease, or requests of their own, free its slots; return the requests of their own."""
+    new: list[tuple[Claim, BucketRequest]] = []
+    for claim in claims:
+        if frees := freeing_all(claim.taken_slots, now_ms):
+            queue_of = claim.cached.queue
+            request = next((each for of, each in made if of is claim and each.queue is queue_of), None)
+            if request is None:
+                request = BucketRequest(queue_of, config=claim.config)
+                new.append((claim, request))
+            request.slots = SlotWork(frees=frees)
+    return new
+
+
+def _first_problem(requests: Iterable[BucketRequest]) -> Flow[StoreError | None]:
+    """Return the first error of a request that corrects more than slots. Slots that could not be freed come back by
+    themselves: log them.
+    """
+    problem = None
+    for request in requests:
+        error = None if request.outcome is None else request.outcome.error
+        if error is not None and (request.given or request.unchecked or request.count_only):
+            problem = problem or error
+        elif error is not None and request.slots is not None:
+            names = ", ".join(sorted(request.slots.limits))
+            say = "slots of %s were not freed, and come back by themselves: %s"
+            yield Log(__name__, logging.WARNING, say, values=(names, error))
+    return problem
 
 
 def roll_back(namespace_state: NamespaceState, grant: Grant) -> Flow[None]:

@@ -19,7 +19,7 @@ from ...schema.attributes import ACQUIRES, BELOW, REFUSED_ASK, SHADOWED, TTL, Bu
 from ...schema.items import ONE_WRITE, WRITES
 from ..blocks import Draw
 from ..bucket_queue import BucketRequest
-from ..held_slots import SlotChange
+from ..slots import SlotChange, SlotWork
 
 TTL_SLACK_SECONDS = 5  # the most that the clocks of processes may differ
 
@@ -71,16 +71,13 @@ class Batch:
         self.shadows += request.shadows
         self.carried.append(request)
 
-    def change_slots(self, request: BucketRequest) -> None:
+    def change_slots(self, slots: SlotWork) -> None:
         """Add the slots that a request frees and renews."""
-        _add(self.given, request.freed)
-        if request.keeps_count:
-            _add(self.count_only, request.freed)
-        for name, change in request.slot_changes.items():
-            total = self.slots.setdefault(name, SlotChange())
-            total.moved += change.moved
-            for epoch, freed in change.freed.items():
-                total.freed[epoch] = total.freed.get(epoch, 0) + freed
+        _add(self.given, slots.freed)
+        if slots.keeps_count:
+            _add(self.count_only, slots.freed)
+        for name, change in slots.changes.items():
+            self.slots.setdefault(name, SlotChange()).add(change)
 
     def attempt(self, request: BucketRequest, headroom: Mapping[str, int], ceilings: Mapping[str, int]) -> None:
         """Take the amounts of shadow limits that are there, or on other shards; count the others."""
@@ -181,8 +178,8 @@ def fit_batch(
             _add(batch.given, request.given)
             _add(batch.unchecked, request.unchecked)
             _add(batch.count_only, request.count_only)
-            if request.slot_changes:
-                batch.change_slots(request)
+            if request.slots is not None:
+                batch.change_slots(request.slots)
     blocked = False
     for request in requests:
         if not (blocked and request.turn) and _fits(request.checked, batch, headroom, ceilings):

@@ -14,6 +14,7 @@ from ...values.resolution import Config
 from ..bucket_queue import BucketRequest, Outcome, RefusalCount, Verdict, counts
 from ..process.namespace_state import CachedBucket, NamespaceState
 from ..retry import ATTEMPTS, CAPPED_PAUSES, PAUSES, RACE_PAUSES
+from ..slots import settle_slots
 from ..steps import Flow, Sleep
 from .anchor_repair import repair
 from .batch import Batch, fit_batch, hopeless
@@ -23,7 +24,6 @@ from .drawing import draw_ahead, drawn, headroom_and_held, put_back
 from .limit_removal import TooManyLimits, excess, make_room
 from .other_shards import headroom_elsewhere
 from .shifting import begins_for, goes_blind, in_force, shape_of
-from .slots import settle_holds
 from .splitting import find_or_create_shard
 from .write_plans import ConsumeWrite, CreateWrite, Decision, ReshapeWrite, WindowWrite, WritePlan, begins_window
 
@@ -53,8 +53,8 @@ class CommitRun:
         for request in requests:  # all with the same limits, which may have been read at different times
             if request.config is not None and (self.config is None or request.config.is_newer_than(self.config)):
                 self.config = request.config
-            for freeing in request.frees:  # whatever becomes of the run, nobody renews these slots any more
-                freeing.detach()
+            if request.slots is not None:
+                request.slots.detach()
 
     def prepare(self) -> Flow[bool]:
         """Find the shard, repair its anchor, make room for new limits; return whether the run can go on to
@@ -109,7 +109,7 @@ class CommitRun:
         if self._has_to_read():
             return Decision(Get(self.cached.key), Batch())
         self._settle_outdated()
-        self.settle(settle_holds(self.pending, self.cached.state, self.now_ms), "admitted")
+        self.settle(settle_slots(self.pending, self.cached.state, self.now_ms), "admitted")
         if self.cached.state is None:
             self._drop_corrections()
             if not self.pending:

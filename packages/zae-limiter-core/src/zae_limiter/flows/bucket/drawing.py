@@ -13,7 +13,6 @@ from ..bucket_queue import Renewal
 from ..hold import Purpose
 from ..process.namespace_state import CachedBucket, NamespaceState
 from .batch import Batch
-from .slots import doubted, renewed
 from .write_plans import ConsumeWrite, WritePlan
 
 
@@ -61,7 +60,9 @@ def draw_ahead(cached: CachedBucket, batch: Batch, plan: ConsumeWrite, config: C
 
 def drawn(cached: CachedBucket, batch: Batch) -> None:
     """Keep what the batch took ahead, and the slots that it renewed: its write was applied."""
-    renewed(batch, cached.state)
+    for request in batch.carried:
+        if request.slots is not None:
+            request.slots.written(cached.state)
     if cached.queue.hold is not None:
         cached.queue.hold.written(batch.draw)
 
@@ -69,7 +70,9 @@ def drawn(cached: CachedBucket, batch: Batch) -> None:
 def put_back(namespace_state: NamespaceState, cached: CachedBucket, batch: Batch, error: StoreError) -> None:
     """Leave to the next write what this one was to count, if the error says that it was not applied."""
     if not isinstance(error, ConditionFailed | NotApplied):
-        doubted(batch)
+        for request in batch.carried:
+            if request.slots is not None:
+                request.slots.doubt()
         return
     if batch.refused:
         namespace_state.refusals.put_back(cached, batch.refused)

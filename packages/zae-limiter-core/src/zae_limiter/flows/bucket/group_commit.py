@@ -23,9 +23,10 @@ from ...operations.errors import StoreError
 from ...operations.values import Item
 from ...values.limits import MILLI
 from ...values.resolution import Config
-from ..bucket_queue import BucketRequest, Outcome, RefusalCount, Renewal, SlotRenewal
+from ..bucket_queue import BucketRequest, Outcome, RefusalCount, Renewal, slot_renewal
 from ..process.namespace_state import CachedBucket, NamespaceState
 from ..retry import ATTEMPTS, RaceLost
+from ..slots import Renewing
 from ..steps import Flow, Log, Remind, Wake, call
 from .commit_run import CommitRun
 from .fast_path import fast_path_update
@@ -84,24 +85,25 @@ def _follow_slots(
     namespace_state: NamespaceState, cached: CachedBucket, requests: Sequence[BucketRequest]
 ) -> Flow[None]:
     """Wake as many callers that wait for slots as slots came back, in their order, and arrange the next renewal."""
-    freed = sum(sum(request.freed.values()) for request in requests if request.freed and request.admitted)
+    working = [(request, request.slots) for request in requests if request.slots is not None]
+    freed = sum(sum(slots.freed.values()) for request, slots in working if request.admitted)
     if freed and cached.line:
         yield Wake(cached.line.sleeping(namespace_state.now(), most=freed // MILLI))
-    for request in requests:
-        if isinstance(request, SlotRenewal):
-            yield from _tell_of_ended(namespace_state, cached, request)
-        if isinstance(request, SlotRenewal) and request.is_last:
-            pause = 0.0 if request.admitted else RENEWS_AGAIN
-            seconds = request.held.next(namespace_state.now(), at_least=pause)
-            if seconds is not None:
-                yield Remind(SlotRenewal(cached.queue, request.config, request.held), seconds)
+    for request, slots in working:
+        if isinstance(slots, Renewing):
+            yield from _tell_of_ended(namespace_state, cached, slots)
+            if slots.is_last:
+                pause = 0.0 if request.admitted else RENEWS_AGAIN
+                seconds = slots.held.next(namespace_state.now(), at_least=pause)
+                if seconds is not None:
+                    yield Remind(slot_renewal(cached.queue, request.config, slots.held), seconds)
 
 
-def _tell_of_ended(namespace_state: NamespaceState, cached: CachedBucket, renewal: SlotRenewal) -> Flow[None]:
+def _tell_of_ended(namespace_state: NamespaceState, cached: CachedBucket, renewal: Renewing) -> Flow[None]:
     """Log slots that were taken from their holders, at most one line a minute: a client may cause many."""
     more = namespace_state.ended_slots.count(namespace_state.now()) if renewal.frees else None
     if more is not None:
-        names = ", ".join(sorted({each.hold.limit for each in renewal.frees}))
+        names = ", ".join(sorted({each.taken.limit for each in renewal.frees}))
         why = "their leases held them for max_hold, or their clients have not read for as long as the limit's expires"
         before = f"; {more} more since the last line" if more else ""
         yield Log(

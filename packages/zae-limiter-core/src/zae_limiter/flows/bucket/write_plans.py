@@ -19,9 +19,9 @@ from ...values.limits import Limit
 from ...values.resolution import Config
 from ..bucket_queue import BucketRequest
 from ..process.namespace_state import CachedBucket
+from ..slots import draft_slots
 from .batch import Batch, UpdateDraft
 from .shifting import draft_schedules
-from .slots import draft_slots
 
 SLACK_DIVISOR = 20
 DEMAND_FOR_ADD = 0.4

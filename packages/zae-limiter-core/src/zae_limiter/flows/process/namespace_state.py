@@ -20,8 +20,8 @@ from ...values.limit_status import LimitStatus
 from ...values.limits import Limit, Policy
 from ...values.resolution import Config, Resolved
 from ..bucket_queue import BucketQueue, BucketRequest
-from ..held_slots import HeldSlots
 from ..hold import Hold
+from ..slots import HeldSlots
 from .config_cache import ConfigCache
 from .consumption import Consumption, is_void, window_end
 from .refusals import PendingRefusals
