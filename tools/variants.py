@@ -1,6 +1,7 @@
-"""Write the blocking variant of each module that is the source of both: `aio/limiter.py` gives `sync/limiter.py`.
+"""Write the modules that are generated: blocking variants, and copies for a package that may not import the source.
 
-A source says in its first line that it is one. Its blocking variant is the same text, but
+A source says in its first line that it is one, and a copy of it is the same text. The blocking variant of `aio/limiter.py`
+is `sync/limiter.py`, the same text, but
 
 - `async` and `await` go, and the words of `WORDS` change;
 - a class `Lease` is `SyncLease`, if a source defines it or `SyncLease` is written by hand, wherever that is;
@@ -25,6 +26,7 @@ from typing import Final
 
 ROOT: Final = Path(__file__).parents[1]
 SOURCE: Final = "# `just variants` writes the blocking variant of this module."
+COPIED: Final = re.compile(r"# `just variants` copies this module to (\S+)\.\n")
 GENERATED: Final = "# Generated from {source} by `just variants`: edit that one."
 WORDS: Final = {"__aenter__": "__enter__", "__aexit__": "__exit__", "aio": "sync"}
 BEFORE_STATEMENT: Final = {tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT}
@@ -41,15 +43,26 @@ def variants(tree: Path) -> dict[Path, str | None]:
         *re.findall(r"^class ([A-Z]\w*)", "".join(sources.values()), re.MULTILINE),
     }
     written = dict(_variant(tree, path, text, names) for path, text in sources.items())
-    return {**dict.fromkeys(generated), **written}
+    copies = dict(_copy(tree, path, text) for path, text in texts.items() if COPIED.match(text))
+    return {**dict.fromkeys(generated), **written, **copies}
 
 
 def _variant(tree: Path, source: Path, text: str, names: Collection[str]) -> tuple[Path, str]:
     """Return where the variant of a source lies, and its text."""
     place = source.relative_to(tree)
     target = tree.joinpath(*(WORDS.get(part, part) for part in place.parts))
-    header = GENERATED.format(source=f"{source.parent.name}/{source.name}")
-    return target, _formatted(header + blocking(text.removeprefix(SOURCE), names), target)
+    return target, _formatted(_header(source) + blocking(text.removeprefix(SOURCE), names), target)
+
+
+def _copy(tree: Path, source: Path, text: str) -> tuple[Path, str]:
+    """Return where the copy of a source lies, and its text."""
+    found = COPIED.match(text)
+    assert found is not None, "a source of a copy begins with its mark"
+    return tree / found[1] / source.name, f"{_header(source)}\n{text[found.end() :]}"
+
+
+def _header(source: Path) -> str:
+    return GENERATED.format(source=f"{source.parent.name}/{source.name}")
 
 
 def blocking(source: str, names: Collection[str]) -> str:

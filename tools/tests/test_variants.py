@@ -100,3 +100,14 @@ def test_a_file_without_its_source_goes(tree: Path) -> None:
     assert main(["--check"], tree) == 1
     assert main([], tree) == 0
     assert not (tree / FOLDER / "rooms/sync/lease.py").exists()
+
+
+def test_a_copy_is_its_source_below_another_first_line(tmp_path: Path) -> None:
+    source = tmp_path / "packages/manifest/src/manifest/text.py"
+    target = "packages/core/src/core/values"
+    source.parent.mkdir(parents=True)
+    (tmp_path / target).mkdir(parents=True)
+    source.write_text(f'# `just variants` copies this module to {target}.\n"""Async Lease."""\n', "utf-8")
+    assert main([], tmp_path) == main(["--check"], tmp_path) == 0
+    header = "# Generated from manifest/text.py by `just variants`: edit that one.\n"
+    assert (tmp_path / target / "text.py").read_text("utf-8") == f'{header}"""Async Lease."""\n'

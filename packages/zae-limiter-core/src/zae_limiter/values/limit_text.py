@@ -1,3 +1,4 @@
+# Generated from zae_limiter_manifest/limit_text.py by `just variants`: edit that one.
 """Read and write a limit as one text: `100/min burst 200`. YAML, the command line, Python and messages share it.
 
 A text says what comes back and when, then words, each once, in any order:
@@ -13,8 +14,6 @@ The amount is what comes back. The capacity is that amount unless the text has a
 token bucket gets its tokens evenly. A time zone makes a calendar window of the period: `100/day` is any 24 hours,
 `100/day UTC` ends at midnight. A month is always one, of UTC if it has no zone. So every limit without weights and
 without a schedule has a text, and only one that `write_limit` gives.
-
-Core and manifest know nothing of each other, so both have this file, byte for byte: edit both.
 """
 
 import re

@@ -1,3 +1,4 @@
+# Generated from zae_limiter_manifest/schedule_text.py by `just variants`: edit that one.
 """Read and write one entry of a limit's schedule as a text: `night: 00:00-06:00 Europe/Berlin 100/min burst 200`.
 
 An entry is a name, when it holds, and the values that the limit has then:
@@ -7,7 +8,6 @@ An entry is a name, when it holds, and the values that the limit has then:
 
 It holds where all that it says of a time does; times, days and dates are those that the clocks of the zone show, by
 default UTC. Times over midnight belong to the day on which they begin. A capacity alone is what comes back, too.
-Core and manifest know nothing of each other, so both have this file, byte for byte: edit both.
 """
 
 import re
