@@ -1,7 +1,7 @@
 """Write the modules that are generated: blocking variants, and copies for a package that may not import the source.
 
-A source says in its first line that it is one, and a copy of it is the same text. The blocking variant of `aio/limiter.py`
-is `sync/limiter.py`, the same text, but
+A source says in its first line that it is one, and a copy of it is the same text. The blocking variant of
+`aio/limiter.py` is `sync/limiter.py`, the same text, but
 
 - `async` and `await` go, and the words of `WORDS` change;
 - a class `Lease` is `SyncLease`, if a source defines it or `SyncLease` is written by hand, wherever that is;

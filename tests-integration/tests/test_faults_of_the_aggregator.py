@@ -13,8 +13,8 @@ from simulation.kernel import Violation
 from support.integration import aggregated
 from support.integration.aggregated import simulate
 from zae_limiter.flows.bucket import reanchoring as anchoring
-from zae_limiter.flows.records import usage_counting as counting
-from zae_limiter.flows.records.usage_counting import Use
+from zae_limiter.flows.records import usage as counting
+from zae_limiter.flows.records.usage import Use
 from zae_limiter.flows.retry import with_retries
 from zae_limiter.flows.steps import Flow
 from zae_limiter.operations.errors import ConditionFailed

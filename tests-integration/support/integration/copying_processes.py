@@ -7,7 +7,7 @@ from pathlib import Path
 
 from zae_limiter import Options, SyncRepository, maintenance
 from zae_limiter.engines.dynamodb.sync.store import SyncDynamoDBStore
-from zae_limiter.flows.records import copying, purge
+from zae_limiter.flows.records import copying, registry
 from zae_limiter.operations.values import BatchWrite, Delete, Put, Transact, Update
 from zae_limiter.wiring import clock_over, namespace_state_of
 
@@ -20,7 +20,7 @@ WRITES = (Put, Update, Delete, Transact, BatchWrite)
 def copier(place: Place, pipe: Connection, ledger: Ledger, path: Path) -> None:
     """When told to, copy; the ledger has how many namespaces this process copied."""
     copying.ITEMS_PER_PAGE = ITEMS_PER_PAGE  # a few items have several pages
-    purge.SETTLE_SECONDS = 0.1
+    registry.SETTLE_SECONDS = 0.1
     reached = SyncDynamoDBStore(
         place.table_name, region="us-east-1", endpoint_url=place.endpoint_url, read_timeout=TIMEOUT
     )

@@ -17,8 +17,7 @@ from zae_limiter.flows.records.levels import place_of
 from zae_limiter.flows.steps import Log, Sleep, play
 from zae_limiter.operations.values import BatchWrite, Item, Put
 from zae_limiter.schema.attributes import bucket_attributes
-from zae_limiter.schema.items import ONE_WRITE, WRITES, BucketId
-from zae_limiter.schema.writing import rule_attributes
+from zae_limiter.schema.items import ONE_WRITE, WRITES, BucketId, rule_attributes
 from zae_limiter.testing import ManualClock
 from zae_limiter.values.provisioner import StoredEntity
 

@@ -290,7 +290,7 @@ def test_in_a_backlog_no_anchor_moves_that_a_batch_before_has_moved(lag: int, re
 @pytest.fixture
 def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """The index of a table in memory does not lag."""
-    monkeypatch.setattr("zae_limiter.flows.records.purge.SETTLE_SECONDS", 0)
+    monkeypatch.setattr("zae_limiter.flows.records.registry.SETTLE_SECONDS", 0)
 
 
 def used(life: Life, name: str) -> SyncRepository:

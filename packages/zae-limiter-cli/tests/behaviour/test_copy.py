@@ -17,7 +17,7 @@ RPM = Limit.per_minute("rpm", 60)
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """No write arrives late."""
-    monkeypatch.setattr("zae_limiter.flows.records.purge.SETTLE_SECONDS", 0)
+    monkeypatch.setattr("zae_limiter.flows.records.registry.SETTLE_SECONDS", 0)
 
 
 @pytest.fixture

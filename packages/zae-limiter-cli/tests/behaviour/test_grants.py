@@ -389,7 +389,7 @@ def killed(_: int) -> None:
 def test_a_copy_needs_the_full_and_the_purge_policy_of_the_target_and_a_scan_of_the_source(
     resources: Mapping[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("zae_limiter.flows.records.purge.SETTLE_SECONDS", 0)
+    monkeypatch.setattr("zae_limiter.flows.records.registry.SETTLE_SECONDS", 0)
     tenant, written = Tenant(), RecordingStore("my-app")
     tenant.acquire()
     tenant.store.calls.clear()

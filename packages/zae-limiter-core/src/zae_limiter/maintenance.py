@@ -63,12 +63,19 @@ from .flows.records import copying, registry
 from .flows.records.alerting import BucketUse, Crossing, find_crossings, remember_told, watch
 from .flows.records.apply_history import APPLIES_KEPT, begin_apply, end_apply, list_applies, read_apply
 from .flows.records.copying import CopyForecast
-from .flows.records.migrating import Forecast, forecast, migrate, pending, unrecorded_schema
-from .flows.records.migrations import MIGRATIONS, Change, Migration
+from .flows.records.migrating import (
+    MIGRATIONS,
+    Change,
+    Forecast,
+    Migration,
+    forecast,
+    migrate,
+    pending,
+    unrecorded_schema,
+)
 from .flows.records.provisioner_state import note_progress, peek_state, request_stop
 from .flows.records.registry import Known, look_up, set_trace, trace_of
-from .flows.records.stream_state import StreamState, stream_state
-from .flows.records.usage_counting import Use, count_usage
+from .flows.records.usage import StreamState, Use, count_usage, stream_state
 from .flows.records.versions import change_version_record
 from .flows.skipped import Skipped
 from .flows.steps import Flow

@@ -13,7 +13,7 @@ from zae_limiter import AuditEvent, EntityHasChildrenError, EntityNotFoundError,
 from zae_limiter.engines.effects import MAX_ITEM_BYTES, key_of
 from zae_limiter.engines.memory.store import SyncMemoryStore
 from zae_limiter.engines.memory.table import MemoryTable
-from zae_limiter.flows.records.entity_deletion import delete_entity
+from zae_limiter.flows.records.entities import delete_entity
 from zae_limiter.flows.records.levels import place_of
 from zae_limiter.flows.steps import Parallel, play
 from zae_limiter.operations.sizes import item_size

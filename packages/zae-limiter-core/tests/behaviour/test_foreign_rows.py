@@ -279,7 +279,7 @@ async def test_a_state_of_the_provisioner_is_stored_and_swept_beside_forged_part
 @pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """The index of a table in memory does not lag."""
-    monkeypatch.setattr("zae_limiter.flows.records.purge.SETTLE_SECONDS", 0)
+    monkeypatch.setattr("zae_limiter.flows.records.registry.SETTLE_SECONDS", 0)
 
 
 @pytest.mark.usefixtures("quick")

@@ -104,7 +104,7 @@ async def test_pages_have_each_change_once_though_memory_holds_few_keys(
     whole = await repository.get_namespace_audit_events(since, **wanted)
     assert whole.events
     as_before(world, repository, 5)
-    monkeypatch.setattr("zae_limiter.flows.records.namespace_audit.MOST_ROWS", 2)
+    monkeypatch.setattr("zae_limiter.flows.records.audit.MOST_ROWS", 2)
     found: list[Any] = []
     page = await repository.get_namespace_audit_events(since, **wanted)
     while True:

@@ -30,7 +30,7 @@ from simulation.waits import Bell, Waits
 from simulation.world import World, simulate
 from zae_limiter.flows.acquire.requests import AcquireRequest
 from zae_limiter.operations.values import NOTHING
-from zae_limiter.schema.writing import rule_attributes
+from zae_limiter.schema.items import rule_attributes
 from zae_limiter.values.named_limits import KINDS
 from zae_limiter.values.resolution import Config
 from zae_limiter.values.token_usage import TokenUsage

@@ -21,9 +21,8 @@ from zae_limiter import Limit, OnRefused, ProvisionerState, RateLimitExceeded, V
 from zae_limiter.engines.memory.store import SyncMemoryStore
 from zae_limiter.engines.memory.table import MemoryTable
 from zae_limiter.flows.records.alerting import Crossing, remember_told
-from zae_limiter.flows.records.migrating import migrate
-from zae_limiter.flows.records.migrations import Migration
-from zae_limiter.flows.records.usage_counting import Use, count_usage
+from zae_limiter.flows.records.migrating import Migration, migrate
+from zae_limiter.flows.records.usage import Use, count_usage
 from zae_limiter.maintenance import begin_apply, note_progress, request_stop, set_trace
 from zae_limiter.operations.errors import Unreachable
 from zae_limiter.operations.values import Item, Operation, Put, Update
@@ -168,7 +167,7 @@ def page() -> Page:
 @pytest.fixture
 async def written(async_world: World, monkeypatch: pytest.MonkeyPatch) -> list[Item]:
     """Every item that the script wrote."""
-    monkeypatch.setattr("zae_limiter.flows.records.purge.SETTLE_SECONDS", 0)
+    monkeypatch.setattr("zae_limiter.flows.records.registry.SETTLE_SECONDS", 0)
     monkeypatch.setattr("zae_limiter.flows.records.migrating.ITEMS_PER_PAGE", 1)
     world, table = async_world, Recorder()
     world.table, world.spread = table, True

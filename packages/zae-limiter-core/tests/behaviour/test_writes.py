@@ -11,8 +11,7 @@ from support.core.wires import SyncWireStore, Wire
 from zae_limiter import Limit, Options, SyncRateLimiter, SyncRepository
 from zae_limiter.engines.memory.table import MemoryTable
 from zae_limiter.operations.values import Conditions, Put, Update
-from zae_limiter.schema.items import BucketId
-from zae_limiter.schema.writing import rule_attributes
+from zae_limiter.schema.items import BucketId, rule_attributes
 from zae_limiter.testing import ManualClock
 
 TPM = Limit.per_minute("tpm", 6000, burst=9000)

@@ -6,7 +6,7 @@ from support.cli.by_hand import document, refused, run, told
 from support.cli.tables import Table
 from zae_limiter import Limit, VersionRecord
 from zae_limiter.flows import pages
-from zae_limiter.flows.records import purge
+from zae_limiter.flows.records import registry
 from zae_limiter_cli import progress
 from zae_limiter_cli.commands.namespace import lifecycle
 
@@ -68,7 +68,7 @@ def test_purge_removes_a_deleted_namespace_when_told_yes(table: Table) -> None:
 def test_purge_tells_how_far_it_is(table: Table, monkeypatch: Any, more: list[str], lines: list[str]) -> None:
     monkeypatch.setattr(progress, "ITEMS_BETWEEN_LINES", 10)
     monkeypatch.setattr(pages, "WRITES_PER_BATCH", 5)  # four batches at once: a wave of 20
-    monkeypatch.setattr(purge, "SETTLE_SECONDS", 0)  # the index of moto does not lag
+    monkeypatch.setattr(registry, "SETTLE_SECONDS", 0)  # the index of moto does not lag
     namespace_id = purgeable(table, 22)
     done = run("namespace", "purge", "-y", *more, "--", namespace_id)
     assert done.stdout == f"Namespace {namespace_id} purged, items removed: 44.\n"
@@ -78,7 +78,7 @@ def test_purge_tells_how_far_it_is(table: Table, monkeypatch: Any, more: list[st
 def test_ctrl_c_in_a_purge_says_how_the_rest_is_removed(table: Table, monkeypatch: Any) -> None:
     monkeypatch.setattr(progress, "ITEMS_BETWEEN_LINES", 10)
     monkeypatch.setattr(pages, "WRITES_PER_BATCH", 5)
-    monkeypatch.setattr(purge, "SETTLE_SECONDS", 0)
+    monkeypatch.setattr(registry, "SETTLE_SECONDS", 0)
     namespace_id = purgeable(table, 22)
 
     def stop(_: str) -> None:

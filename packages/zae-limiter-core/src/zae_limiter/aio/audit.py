@@ -3,7 +3,7 @@
 
 from datetime import datetime
 
-from ..flows.records import audit, namespace_audit
+from ..flows.records import audit
 from ..values.audit import AuditKind, AuditPage
 from .flow_runner import FlowRunner
 
@@ -37,7 +37,5 @@ class AuditMethods(FlowRunner):
         before. Reads the events of the page alone, or with ``principal`` or ``kind`` those among which they are. A
         change of the last moment may be missing. Raises ``ValidationError``.
         """
-        asked = namespace_audit.validate_asked(since, principal, kind)
-        return await self._run(
-            namespace_audit.get_namespace_events(self.namespace_state, asked, limit=limit, start=start)
-        )
+        asked = audit.validate_asked(since, principal, kind)
+        return await self._run(audit.get_namespace_events(self.namespace_state, asked, limit=limit, start=start))

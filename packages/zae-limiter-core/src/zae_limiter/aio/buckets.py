@@ -4,7 +4,7 @@
 from collections.abc import Mapping, Sequence
 
 from ..flows.bucket import reading as buckets
-from ..flows.records import bucket_admin, directory
+from ..flows.records import bucket_admin, listing
 from ..values.buckets import Bucket, BucketPage, ResourceCapacity
 from .flow_runner import FlowRunner
 
@@ -46,7 +46,7 @@ class BucketMethods(FlowRunner):
 
         ``next`` is that of the page before. A new bucket may take a moment to be listed. Raises ``ValidationError``.
         """
-        return await self._run(directory.list_buckets(self.namespace_state, resource, limit=limit, behind=next))
+        return await self._run(listing.list_buckets(self.namespace_state, resource, limit=limit, behind=next))
 
     async def get_resource_capacity(self, resource: str) -> ResourceCapacity:
         """Return the total capacity of all entities' buckets of a resource, and the available part of it.

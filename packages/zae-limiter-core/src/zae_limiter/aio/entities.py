@@ -3,7 +3,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from ..flows.records import directory, entities, entity_deletion
+from ..flows.records import entities, listing
 from ..values.entities import UNCHANGED, Entity, EntityPage, Json, Unchanged
 from .flow_runner import FlowRunner
 
@@ -71,7 +71,7 @@ class EntityMethods(FlowRunner):
         ``next`` is that of the page before. A change of the last second may be missing. Raises ``ValidationError``.
         """
         return await self._run(
-            directory.list_entities(self.namespace_state, limit=limit, behind=next, begins_with=begins_with)
+            listing.list_entities(self.namespace_state, limit=limit, behind=next, begins_with=begins_with)
         )
 
     async def get_ancestors(self, entity_id: str) -> list[Entity]:
@@ -125,4 +125,4 @@ class EntityMethods(FlowRunner):
         was never created. Raises ``EntityNotFoundError`` if there is nothing, and ``EntityHasChildrenError`` for a
         parent: then nothing was removed.
         """
-        await self._run(entity_deletion.delete_entity(self.namespace_state, entity_id, await self._cause(principal)))
+        await self._run(entities.delete_entity(self.namespace_state, entity_id, await self._cause(principal)))

@@ -6,7 +6,7 @@ from datetime import datetime
 
 from ..flows.acquire import inspection
 from ..flows.acquire.inspection import Resolution
-from ..flows.records import directory, level_telling, many_levels
+from ..flows.records import level_telling, many_levels
 from ..flows.records import levels as stored
 from ..flows.records import listing as lists
 from ..flows.records.levels import SYSTEM, Row, of_entity, of_resource
@@ -147,7 +147,7 @@ class LimitMethods(SwitchMethods, PlanMethods):
             lists.check_no_page(next, begins_with)
             return await self._run(lists.entities_with_limits(self.namespace_state, resource))
         return await self._run(
-            directory.page_of_entities_with_limits(
+            lists.page_of_entities_with_limits(
                 self.namespace_state, resource, limit=limit, behind=next, begins_with=begins_with
             )
         )

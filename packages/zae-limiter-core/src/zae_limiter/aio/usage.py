@@ -3,7 +3,7 @@
 
 from datetime import datetime
 
-from ..flows.records import top_usage, usage, usage_summary
+from ..flows.records import usage
 from ..values.usage import EntityUsage, UsagePage, UsageSummary, Window
 from .flow_runner import FlowRunner
 
@@ -46,7 +46,7 @@ class UsageMethods(FlowRunner):
         The windows begin at or after ``start`` and before ``end``. Raises ``ValidationError``.
         """
         asked = usage.validate_usage(entity_id, resource, window, start, end)
-        return await self._run(usage_summary.get_summary(self.namespace_state, asked))
+        return await self._run(usage.get_summary(self.namespace_state, asked))
 
     async def get_top_usage(
         self,
@@ -65,5 +65,5 @@ class UsageMethods(FlowRunner):
         The windows begin at or after ``start`` and before ``end``. Reads every snapshot of them. Raises
         ``ValidationError``.
         """
-        asked = top_usage.validate_top(resource, by, window, start, end, limit)
-        return await self._run(top_usage.get_top(self.namespace_state, asked, by=by, limit=limit))
+        asked = usage.validate_top(resource, by, window, start, end, limit)
+        return await self._run(usage.get_top(self.namespace_state, asked, by=by, limit=limit))

@@ -15,7 +15,7 @@ from ..operations.errors import Unreadable
 from ..operations.values import Item, Key, Query
 from ..schema import keys
 from ..schema.attributes import PK
-from ..schema.reading import UNREADABLE, unreadable
+from ..schema.record import UNREADABLE, unreadable
 from .retry import key_of, with_retries
 from .steps import DroppedRows, Flow
 

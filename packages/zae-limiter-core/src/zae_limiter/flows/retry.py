@@ -5,7 +5,7 @@ Those of buckets have tokens, by which ``commit_run`` repeats them. Drivers slee
 All pauses together are less than the time of an acquire.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final, TypeVar
 
 from ..operations.errors import OutcomeUnknown, RaceLost, ServerFault, Throttled
@@ -13,9 +13,10 @@ from ..operations.values import BatchGet, Get, Item, Key, Operation
 from ..schema.attributes import PK, SK
 from .steps import Flow, Sleep, call
 
-__all__ = ["ATTEMPTS", "PAUSES", "RaceLost", "key_of", "read", "read_all", "with_retries"]
+__all__ = ["ATTEMPTS", "PAUSES", "RaceLost", "key_of", "parts", "read", "read_all", "with_retries"]
 
 R = TypeVar("R")
+T = TypeVar("T")
 
 ATTEMPTS: Final = 16
 PAUSES: Final = (0.02, 0.05, 0.1, 0.2, 0.4, 0.8, 1.6, 1.6)
@@ -27,6 +28,11 @@ KEYS_PER_READ: Final = 100
 def key_of(item: Item) -> Key:
     """Return the key of an item."""
     return Key(item[PK], item[SK])
+
+
+def parts(whole: Sequence[T], size: int) -> Iterator[Sequence[T]]:
+    """Return the parts of a list, each but the last one of this size."""
+    return (whole[start : start + size] for start in range(0, len(whole), size))
 
 
 def read_all(keys: Sequence[Key]) -> Flow[dict[Key, Item]]:

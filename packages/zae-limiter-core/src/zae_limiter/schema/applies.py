@@ -6,8 +6,7 @@ from typing import Final, NamedTuple
 from ..values.applies import ApplyRecord
 from . import keys
 from .attributes import CONTENT, PARTS, SERIAL, SK
-from .reading import number, reads, text
-from .record import FLAG, NUMBER, TEXT, TEXTS, Item, Record, item_keys
+from .record import FLAG, NUMBER, TEXT, TEXTS, Item, Record, item_keys, number, reads, text
 
 PART_BYTES: Final = 350_000  # an item may have 400 KB
 MAX_PARTS: Final = 99

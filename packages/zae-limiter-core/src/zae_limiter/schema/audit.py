@@ -12,8 +12,7 @@ from . import keys
 from .attributes import AFTER, BEFORE, METADATA, PK, SK, TTL
 from .entities import read_metadata
 from .limit_fields import OF_EVERY_LIMIT, is_plain_limit, plain_text
-from .reading import number, reads, text
-from .record import TEXT, Field, Item, Record, a_map, item_keys
+from .record import TEXT, Field, Item, Record, a_map, item_keys, number, reads, text
 
 _MOST_LEVELS: Final = 32  # as DynamoDB nests
 _TEXTS: Final = frozenset(("weights", "schedule"))  # of a limit

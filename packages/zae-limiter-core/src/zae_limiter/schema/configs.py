@@ -25,7 +25,7 @@ from .attributes import (
     parse_limit_attribute,
 )
 from .limit_fields import limit_fields, read_limit
-from .reading import number, optional, reads, text
+from .record import number, optional, reads, text
 
 Item = dict[str, Any]
 

@@ -22,8 +22,22 @@ from .attributes import (
     PK,
     PLAN,
 )
-from .reading import flag, number, optional, reads, text, texts
-from .record import FLAG, NUMBER, TEXT, Field, Item, Record, checked, item_keys
+from .record import (
+    FLAG,
+    NUMBER,
+    TEXT,
+    Field,
+    Item,
+    Record,
+    checked,
+    flag,
+    item_keys,
+    number,
+    optional,
+    reads,
+    text,
+    texts,
+)
 
 
 @reads

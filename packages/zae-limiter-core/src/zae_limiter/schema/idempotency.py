@@ -5,8 +5,7 @@ from typing import Final, NamedTuple
 
 from . import keys
 from .attributes import ENTITY_ID, EVENT_ID, RESOURCE, TTL
-from .reading import number, reads
-from .record import TEXT, Field, Item, Record, a_map, item_keys
+from .record import TEXT, Field, Item, Record, a_map, item_keys, number, reads
 
 
 class KeyPlace(NamedTuple):

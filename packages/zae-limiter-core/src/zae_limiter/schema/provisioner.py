@@ -21,8 +21,22 @@ from .attributes import (
     STOP,
     TAG,
 )
-from .reading import flag, number, numbers, optional, reads, text, texts
-from .record import AS_IS, NUMBER, TEXT, Field, Item, Record, item_keys
+from .record import (
+    AS_IS,
+    NUMBER,
+    TEXT,
+    Field,
+    Item,
+    Record,
+    flag,
+    item_keys,
+    number,
+    numbers,
+    optional,
+    reads,
+    text,
+    texts,
+)
 
 PART_BYTES: Final = 350_000  # an item may have 400 KB
 HEAD_BYTES: Final = 4_000  # every apply writes the head, for a unit per KB; a head with parts is small

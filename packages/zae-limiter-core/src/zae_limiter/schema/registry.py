@@ -23,8 +23,7 @@ from .attributes import (
     TRACE,
     TTL,
 )
-from .reading import number, optional, reads, text
-from .record import AS_IS, NUMBER, TEXT, Field, Item, Record, checked
+from .record import AS_IS, NUMBER, TEXT, Field, Item, Record, checked, number, optional, reads, text
 from .store_errors import ForeignRecord
 
 FOREIGN_NAME: Final = "namespace_name"  # in the records of another product; ours have ``name``

@@ -39,7 +39,7 @@ from .attributes import (
 from .changes import Consumption
 from .items import BucketId, Item
 from .partitions import index_partitions, is_spread
-from .reading import number, reads, text
+from .record import number, reads, text
 
 SEQUENCE_DIGITS: Final = 40
 SECONDS_PER_DAY: Final = 24 * 3600

@@ -3,7 +3,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from ..flows.records import directory, entities, entity_deletion
+from ..flows.records import entities, listing
 from ..values.entities import UNCHANGED, Entity, EntityPage, Json, Unchanged
 from .flow_runner import SyncFlowRunner
 
@@ -70,9 +70,7 @@ class SyncEntityMethods(SyncFlowRunner):
 
         ``next`` is that of the page before. A change of the last second may be missing. Raises ``ValidationError``.
         """
-        return self._run(
-            directory.list_entities(self.namespace_state, limit=limit, behind=next, begins_with=begins_with)
-        )
+        return self._run(listing.list_entities(self.namespace_state, limit=limit, behind=next, begins_with=begins_with))
 
     def get_ancestors(self, entity_id: str) -> list[Entity]:
         """Return the parents of an entity, then all above them, nearest first, each once, whether or not it cascades.
@@ -125,4 +123,4 @@ class SyncEntityMethods(SyncFlowRunner):
         was never created. Raises ``EntityNotFoundError`` if there is nothing, and ``EntityHasChildrenError`` for a
         parent: then nothing was removed.
         """
-        self._run(entity_deletion.delete_entity(self.namespace_state, entity_id, self._cause(principal)))
+        self._run(entities.delete_entity(self.namespace_state, entity_id, self._cause(principal)))

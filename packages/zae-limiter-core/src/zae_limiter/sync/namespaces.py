@@ -2,8 +2,8 @@
 """The sync repository's methods for the namespaces of its table."""
 
 from ..clock.system import Clock
-from ..flows.records import purge, registry
-from ..flows.records.purge import Progress
+from ..flows.records import registry
+from ..flows.records.registry import Progress
 from ..values.namespaces import Namespace
 from ..wiring import iso_time, new_namespace
 from .flow_runner import SyncFlowRunner
@@ -58,4 +58,4 @@ class SyncNamespaceMethods(SyncFlowRunner):
         ``on_progress`` is called with the number of items removed so far. An interrupted purge goes on
         when it is called again. Raises ``NamespaceNotFoundError``, and ``NamespaceStateError`` for one that is in use.
         """
-        return self._run(purge.purge(namespace_id, at=iso_time(self._clock), on_progress=on_progress))
+        return self._run(registry.purge(namespace_id, at=iso_time(self._clock), on_progress=on_progress))

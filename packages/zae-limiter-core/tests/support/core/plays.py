@@ -12,8 +12,7 @@ from zae_limiter.flows.process.namespace_state import CachedBucket, NamespaceSta
 from zae_limiter.flows.steps import Flow, Step, Wait
 from zae_limiter.operations.values import Item
 from zae_limiter.schema.attributes import bucket_attributes
-from zae_limiter.schema.items import WRITES, BucketId
-from zae_limiter.schema.writing import rule_attributes
+from zae_limiter.schema.items import WRITES, BucketId, rule_attributes
 from zae_limiter.testing import ManualClock
 from zae_limiter.values.limits import Limit
 from zae_limiter.values.resolution import Config

@@ -7,8 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from zae_limiter.engines.memory.table import MemoryTable
-from zae_limiter.flows.records.migrating import migrate
-from zae_limiter.flows.records.migrations import Change, Migration
+from zae_limiter.flows.records.migrating import Change, Migration, migrate
 from zae_limiter.flows.records.versions import get_version_record
 from zae_limiter.flows.steps import Parallel, Sleep, Step, Wait, play
 from zae_limiter.operations.errors import StoreError

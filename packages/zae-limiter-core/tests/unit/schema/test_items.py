@@ -13,9 +13,8 @@ from zae_limiter.schema import keys
 from zae_limiter.schema.attributes import BELOW, COUNTERS, REFUSED_BELOW, UNCOUNTED, bucket_attributes
 from zae_limiter.schema.configs import config_attributes, read_limits, read_on_unavailable
 from zae_limiter.schema.entities import entity_item, read_entity
-from zae_limiter.schema.items import WRITES, BucketId, read_bucket
+from zae_limiter.schema.items import WRITES, BucketId, read_bucket, rule_attributes
 from zae_limiter.schema.registry import namespace_items
-from zae_limiter.schema.writing import rule_attributes
 from zae_limiter.values.entities import Entity
 from zae_limiter.values.limits import MILLI, Limit
 from zae_limiter.values.naming import RESERVED_LIMIT_NAMES

@@ -3,9 +3,8 @@ from zae_limiter import Limit
 from zae_limiter.schema import gsi2_pk_resource, gsi4_pk, index_suffix
 from zae_limiter.schema.attributes import COUNTERS
 from zae_limiter.schema.changes import consumption
-from zae_limiter.schema.items import WRITES, BucketId
+from zae_limiter.schema.items import WRITES, BucketId, LimitBalance, bucket_item
 from zae_limiter.schema.moving import moved, namespace_in
-from zae_limiter.schema.writing import LimitBalance, bucket_item
 
 RPM = Limit.per_minute("rpm", 60)
 BUCKET = BucketId("before", "key-1", "gpt-4", 3)

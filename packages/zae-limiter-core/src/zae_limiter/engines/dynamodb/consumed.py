@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any, Final
 
-from ...schema.reading import UNREADABLE
+from ...schema.record import UNREADABLE
 from ..meter import Meter
 from .marshal import read_item
 

@@ -39,7 +39,7 @@ from ...operations.values import (
 )
 from ...runtime.printing import printable
 from ...schema.attributes import PK, SK
-from ...schema.reading import UNREADABLE
+from ...schema.record import UNREADABLE
 from .stored import read_one
 
 _THROTTLED: Final = frozenset(

@@ -30,7 +30,7 @@ from ...operations.values import (
     Update,
 )
 from ...schema.attributes import PK, SK, TTL
-from ...schema.reading import UNREADABLE
+from ...schema.record import UNREADABLE
 from ...schema.table import INDEXES, TABLE_KEYS, create_table_request
 from .expressions import condition_parameters, query_parameters, update_json, update_parameters
 from .faults import request_id

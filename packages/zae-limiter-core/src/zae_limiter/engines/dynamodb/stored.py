@@ -6,7 +6,7 @@ from typing import Any
 from ...operations.errors import OutcomeUnknown, Unreadable
 from ...operations.values import Item, Key
 from ...schema.attributes import PK, SK
-from ...schema.reading import UNREADABLE
+from ...schema.record import UNREADABLE
 from .marshal import read_stored
 
 Stored = Mapping[str, Any]

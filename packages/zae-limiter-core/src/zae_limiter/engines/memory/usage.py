@@ -12,7 +12,7 @@ from typing import Final
 from ...operations.values import Item, Key, Query, Scan, Update
 from ...schema import keys
 from ...schema.items import BucketId
-from ...schema.reading import UNREADABLE
+from ...schema.record import UNREADABLE
 from ...values.usage import Window
 from ..effects import HOUR_MS, usage_updates
 

@@ -11,7 +11,7 @@ from ...operations.values import Item
 from ...rules.balances import refill_bucket
 from ...schema.attributes import CONFIG_READ_AT, TTL, bucket_attributes
 from ...schema.items import anchor_attributes, read_bucket
-from ...schema.reading import UNREADABLE
+from ...schema.record import UNREADABLE
 
 
 def brought_back(item: Item, written_ms: int, now_ms: int) -> Item:

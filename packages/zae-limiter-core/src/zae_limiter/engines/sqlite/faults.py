@@ -9,7 +9,7 @@ from threading import current_thread, main_thread
 from typing import Final
 
 from ...operations.errors import Denied, Invalid, NotApplied, OutcomeUnknown, StoreError, Unreachable
-from ...schema.reading import UNREADABLE
+from ...schema.record import UNREADABLE
 
 WAITED_FOR: Final = frozenset((sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL))
 KEEPS_CONNECTION: Final = WAITED_FOR | {sqlite3.SQLITE_FULL, sqlite3.SQLITE_INTERRUPT}

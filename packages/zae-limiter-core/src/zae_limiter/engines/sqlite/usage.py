@@ -19,7 +19,7 @@ from ...operations.values import Item, Key, Operation, Query, Scan, Update
 from ...schema import keys
 from ...schema.attributes import GSI2PK, PURGING
 from ...schema.items import BucketId
-from ...schema.reading import UNREADABLE
+from ...schema.record import UNREADABLE
 from ...values.usage import KEPT_DAYS, Window
 from ..effects import usage_updates
 from .rows import BEGINS_WITH, Row, Rows, parsed, write_json

@@ -41,8 +41,7 @@ from ...schema.attributes import (
     parse_bucket_attribute,
     parse_refused_by,
 )
-from ...schema.items import ONE_WRITE, WRITES, BucketId, BucketState, anchor_attributes, read_bucket
-from ...schema.writing import rule_attributes
+from ...schema.items import ONE_WRITE, WRITES, BucketId, BucketState, anchor_attributes, read_bucket, rule_attributes
 from ...values.limits import MILLI, Limit
 from ..process.namespace_state import NamespaceState, bucket_key
 from ..retry import ATTEMPTS, PAUSES, RaceLost, read_all

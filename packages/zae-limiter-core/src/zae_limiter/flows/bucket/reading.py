@@ -19,7 +19,7 @@ from ...schema import keys
 from ...schema.attributes import CONFIG_READ_AT, PK, REFUSED, SHADOWED, TTL, bucket_attributes
 from ...schema.items import BucketId, BucketState, read_bucket
 from ...schema.partitions import is_spread
-from ...schema.reading import reads
+from ...schema.record import reads
 from ...schema.trace import END_OF_TIME_MS
 from ...values.buckets import Bucket, BucketLimit, LimitCapacity, ResourceCapacity
 from ...values.limits import MILLI, Limit

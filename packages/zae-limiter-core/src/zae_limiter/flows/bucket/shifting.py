@@ -7,8 +7,7 @@ from typing import Final
 from ...rules.balances import ShardLimit
 from ...rules.schedules import carry
 from ...schema.attributes import bucket_attributes
-from ...schema.items import BucketState, anchor_attributes, read_bucket
-from ...schema.writing import rule_attributes
+from ...schema.items import BucketState, anchor_attributes, read_bucket, rule_attributes
 from ...values.resolution import Config
 from ...values.timetables import timetable_of
 from ..bucket_queue import BucketRequest

@@ -34,9 +34,17 @@ from ...schema.attributes import (
     WRITES_THEN,
     bucket_attributes,
 )
-from ...schema.items import ONE_WRITE, WRITES, BucketId, BucketState, anchor_attributes, read_bucket
+from ...schema.items import (
+    ONE_WRITE,
+    WRITES,
+    BucketId,
+    BucketState,
+    LimitBalance,
+    anchor_attributes,
+    bucket_item,
+    read_bucket,
+)
 from ...schema.partitions import is_spread
-from ...schema.writing import LimitBalance, bucket_item
 from ..process.namespace_state import CachedBucket, NamespaceState, bucket_key
 from ..retry import ATTEMPTS, PAUSES, RaceLost, read_all, with_retries
 from ..steps import Flow, Log, Sleep, call

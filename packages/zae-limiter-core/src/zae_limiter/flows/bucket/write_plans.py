@@ -13,8 +13,15 @@ from ...rules.registry import keeping_ms
 from ...rules.rule import FOREVER_MS
 from ...rules.schedules import carry
 from ...schema.attributes import ANCHOR, CONFIG_READ_AT, PK, SHARD_COUNT, TTL, bucket_attributes
-from ...schema.items import BucketState, anchor_attributes, window_end
-from ...schema.writing import LimitBalance, bucket_item, rule_attributes, slot_attributes
+from ...schema.items import (
+    BucketState,
+    LimitBalance,
+    anchor_attributes,
+    bucket_item,
+    rule_attributes,
+    slot_attributes,
+    window_end,
+)
 from ...values.limits import Limit
 from ...values.resolution import Config
 from ..bucket_queue import BucketRequest

@@ -1,29 +1,85 @@
-"""Change a bucket by hand: reset and credit, each with its audit event, and merge its shards."""
+"""Change a bucket by hand: reset and credit, each with its audit event and once under an idempotency key, and merge its
+shards.
+
+The request that asks for a change may come twice: its answer was lost, its process was killed, its queue delivers at
+least once. So the change and its key are written in one transaction, on the condition that the key is not there. A
+repeat finds the key, and writes nothing. A key is kept for 30 days after its change, so the table does not grow for
+ever; whoever repeats a change later than that makes it again.
+"""
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import Final, NamedTuple
 
 from ...exceptions import ValidationError
-from ...operations.values import Conditions, Put, Update
+from ...operations.values import Conditions, Item, Key, Put, Update
 from ...rules.balances import share
-from ...schema.attributes import ANCHOR, PK, SHARD_COUNT, TTL, bucket_attributes
-from ...schema.idempotency import Done
+from ...schema import keys
+from ...schema.attributes import ANCHOR, EVENT_ID, PK, SHARD_COUNT, TTL, bucket_attributes
+from ...schema.idempotency import Done, KeyPlace, done_item, has_expired, read_done
 from ...schema.items import ONE_WRITE, WRITES, BucketId, BucketState, anchor_attributes
 from ...values.amounts import check_amounts
 from ...values.audit import AuditAction, Cause
 from ...values.buckets import Bucket
-from ...values.limits import MILLI, Limit
-from ...values.naming import check_limit_name
+from ...values.limits import MILLI
+from ...values.naming import check_idempotency_key, check_limit_name
 from ..bucket.anchor_repair import repair
 from ..bucket.batch import TTL_SLACK_SECONDS
 from ..bucket.merging import merge_bucket
 from ..bucket.reading import bucket_of, read_whole
 from ..optimistic import Write, optimistic
 from ..process.namespace_state import NamespaceState
-from ..retry import ATTEMPTS, RaceLost, key_of
+from ..retry import ATTEMPTS, RaceLost, key_of, read
 from ..steps import Flow
 from ..validation import validate_bucket
 from .audit import Plain, event
-from .idempotency import Once, once
+
+KEPT_DAYS: Final = 30
+_KEPT_SECONDS: Final = KEPT_DAYS * 24 * 3600
+_WHAT: Final = {"bucket_credited": "credit", "bucket_reset": "reset"}
+
+
+class Once(NamedTuple):
+    """A change that is to be made once under its key."""
+
+    place: KeyPlace
+    done: Done
+
+    def found(self) -> Flow[Item | None]:
+        """Return the item of the key, if it has one; it may have expired."""
+        pk = keys.pk_idempotency(self.place.namespace_id, self.place.entity_id)
+        return (yield from read(Key(pk, keys.sk_idempotency(self.place.resource, self.place.key))))
+
+    def is_done(self, item: Item | None, now_ms: int) -> bool:
+        """Return whether the change was made under this key. Raises ``ValidationError`` if another one was."""
+        if item is None or has_expired(item, now_ms):
+            return False
+        if (before := read_done(item)) != self.done:
+            where = f"{self.place.entity_id}/{self.place.resource}"
+            problem = f"stands for {_told(before)} of {where}, not for {_told(self.done)}: take another key"
+            raise ValidationError("idempotency_key", self.place.key, problem)
+        return True
+
+    def put(self, item: Item | None, event: Put, now_ms: int) -> Put:
+        """Return the write of the key, for the transaction of the change with its audit ``event``.
+
+        It fails if somebody has written the key since ``item``, which was not there or had expired.
+        """
+        when = Conditions(absent=(PK,)) if item is None else Conditions(equals={EVENT_ID: item[EVENT_ID]})
+        event_id, expires_at = event.item[EVENT_ID], now_ms // 1000 + _KEPT_SECONDS
+        return Put(done_item(self.place, self.done, event_id=event_id, expires_at=expires_at), when)
+
+
+def once(bucket: BucketId, key: str | None, done: Done) -> Once | None:
+    """Return the change of a bucket with its checked key; ``None`` without a key. Raises ``ValidationError``."""
+    if key is None:
+        return None
+    key = check_idempotency_key("idempotency_key", key)
+    return Once(KeyPlace(bucket.namespace_id, bucket.entity_id, bucket.resource, key), done)
+
+
+def _told(done: Done) -> str:
+    tokens = ", ".join(f"{amount} {name}" for name, amount in sorted(done.tokens.items()))
+    return f"a {_WHAT.get(done.action, done.action)}{f' of {tokens}' if tokens else ''}"
 
 
 def _validate_credit(tokens: Mapping[str, int]) -> dict[str, int]:
@@ -93,7 +149,7 @@ def credit_bucket(
     change = once(bucket, idempotency_key, Done("bucket_credited", given))
 
     def writes(states: Sequence[BucketState]) -> tuple[Sequence[Write], Put]:
-        limits = _limits_of(states)
+        limits = {name: each.limit for state in reversed(states) for name, each in state.shard_limits.items()}
         for name in credit.keys() - limits.keys():
             raise ValidationError("tokens", name, f"is no limit of the bucket, which has: {', '.join(sorted(limits))}")
         for name in credit:
@@ -135,8 +191,11 @@ def _write_all_shards(
         return (*changed, event_put, *marks), (True, states)
 
     was_there, states = yield from optimistic(cause, attempt)
-    for state in states:
-        _make_stale(namespace_state, state)
+    stale_ms = namespace_state.now() - namespace_state.settings.staleness_ms
+    for each in (state.id for state in states):  # so that this process no longer refuses by its last seen state
+        cached = namespace_state.cached_buckets.get((each.entity_id, each.resource, each.shard))
+        if cached is not None:
+            cached.seen_at_ms = min(cached.seen_at_ms, stale_ms)
     return was_there
 
 
@@ -191,15 +250,3 @@ def _credited(state: BucketState, credit: Mapping[str, int], now_ms: int) -> Upd
 def _event(namespace_state: NamespaceState, cause: Cause, action: AuditAction, bucket: Bucket, after: Plain) -> Put:
     before = {"available": bucket.available}
     return event(namespace_state, cause, action, bucket.entity_id, before=before, after=after, resource=bucket.resource)
-
-
-def _make_stale(namespace_state: NamespaceState, state: BucketState) -> None:
-    """Mark the cached bucket as stale, so that this process no longer refuses by its last seen state."""
-    bucket = state.id
-    cached = namespace_state.cached_buckets.get((bucket.entity_id, bucket.resource, bucket.shard))
-    if cached is not None:
-        cached.seen_at_ms = min(cached.seen_at_ms, namespace_state.now() - namespace_state.settings.staleness_ms)
-
-
-def _limits_of(states: Sequence[BucketState]) -> dict[str, Limit]:
-    return {name: shard_limit.limit for state in reversed(states) for name, shard_limit in state.shard_limits.items()}

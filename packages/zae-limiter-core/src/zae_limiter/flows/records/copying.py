@@ -22,7 +22,7 @@ from ...operations.sizes import index_units, write_units
 from ...operations.values import Item, Page, Put, Scan
 from ...schema.attributes import COPIED, COPYING, DELETED, PURGING
 from ...schema.moving import moved, namespace_in
-from ...schema.reading import check_item
+from ...schema.record import check_item
 from ...schema.registry import copied_items, copying_items, purged_item
 from ...values.namespaces import Namespace
 from ...values.versions import OLDEST_SCHEMA_VERSION, SCHEMA_VERSION, core_version
@@ -31,7 +31,7 @@ from ..pages import write_all
 from ..retry import ATTEMPTS, RaceLost, read, with_retries
 from ..steps import Flow, Log
 from . import registry, versions
-from .purge import purge
+from .registry import purge
 
 ITEMS_PER_PAGE = 250
 BEGINNINGS = 5  # of one call, after lost answers; then it fails
@@ -87,15 +87,11 @@ def survey(names: Collection[str]) -> Flow[list[CopyForecast]]:
         items, scan = yield from page(scan)
         for item in items:
             if (forecast := forecasts.get(namespace_in(item))) is not None:
-                _count(forecast, item)
+                check_item(item)
+                forecast.items += 1
+                forecast.write_units += write_units(None, item)
+                forecast.index_units += index_units(None, item)
     return list(forecasts.values())
-
-
-def _count(forecast: CopyForecast, item: Item) -> None:
-    check_item(item)
-    forecast.items += 1
-    forecast.write_units += write_units(None, item)
-    forecast.index_units += index_units(None, item)
 
 
 def page(scan: Scan) -> Flow[tuple[list[Item], Scan | None]]:
@@ -137,19 +133,14 @@ def begin(source: Namespace, new: Namespace) -> Flow[None]:
             raise NamespaceStateError(before.id, f"another copy of {new.name!r} ended meanwhile")
         by_name, by_id = copying_items(new, source.namespace_id)
         writes = [Put(by_name, registry.as_seen(before)), Put(by_id, registry.as_seen(None))]
-        if before is not None and not before.has(DELETED):
-            writes += yield from _replaced(before.id, new.created_at)
+        in_use = before is not None and not before.has(DELETED)
+        empty = (yield from registry.by_id_of(before.id)) if before is not None and in_use else None
+        if empty is not None:  # the empty namespace that was in use stays as one that was purged
+            marked = empty.item | {DELETED: new.created_at, PURGING: new.created_at}
+            writes.append(Put(purged_item(marked, new.created_at), registry.as_seen(empty)))
         if (yield from registry.applied(*writes)):
             return
     raise RaceLost
-
-
-def _replaced(namespace_id: str, at: str) -> Flow[list[Put]]:
-    """Return the write that leaves an empty namespace as one that was purged."""
-    by_id = yield from registry.by_id_of(namespace_id)
-    if by_id is None:
-        return []
-    return [Put(purged_item(by_id.item | {DELETED: at, PURGING: at}, at), registry.as_seen(by_id))]
 
 
 def write(items: Sequence[Item], ids: Ids, *, spread: bool) -> Flow[int]:

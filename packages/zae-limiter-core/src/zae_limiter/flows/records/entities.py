@@ -1,22 +1,54 @@
-"""Entities: create, get, update, children. ``lineage`` has the rules for who may be above whom."""
+"""Entities: create, get, update, delete, and the writes of one record. ``lineage`` has the rules for who may be above
+whom.
+
+A process may die between two writes of a deletion. Before the record is deleted, the entity still exists, with fewer
+limits; afterwards only buckets are left, and these refill. In both cases another delete does the rest.
+"""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from typing import Any
+from dataclasses import asdict, replace
+from itertools import accumulate, count
+from typing import Any, NamedTuple
 
-from ...exceptions import EntityExistsError, EntityNotFoundError, StaleEntityError, ValidationError
-from ...operations.errors import TransactionCancelled
-from ...operations.values import Conditions, Delete, Item, Key, Put, Transact, Update
+from ...exceptions import (
+    EntityExistsError,
+    EntityHasChildrenError,
+    EntityNotFoundError,
+    StaleEntityError,
+    ValidationError,
+)
+from ...operations.errors import ConditionFailed, OutcomeUnknown, StoreError, Throttled, TransactionCancelled
+from ...operations.sizes import item_size
+from ...operations.values import Conditions, Delete, Item, Key, Put, Query, Transact, Update
 from ...schema import keys
-from ...schema.attributes import ANCESTOR_IDS, CHILDREN, EVENT_ID, METADATA, PARENT_IDS, PK, PLAN, VERSION
+from ...schema.attributes import (
+    ANCESTOR_IDS,
+    ANCHOR,
+    CHILDREN,
+    CONFIG_VERSION,
+    EVENT_ID,
+    FINGERPRINT,
+    METADATA,
+    PARENT_IDS,
+    PK,
+    PLAN,
+    SK,
+    VERSION,
+)
+from ...schema.configs import read_own_place
 from ...schema.entities import entity_item, parent_item, read_child_count, read_entity, write_metadata
-from ...values.audit import Cause
-from ...values.entities import UNCHANGED, Entity, Json
+from ...schema.items import BucketId
+from ...values.audit import AuditAction, Cause
+from ...values.entities import UNCHANGED, Entity, Json, Unchanged
 from ...values.naming import DEFAULT_RESOURCE, check_identifier
+from ...values.switches import NO_SWITCHES
+from ..bucket.reading import bucket_of_row
+from ..index_rows import IndexRows, query_rows, report
 from ..optimistic import Write, as_read, lost_race, optimistic
-from ..process.namespace_state import NamespaceState
-from ..retry import ATTEMPTS, RaceLost, read, with_retries
-from ..steps import Flow
+from ..pages import PAUSES, query_all
+from ..process.namespace_state import NamespaceState, bucket_key
+from ..retry import ATTEMPTS, RaceLost, key_of, read, read_all, with_retries
+from ..steps import Flow, Sleep, call_all
 from ..validation import (
     Parents,
     validate_flag,
@@ -28,10 +60,14 @@ from ..validation import (
     validate_version,
 )
 from . import audit, plans
-from .levels import tell_buckets
-from .lineage import Records, check_above, check_below, further_of, links, meta_key, read_children
+from .levels import Change, Row, place_of, tell_buckets
+from .lineage import Records, check_above, check_below, count_children, meta_key, read_children
+from .many_levels import change_many
 
 NO_PARENTS = Parents((), "parent_id")
+CONFIGS_IN_TRANSACTION = 90
+DELETES_AT_ONCE = 25
+BYTES_IN_EVENT = 300_000  # of limits, in the audit event of the entity: an item has at most 400 KB
 
 
 def create_entity(
@@ -79,7 +115,8 @@ def _create(
             above = yield from records.read_above(parents.ids)
             check_above(entity_id, parents, above, records)
         try:
-            yield from with_retries(Transact(_new(entity, above, records, cause), cause.request_token(number)))
+            writes = writes_of(records, entity_id, entity, above, cause).with_counts(records)
+            yield from with_retries(Transact(writes, cause.request_token(number)))
         except TransactionCancelled as cancelled:
             if not lost_race(cancelled):
                 raise
@@ -98,17 +135,92 @@ def _create(
     raise RaceLost
 
 
-def _new(entity: Entity, above: Sequence[str], records: Records, cause: Cause) -> tuple[Write, ...]:
-    """Return the writes of a new entity: its record first, the counts at its parents last."""
-    namespace_state, parent_ids = records.namespace_state, entity.parent_ids
-    audit_put = audit.event(
-        namespace_state, cause, "entity_created", entity.entity_id, before=None, after=plain(entity)
+class RecordWrites(NamedTuple):
+    """The writes of one record, how the counts of its parents change, and who must have the parents that were read."""
+
+    own: Sequence[Write]
+    children: Mapping[str, int]
+    seen: Sequence[str]
+
+    def with_counts(self, records: Records) -> tuple[Write, ...]:
+        """Return the writes, with those of the counts at the parents behind them."""
+        return (*self.own, *count_children(records, self.children, self.seen))
+
+
+def writes_of(
+    records: Records,
+    entity_id: str,
+    after: Entity | None,
+    above: Sequence[str],
+    cause: Cause,
+    *,
+    number: int = 0,
+    fingerprint: str | Unchanged | None = UNCHANGED,
+    configs: Mapping[str, Any] | None = None,
+) -> RecordWrites:
+    """Return the writes that leave the record of an entity as it is to be after them, ``None`` for none: the record
+    first, then its audit event, which has also the ``configs`` of a deleted entity, then the links to further parents.
+
+    ``above``: who is above the entity then. The record and all above it were read.
+    """
+    namespace_state, item = records.namespace_state, records.by_id.get(entity_id)
+    ns, before = namespace_state.namespace_id, None if item is None else read_entity(item)
+    made: AuditAction = "entity_created" if before is None else "entity_updated"
+    event = audit.event(
+        namespace_state,
+        cause,
+        "entity_deleted" if after is None else made,
+        entity_id,
+        before=configs if before is None else {**(configs or {}), **_plain(before)},
+        after=None if after is None else _plain(after),
+        number=number,
     )
-    item = {**entity_item(namespace_state.namespace_id, entity), EVENT_ID: audit_put.item[EVENT_ID]}
-    if further := further_of(parent_ids, above):
-        item[ANCESTOR_IDS] = further
-    more = relinked(namespace_state, entity.entity_id, (), parent_ids)
-    return (Put(item, Conditions(absent=(PK,))), audit_put, *more, *links(records, (), parent_ids))
+    left, parents = (() if each is None else each.parent_ids for each in (before, after))
+    joined = [each for each in parents if each not in left]
+    seen: Sequence[str] = joined
+    own: list[Write] = [event]
+    if after is not None:
+        new = entity_item(ns, after) | {EVENT_ID: event.item[EVENT_ID]}
+        if isinstance(fingerprint, Unchanged):
+            fingerprint = (item or {}).get(FINGERPRINT)
+        if fingerprint is not None:
+            new[FINGERPRINT] = fingerprint
+        beside, guards = [FINGERPRINT], [VERSION]
+        if left != parents:
+            beside, guards = [FINGERPRINT, ANCESTOR_IDS], [VERSION, CHILDREN]
+            if further := [each for each in above if each not in parents]:  # a hint of what to read with the parents
+                new[ANCESTOR_IDS] = further
+        if item is None or before is None:
+            own = [Put(new, Conditions(absent=(PK,))), event]
+        else:  # an update, because the count of children changes meanwhile
+            if left != parents and read_child_count(item):
+                seen = above
+            old = entity_item(ns, before) | {name: item[name] for name in beside if name in item}
+            changed = {name: value for name, value in new.items() if value != old.get(name)}
+            gone = tuple(name for name in old if name not in new)
+            own = [Update(key_of(item), set=changed, remove=gone, when=as_read(item, *guards)), event]
+    elif item is not None:
+        own = [Delete(key_of(item), as_read(item, VERSION, CHILDREN)), event]  # without children
+    pk = keys.pk_entity(ns, entity_id)
+    own += [Delete(Key(pk, keys.sk_parent(each))) for each in left[1:] if each not in parents[1:]]
+    own += [Put(parent_item(ns, entity_id, each)) for each in parents[1:] if each not in left[1:]]
+    counts = {each: -1 for each in left if each not in parents} | dict.fromkeys(joined, 1)
+    return RecordWrites(own, counts, seen)
+
+
+def is_same(before: Entity, after: Entity) -> bool:
+    """Return whether two records differ in nothing but their versions."""
+    same = replace(after, version=before.version) == before
+    return same and write_metadata(after.metadata) == write_metadata(before.metadata)  # True == 1
+
+
+def _plain(entity: Entity) -> dict[str, Any]:
+    """Return an entity as an audit event has it."""
+    fields = ("name", "parent_id", "cascade", "version")
+    more: dict[str, Any] = {PARENT_IDS: list(entity.parent_ids)} if len(entity.parent_ids) > 1 else {}
+    if entity.plan is not None:
+        more[PLAN] = entity.plan
+    return {name: getattr(entity, name) for name in fields} | more | {METADATA: write_metadata(entity.metadata)}
 
 
 def get_entity(namespace_state: NamespaceState, entity_id: str) -> Flow[Entity | None]:
@@ -164,16 +276,19 @@ def update_entity(
         if expected_version not in (None, before.version):
             raise StaleEntityError(entity_id, expected_version, before.version)
         after = replace(before, **given) if parents is None else replace(before, **given).under(*parents.ids)
-        if after == before and write_metadata(after.metadata) == write_metadata(before.metadata):  # True == 1
+        if is_same(before, after):
             return (), before
         after = replace(after, version=before.version + 1)
         if after.cascade and after.parent_id is None:
             problem = "needs a parent_id to cascade to: with its last parent, take cascade from it, too (cascade=False)"
             raise ValidationError("cascade", after.cascade, problem)
-        writes = _update(namespace_state, item, after, cause)
+        above: Sequence[str] = ()
         if parents is not None and after.parent_ids != before.parent_ids:
-            writes = yield from _move(records, writes, before, parents)
-        return writes, after
+            above = yield from records.read_above(parents.ids)
+            check_above(entity_id, parents, above, records)
+            if read_child_count(item):
+                yield from check_below(entity_id, parents, records)
+        return writes_of(records, entity_id, after, above, cause).with_counts(records), after
 
     entity = yield from optimistic(cause, attempt)
     namespace_state.configs.forget(meta_key(namespace_state, entity_id))
@@ -182,84 +297,98 @@ def update_entity(
     return entity
 
 
-def _move(records: Records, writes: Sequence[Write], before: Entity, parents: Parents) -> Flow[list[Write]]:
-    """Return the writes of an update that gives an entity other parents: the ``writes`` of its record, with those of
-    its links and of its former and new parents.
-    """
-    entity_id, above = before.entity_id, (yield from records.read_above(parents.ids))
-    check_above(entity_id, parents, above, records)
-    item = records.by_id[entity_id]
-    assert item is not None, "what is updated was read"
-    guarded: Sequence[str] = ()
-    if read_child_count(item):
-        yield from check_below(entity_id, parents, records)
-        guarded = above
-    further = further_of(parents.ids, above)
-    rewrite, *others = writes
-    assert isinstance(rewrite, Update), "an update changes the record first"
-    if further:
-        rewrite = rewrite._replace(set={**rewrite.set, ANCESTOR_IDS: further})
-    elif ANCESTOR_IDS in item:
-        rewrite = rewrite._replace(remove=(*rewrite.remove, ANCESTOR_IDS))
-    return [
-        rewrite,
-        *others,
-        *relinked(records.namespace_state, entity_id, before.parent_ids, parents.ids),
-        *links(records, before.parent_ids, parents.ids, guarded=guarded),
-    ]
-
-
-def relinked(
-    namespace_state: NamespaceState, entity_id: str, before: Sequence[str], after: Sequence[str]
-) -> list[Write]:
-    """Return the writes that leave an entity with links to its further parents."""
-    gone = [each for each in before[1:] if each not in after[1:]]
-    new = [each for each in after[1:] if each not in before[1:]]
-    deletes = (Delete(_link_key(namespace_state, entity_id, each)) for each in gone)
-    return [*deletes, *(Put(parent_item(namespace_state.namespace_id, entity_id, each)) for each in new)]
-
-
-def plain(entity: Entity) -> dict[str, Any]:
-    """Return an entity as an audit event has it."""
-    fields = ("name", "parent_id", "cascade", "version")
-    more: dict[str, Any] = {PARENT_IDS: list(entity.parent_ids)} if len(entity.parent_ids) > 1 else {}
-    if entity.plan is not None:
-        more[PLAN] = entity.plan
-    return {name: getattr(entity, name) for name in fields} | more | {METADATA: write_metadata(entity.metadata)}
-
-
-def leaving(namespace_state: NamespaceState, entity: Entity) -> list[Write]:
-    """Return the writes that take a deleted entity off its parents."""
-    gone = relinked(namespace_state, entity.entity_id, entity.parent_ids, ())
-    return [*gone, *links(Records(namespace_state), entity.parent_ids, ())]
-
-
-def _link_key(namespace_state: NamespaceState, entity_id: str, parent_id: str) -> Key:
-    """Return the key of an entity's link to a further parent."""
-    return Key(keys.pk_entity(namespace_state.namespace_id, entity_id), keys.sk_parent(parent_id))
-
-
 def check_not_itself(entity_id: str, parents: Parents) -> None:
     """Raise ``ValidationError`` if an entity would be its own parent."""
     if entity_id in parents.ids:
         raise ValidationError(parents.field, entity_id, "an entity cannot be its own parent")
 
 
-def _update(namespace_state: NamespaceState, item: Item, after: Entity, cause: Cause) -> list[Write]:
-    before = read_entity(item)
-    audit_put = audit.event(
-        namespace_state, cause, "entity_updated", after.entity_id, before=plain(before), after=plain(after)
-    )
-    return [_rewrite(namespace_state, item, after, audit_put.item[EVENT_ID]), audit_put]
+def delete_entity(namespace_state: NamespaceState, entity_id: str, cause: Cause) -> Flow[None]:
+    """Delete the limits that the transaction has no room for, then the record with the other limits, then the buckets.
+
+    Raises ``EntityHasChildrenError``, and ``EntityNotFoundError`` if nothing of the entity exists.
+    """
+    entity_id = check_identifier("entity_id", entity_id)
+    rounds = count()
+
+    def attempt() -> Flow[tuple[Sequence[Write], list[Item]]]:
+        item = yield from read(meta_key(namespace_state, entity_id))
+        if item is not None and (children := read_child_count(item)):
+            raise EntityHasChildrenError(entity_id, children)
+        pk, now_ms = keys.pk_entity(namespace_state.namespace_id, entity_id), namespace_state.now()
+        configs = yield from query_all(Query(pk, begins_with=keys.CONFIG_PREFIX))
+        if item is None and not any(Row(config, now_ms).plain() for config in configs):
+            rows = IndexRows(namespace_state.namespace_id)
+            if not (yield from _buckets(rows, entity_id)):
+                yield from report(rows)
+                raise EntityNotFoundError(entity_id)
+        # the transaction has room for so many of them, and so has the one event that tells of all
+        sizes = (item_size({each[SK]: Row(each, now_ms).plain()}) for each in configs[:CONFIGS_IN_TRANSACTION])
+        room = sum(total <= BYTES_IN_EVENT for total in accumulate(sizes))
+        yield from _delete_limits(namespace_state, configs[room:], cause.before(next(rounds)))
+        plain = {read_own_place(each)[1]: Row(each, namespace_state.now()).plain() for each in configs[:room]}
+        told = {"configs": {resource: config for resource, config in plain.items() if config}}
+        records = Records(namespace_state, {entity_id: item})
+        made = writes_of(records, entity_id, None, (), cause, configs=told).with_counts(records)
+        return [*(Delete(key_of(each), as_read(each, CONFIG_VERSION)) for each in configs[:room]), *made], configs
+
+    configs = yield from optimistic(cause, attempt)
+    for key in (meta_key(namespace_state, entity_id), *map(key_of, configs)):
+        namespace_state.configs.forget(key)
+    rows = IndexRows(namespace_state.namespace_id)
+    yield from _delete_buckets(namespace_state, (yield from _buckets(rows, entity_id)))
+    yield from report(rows)
 
 
-def _rewrite(namespace_state: NamespaceState, item: Item, after: Entity, event_id: str) -> Update:
-    """Return the update of the record. It changes attributes, because the count of children changes meanwhile."""
-    moves = after.parent_ids != read_entity(item).parent_ids
-    old, new = (entity_item(namespace_state.namespace_id, each) for each in (read_entity(item), after))
-    return Update(
-        meta_key(namespace_state, after.entity_id),
-        set={name: value for name, value in new.items() if value != old.get(name)} | {EVENT_ID: event_id},
-        remove=tuple(name for name in old if name not in new),
-        when=as_read(item, VERSION, *([CHILDREN] if moves else [])),
-    )
+def _buckets(rows: IndexRows, entity_id: str) -> Flow[list[BucketId]]:
+    """Return the entity's buckets, by an index that may be a moment behind the table."""
+    pk = keys.gsi3_pk_entity(rows.namespace_id, entity_id)
+    return (yield from query_rows(Query(pk, "GSI3", keys.INDEX_BUCKET_PREFIX), rows, bucket_of_row))
+
+
+def _delete_limits(namespace_state: NamespaceState, configs: Sequence[Item], cause: Cause) -> Flow[None]:
+    """Delete limits and overrides, each place with its own audit event."""
+    keyed = {place: place_of(namespace_state, place) for place in map(read_own_place, configs)}
+    changes = {place: Change(at, None, override=None, switches=asdict(NO_SWITCHES)) for place, at in keyed.items()}
+    result = yield from change_many(namespace_state, changes, cause)
+    for error in result.failed.values():
+        raise error
+
+
+def _delete_buckets(namespace_state: NamespaceState, buckets: Sequence[BucketId]) -> Flow[None]:
+    for last in (False, True):  # shard 0 last: it knows the shard count
+        yield from _delete_as_read([bucket_key(bucket) for bucket in buckets if (bucket.shard == 0) is last])
+    for bucket in buckets:
+        cached = namespace_state.cached_buckets.get((bucket.entity_id, bucket.resource, bucket.shard))
+        if cached is not None:  # else this process could refuse by the last seen state
+            cached.learn(None, namespace_state.now(), own_writes=0)
+
+
+def _delete_as_read(keys: Sequence[Key]) -> Flow[None]:
+    """Delete buckets on condition that each has the anchor that was read.
+
+    So a request that arrives late, after its answer was lost, leaves a bucket alone that was made anew since, with
+    what was taken from it. A batch of DynamoDB knows no conditions.
+    """
+
+    def same_anchor(item: Item) -> Conditions:
+        return Conditions(equals={ANCHOR: item[ANCHOR]}) if ANCHOR in item else Conditions(absent=(ANCHOR,))
+
+    error: StoreError | None = None
+    for attempt in range(len(PAUSES) + 1):
+        if attempt:
+            yield Sleep(PAUSES[attempt - 1])
+        items = [*(yield from read_all(keys)).values()]
+        failed: list[Key] = []
+        for start in range(0, len(items), DELETES_AT_ONCE):
+            wave = items[start : start + DELETES_AT_ONCE]
+            answers = yield from call_all([Delete(key_of(item), same_anchor(item)) for item in wave])
+            for item, answer in zip(wave, answers, strict=True):
+                if isinstance(answer, ConditionFailed | Throttled | OutcomeUnknown):
+                    failed, error = [*failed, key_of(item)], answer
+                elif isinstance(answer, StoreError):
+                    raise answer
+        if not failed:
+            return
+        keys = failed
+    raise RaceLost if error is None or isinstance(error, ConditionFailed) else error

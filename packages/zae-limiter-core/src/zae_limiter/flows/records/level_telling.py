@@ -10,7 +10,7 @@ process whose clock is ahead by as much again; so buckets told in the first seco
 """
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Final
 
@@ -28,9 +28,9 @@ from ..index_rows import IndexRows, report
 from ..partitions import next_rows, of_namespace, of_resource
 from ..process.namespace_state import NamespaceState
 from ..public_errors import public_error
-from ..retry import KEYS_PER_READ, read
+from ..retry import KEYS_PER_READ, parts, read
 from ..steps import Flow
-from ..validation import OwnPlace, validate_flag
+from ..validation import validate_flag
 from .levels import place_of
 from .listing import entity_config_rows, entity_config_rows_on, resource_rows
 
@@ -68,7 +68,9 @@ def tell_level(
     for_switches: bool,
 ) -> Flow[ToldBuckets]:
     """Tell the live buckets of a resource, or with ``None`` those that the system's limits hold for."""
-    _check_rate(writes_per_second)
+    number = isinstance(writes_per_second, int | float) and not isinstance(writes_per_second, bool)
+    if not number or not 1 <= writes_per_second < math.inf:
+        raise ValidationError("writes_per_second", writes_per_second, "must be a number of at least 1")
     rows = IndexRows(namespace_state.namespace_id)
     queries, concerns = yield from _begin(namespace_state, rows, resource, for_switches=for_switches)
     newer_than_ms = yield from _last_change(namespace_state, resource)
@@ -76,7 +78,7 @@ def tell_level(
     failed: dict[BucketId, StoreError] = {}
     while queries:
         queries, found = yield from _page(queries, rows)
-        for part in _parts([each for each in found if each.shard == 0 and concerns(each)]):
+        for part in parts([each for each in found if each.shard == 0 and concerns(each)], KEYS_PER_READ):
             answer = yield from tell(
                 namespace_state, part, writes_per_second=writes_per_second, newer_than_ms=newer_than_ms
             )
@@ -84,16 +86,8 @@ def tell_level(
             if on_progress is not None:
                 on_progress(told + before)
     yield from report(rows)
-    problems: dict[OwnPlace, StoreError] = {(each.entity_id, each.resource): why for each, why in failed.items()}
-    return ToldBuckets(
-        told, before, {place: public_error(namespace_state.stack, why) for place, why in problems.items()}
-    )
-
-
-def _check_rate(writes_per_second: float) -> None:
-    number = isinstance(writes_per_second, int | float) and not isinstance(writes_per_second, bool)
-    if not number or not 1 <= writes_per_second < math.inf:
-        raise ValidationError("writes_per_second", writes_per_second, "must be a number of at least 1")
+    problems = {bucket: public_error(namespace_state.stack, why) for bucket, why in failed.items()}
+    return ToldBuckets(told, before, {(each.entity_id, each.resource): why for each, why in problems.items()})
 
 
 def _begin(
@@ -109,18 +103,13 @@ def _begin(
         queries = of_resource(namespace_state, resource, Query("", "GSI2", begins_with=keys.INDEX_BUCKET_PREFIX))
     if for_switches:  # they hold for entities with limits of their own, too
         return queries, lambda _: True
-    return queries, (yield from _concerned(rows, resource))
-
-
-def _concerned(rows: IndexRows, resource: str | None) -> Flow[Concerns]:
-    """Leave out entities with limits of their own, and for the system resources with limits. Entities with nothing but
-    an override are told, too: it ends.
-    """
+    # Leave out entities with limits of their own, and for the system resources with limits. Entities with nothing but
+    # an override are told, too: it ends.
+    resources: set[str] = set()
     if resource is None:
-        resources = set((yield from resource_rows(rows)))
+        resources |= set((yield from resource_rows(rows)))
         addresses = yield from entity_config_rows(rows)
     else:
-        resources = set()
         addresses = yield from entity_config_rows_on(rows, resource)
         addresses += yield from entity_config_rows_on(rows, DEFAULT_RESOURCE)
     own = {(each.entity_id, each.resource) for each in addresses if each.until_ms is None}
@@ -129,18 +118,17 @@ def _concerned(rows: IndexRows, resource: str | None) -> Flow[Concerns]:
         on, on_all = (bucket.entity_id, bucket.resource), (bucket.entity_id, DEFAULT_RESOURCE)
         return bucket.resource not in resources and own.isdisjoint((on, on_all))
 
-    return concerns
+    return queries, concerns
 
 
 def _page(queries: Sequence[Query], rows: IndexRows) -> Flow[tuple[list[Query], list[BucketId]]]:
+    def bucket(row: Item) -> BucketId:
+        if row[SK] != keys.sk_state():
+            raise ValueError("not as a bucket")
+        return bucket_of_row(row)
+
     items, left = yield from next_rows(queries)
-    return left, rows.read(items, _bucket)
-
-
-def _bucket(row: Item) -> BucketId:
-    if row[SK] != keys.sk_state():
-        raise ValueError("not as a bucket")
-    return bucket_of_row(row)
+    return left, rows.read(items, bucket)
 
 
 def _last_change(namespace_state: NamespaceState, resource: str | None) -> Flow[float]:
@@ -154,7 +142,3 @@ def _last_change(namespace_state: NamespaceState, resource: str | None) -> Flow[
     except ValueError:
         return math.inf
     return changed.timestamp() * 1000 + 2 * CLOCKS_MS
-
-
-def _parts(buckets: list[BucketId]) -> Iterator[list[BucketId]]:
-    return (buckets[start : start + KEYS_PER_READ] for start in range(0, len(buckets), KEYS_PER_READ))

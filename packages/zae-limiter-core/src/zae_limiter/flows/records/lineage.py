@@ -116,42 +116,23 @@ def _check_count(entity_id: str, parents: Parents, above: Sequence[str]) -> None
         raise ValidationError(parents.field, ", ".join(parents.ids), many)
 
 
-def further_of(parent_ids: Sequence[str], above: Sequence[str]) -> list[str]:
-    """Return who is above the parents: a hint, in the record of their child, of what to read with them."""
-    return [each for each in above if each not in parent_ids]
-
-
-def links(
-    records: Records, before: Sequence[str], after: Sequence[str], *, guarded: Sequence[str] = ()
-) -> list[Update]:
-    """Return the writes that count a child at each new parent, and no longer at each former one, on the condition that
-    the new ones and the ``guarded`` have the parents that were read. No rule depends on an index.
-
-    A guarded entity whose count stays is written as well: a check alone would need a permission of its own.
-    """
-    changes = {each: -1 for each in before if each not in after} | {each: 1 for each in after if each not in before}
-    return count_children(records, changes, [*guarded, *(each for each, change in changes.items() if change > 0)])
-
-
 def count_children(records: Records, changes: Mapping[str, int], seen: Iterable[str]) -> list[Update]:
     """Return the writes that change the counts of children, on the condition that those ``seen`` have the parents that
-    were read.
+    were read. No rule depends on an index.
+
+    One that is seen and whose count stays is written as well: a check alone would need a permission of its own.
     """
-    wanted = {each: _as_seen(records, each) for each in seen}
+    wanted: dict[str, Conditions] = {}
+    for each in seen:
+        item = records.by_id.get(each)
+        alone = item is None or not read_parent_link(item).parent_ids
+        wanted[each] = Conditions(exists=(PK,), absent=(PARENT_ID,)) if alone else as_read(item or {}, VERSION)
     for each in changes:
         wanted.setdefault(each, Conditions(exists=(PK,)))
     return [
         Update(meta_key(records.namespace_state, each), add={CHILDREN: changes.get(each, 0)}, when=when)
         for each, when in wanted.items()
     ]
-
-
-def _as_seen(records: Records, entity_id: str) -> Conditions:
-    """Return the conditions that an entity has the parents that were read; none, if it was not read."""
-    item = records.by_id.get(entity_id)
-    if item is None or not read_parent_link(item).parent_ids:
-        return Conditions(exists=(PK,), absent=(PARENT_ID,))
-    return as_read(item, VERSION)
 
 
 def read_children(namespace_state: NamespaceState, parent_id: str) -> Flow[list[Item]]:

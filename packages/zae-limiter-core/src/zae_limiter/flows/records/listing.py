@@ -1,18 +1,35 @@
-"""List the resources and entities that have limits, by indexes that may be a moment behind the table."""
+"""List resources, entities and buckets, by indexes that may be a moment behind the table.
+
+An entity is known by its record, by limits of its own, or by a bucket, and no index has all three in one order. So a
+page of entities merges ranges that are each sorted by id: that of the records, that of the buckets, and for each
+resource that of its entity configs. Each range gives its first ids behind the page before; the first of them all are
+the page. So a page costs some queries, however many entities there are, and memory holds one page.
+"""
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
+from itertools import islice
+from typing import Final
 
 from ...exceptions import ValidationError
 from ...operations.values import Item, Key, Page, Query
 from ...schema import keys
 from ...schema.attributes import GSI3SK, GSI4SK, PK
+from ...schema.entities import read_entity
+from ...schema.items import BucketId, BucketState
 from ...schema.keys import EntityConfigAddress
+from ...values.buckets import BucketPage
+from ...values.entities import Entity, EntityPage, KnownEntity
 from ...values.naming import check_identifier, check_resource
+from ..bucket.reading import bucket_of_row, checked_state
+from ..bucket.reading import in_force as buckets_in_force
 from ..index_rows import IndexRows, query_rows, report
-from ..process.namespace_state import NamespaceState
-from ..retry import key_of, with_retries
+from ..partitions import SortedRows, of_namespace, of_resource
+from ..process.namespace_state import NamespaceState, bucket_key
+from ..retry import key_of, read_all, with_retries
 from ..steps import Flow
+from ..validation import validate_page_size
+from .lineage import meta_key
 
 ENTRIES_OF_FIRST_PAGE = 1100  # one query reads a thousand entities of a resource, for some 18 read units
 ENTRIES_PER_PAGE = 25  # for half a read unit; behind each page the query skips to the next resource
@@ -88,16 +105,11 @@ def resources_with_entity_limits(namespace_state: NamespaceState) -> Flow[list[s
         if page.next is None:
             yield from report(rows)
             return sorted(resources)
-        query = _behind(query, page, found)
-
-
-def _behind(query: Query, page: Page, found: list[str]) -> Query:
-    """Return the query that follows a page: of the next resource, or, if no row of the page could be used, of the next
-    row.
-    """
-    if not found:
-        return replace(query, start=page.next, limit=ENTRIES_OF_FIRST_PAGE)
-    return replace(query, after=keys.gsi4_after_resource(found[-1]), start=None, limit=ENTRIES_PER_PAGE)
+        if found:  # skip to the next resource
+            behind = keys.gsi4_after_resource(found[-1])
+            query = replace(query, after=behind, start=None, limit=ENTRIES_PER_PAGE)
+        else:  # no row of the page could be used
+            query = replace(query, start=page.next, limit=ENTRIES_OF_FIRST_PAGE)
 
 
 def in_force(addresses: Iterable[EntityConfigAddress], namespace_state: NamespaceState) -> list[EntityConfigAddress]:
@@ -130,3 +142,176 @@ def _checked(rows: IndexRows, address: EntityConfigAddress, item: Item) -> Entit
     if key_of(item) != Key(keys.pk_entity(rows.namespace_id, address.entity_id), keys.sk_config(address.resource)):
         raise ValueError("not as the config of an entity")
     return address
+
+
+BEHIND: Final = "$"  # follows "#", and no name in a key has either
+
+Reader = Callable[[Item], str]
+
+
+def list_entities(
+    namespace_state: NamespaceState, *, limit: int, behind: str | None, begins_with: str
+) -> Flow[EntityPage]:
+    """Return up to ``limit`` entities whose id begins so, behind an id, in the order of their keys."""
+    validate_page_size(limit)
+    after, prefix = _bounds(behind, begins_with)
+    rows = IndexRows(namespace_state.namespace_id)
+    records = yield from _first(
+        [_records(rows, prefix, after)], rows, lambda item: entity_of_row(rows, item), limit + 1
+    )
+    buckets = yield from _first(_buckets(namespace_state, prefix, after), rows, _of_bucket, limit + 1)
+    limits: set[str] = set()
+    for resource in (yield from resources_with_entity_limits(namespace_state)):
+        limits |= yield from _with_limits(namespace_state, rows, resource, prefix, after, limit + 1)
+    known = sorted(records | buckets | limits, key=keys.encode)
+    shown = known[:limit]
+    found = yield from _read_records(namespace_state, rows, [each for each in shown if each in records])
+    yield from report(rows)
+    entities = (KnownEntity(each, found.get(each), each in limits, each in buckets) for each in shown)
+    readable = tuple(each for each in entities if each.record or each.has_limits or each.has_buckets)
+    return EntityPage(readable, shown[-1] if len(known) > limit else None)
+
+
+def page_of_entities_with_limits(
+    namespace_state: NamespaceState, resource: str, *, limit: int, behind: str | None, begins_with: str
+) -> Flow[list[str]]:
+    """Return up to ``limit`` entities with limits of their own on a resource, or on all (``_default_``), behind an id,
+    in the order of their keys.
+    """
+    resource = check_resource("resource", resource, allow_default=True)
+    validate_page_size(limit)
+    after, prefix = _bounds(behind, begins_with)
+    rows = IndexRows(namespace_state.namespace_id)
+    found = yield from _with_limits(namespace_state, rows, resource, prefix, after, limit)
+    yield from report(rows)
+    return sorted(found, key=keys.encode)
+
+
+def list_buckets(
+    namespace_state: NamespaceState, resource: str | None, *, limit: int, behind: str | None
+) -> Flow[BucketPage]:
+    """Return up to ``limit`` buckets of the namespace or of a resource, behind the ``next`` of the page before."""
+    validate_page_size(limit)
+    resource = None if resource is None else check_resource("resource", resource)
+    rows = IndexRows(namespace_state.namespace_id)
+    keyed = SortedRows(_bucket_queries(namespace_state, resource, behind, limit + 1))
+    places: dict[tuple[str, str], list[BucketId]] = {}
+    while not keyed.ended and len(places) <= limit:  # the first of the next bucket ends the shards of the last
+        for bucket in rows.read((yield from keyed.page()), bucket_of_row):
+            places.setdefault((bucket.entity_id, bucket.resource), []).append(bucket)
+    shown = dict(islice(places.items(), limit))
+    states = yield from _read_states(namespace_state, rows, [each for shards in shown.values() for each in shards])
+    buckets = yield from buckets_in_force(namespace_state, [states[place] for place in shown if place in states], rows)
+    yield from report(rows)
+    return BucketPage(tuple(buckets), _next_bucket(*list(shown)[-1]) if len(places) > limit else None)
+
+
+def _bounds(behind: str | None, begins_with: str) -> tuple[str | None, str]:
+    """Return both as keys have them. Raises ``ValidationError``."""
+    after = None if behind is None else keys.encode(check_identifier("next", behind))
+    return after, keys.encode(check_identifier("begins_with", begins_with)) if begins_with else ""
+
+
+def _records(rows: IndexRows, prefix: str, after: str | None) -> Query:
+    begin = keys.pk_entity(rows.namespace_id, "")
+    return Query(
+        keys.gsi4_pk(rows.namespace_id),
+        "GSI4",
+        begins_with=begin + prefix,
+        after=None if after is None else begin + after,
+    )
+
+
+def _buckets(namespace_state: NamespaceState, prefix: str, after: str | None) -> list[Query]:
+    begin = keys.pk_buckets_of_namespace(namespace_state.namespace_id)
+    behind = None if after is None else f"{begin}{after}{BEHIND}"
+    return of_namespace(namespace_state, Query("", "GSI4", begins_with=begin + prefix, after=behind))
+
+
+def _with_limits(
+    namespace_state: NamespaceState, rows: IndexRows, resource: str, prefix: str, after: str | None, most: int
+) -> Flow[set[str]]:
+    """Return the first entities with limits in force on a resource, or on all (``_default_``)."""
+    read = config_row_reader(rows, resource)
+
+    def entity(item: Item) -> str | None:
+        return next((each.entity_id for each in in_force([read(item)], namespace_state)), None)
+
+    pk = keys.gsi3_pk_entity_config(rows.namespace_id, resource)
+    behind = None if after is None else f"{after}{BEHIND}"
+    query = Query(pk, "GSI3", begins_with=prefix or None, after=behind)
+    return (yield from _first([query], rows, entity, most))
+
+
+def _first(
+    queries: Iterable[Query], rows: IndexRows, reader: Callable[[Item], str | None], most: int
+) -> Flow[set[str]]:
+    """Return the first ``most`` different ids in the rows of queries, in the order of their sort keys."""
+    found: dict[str, None] = {}
+    keyed = SortedRows([replace(each, limit=most) for each in queries])
+    while not keyed.ended and len(found) < most:
+        found |= dict.fromkeys(each for each in rows.read((yield from keyed.page()), reader) if each is not None)
+    return set(islice(found, most))
+
+
+def entity_of_row(rows: IndexRows, item: Item) -> str | None:
+    """Return the entity in a row of its record, and ``None`` for a link to a further parent: the record is there, too.
+    Raises ``ValueError`` for any other row.
+    """
+    namespace_id, entity_id = keys.parse_entity_pk(item[PK])
+    if keys.is_sk_parent(key_of(item).sk):
+        return None
+    if namespace_id != rows.namespace_id or key_of(item).sk != keys.sk_meta() or item[GSI4SK] != item[PK]:
+        raise ValueError("not as the record of an entity")
+    return check_identifier("entity_id", entity_id)
+
+
+def _of_bucket(item: Item) -> str:
+    return bucket_of_row(item).entity_id
+
+
+def _read_records(
+    namespace_state: NamespaceState, rows: IndexRows, entity_ids: Iterable[str]
+) -> Flow[dict[str, Entity]]:
+    found = yield from read_all([meta_key(namespace_state, each) for each in entity_ids])
+    return {entity.entity_id: entity for entity in rows.read(found.values(), read_entity)}
+
+
+def _read_states(
+    namespace_state: NamespaceState, rows: IndexRows, buckets: Iterable[BucketId]
+) -> Flow[dict[tuple[str, str], list[BucketState]]]:
+    """Return the states of shards, by entity and resource."""
+    found = yield from read_all([bucket_key(each) for each in buckets])
+    now_ms = namespace_state.now()
+    states: dict[tuple[str, str], list[BucketState]] = {}
+    for state in rows.read(found.values(), lambda item: checked_state(item, now_ms)):
+        states.setdefault((state.id.entity_id, state.id.resource), []).append(state)
+    return states
+
+
+def _bucket_queries(
+    namespace_state: NamespaceState, resource: str | None, behind: str | None, limit: int
+) -> list[Query]:
+    entity, on = (None, None) if behind is None else _parse_next(behind)
+    if resource is None:
+        begin = keys.pk_buckets_of_namespace(namespace_state.namespace_id)
+        after = None if entity is None else f"{begin}{entity}#{on}{BEHIND}"
+        return of_namespace(namespace_state, Query("", "GSI4", begins_with=begin, after=after, limit=limit))
+    after = None if entity is None else f"{keys.INDEX_BUCKET_PREFIX}{entity}{BEHIND}"
+    query = Query("", "GSI2", begins_with=keys.INDEX_BUCKET_PREFIX, after=after, limit=limit)
+    return of_resource(namespace_state, resource, query)
+
+
+def _next_bucket(entity_id: str, resource: str) -> str:
+    return f"{keys.encode(entity_id)}#{keys.encode(resource)}"
+
+
+def _parse_next(behind: str) -> tuple[str, str]:
+    """Return both parts of a ``next``, as keys have them. Raises ``ValidationError``."""
+    try:
+        entity, resource = behind.split("#")
+        check_identifier("next", keys.decode(entity))
+        check_resource("next", keys.decode(resource))
+    except (AttributeError, ValueError):  # a ValidationError is one, too
+        raise ValidationError("next", behind, "must be the next of a page before") from None
+    return entity, resource

@@ -11,7 +11,6 @@ as they were read. Who is below is not counted: the caller knows the whole tree.
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from typing import Final, NamedTuple
 
 from ...exceptions import (
@@ -20,27 +19,26 @@ from ...exceptions import (
     ZAELimiterError,
 )
 from ...operations.errors import StoreError, TransactionCancelled
-from ...operations.values import Conditions, Delete, Item, Put, Query, Transact, Update
+from ...operations.values import Item, Query, Transact
 from ...schema import keys
-from ...schema.attributes import ANCESTOR_IDS, CHILDREN, EVENT_ID, FINGERPRINT, PK, VERSION
-from ...schema.entities import entity_item, read_child_count, read_entity, read_plan
-from ...schema.reading import optional, text
-from ...values.audit import AuditAction, Cause
+from ...schema.attributes import FINGERPRINT
+from ...schema.entities import read_child_count, read_entity, read_plan
+from ...schema.record import optional, text
+from ...values.audit import Cause
 from ...values.entities import Entity
 from ...values.naming import DEFAULT_RESOURCE, check_identifier
 from ...values.provisioner import StoredEntity
 from ..bucket.telling import tell_many
 from ..index_rows import IndexRows, query_rows, report
-from ..optimistic import Write, as_read, lost_race
+from ..optimistic import Write, lost_race
 from ..process.namespace_state import NamespaceState
 from ..public_errors import public_error
-from ..retry import ATTEMPTS, RACE_PAUSES, RaceLost, key_of, with_retries
+from ..retry import ATTEMPTS, RACE_PAUSES, RaceLost, with_retries
 from ..steps import Flow, Sleep
 from ..validation import Parents, validate_keys, validate_metadata, validate_name
-from . import audit
-from .directory import entity_of_row
-from .entities import check_not_itself, plain, relinked
-from .lineage import Records, check_above, count_children, further_of, meta_key
+from .entities import RecordWrites, check_not_itself, is_same, writes_of
+from .lineage import Records, check_above, count_children, meta_key
+from .listing import entity_of_row
 from .many_levels import read_each, read_many
 
 CHANGES_PER_TRANSACTION = 25
@@ -115,18 +113,6 @@ class _Change(NamedTuple):
     wanted: StoredEntity | None
 
 
-class _Writes(NamedTuple):
-    """The writes of one record, how the counts of its parents change, and who has to have the parents that were read.
-
-    ``above``: who is above the entity before or after them.
-    """
-
-    own: Sequence[Write]
-    children: Mapping[str, int]
-    seen: Sequence[str]
-    above: Sequence[str]
-
-
 class _Transaction:
     """The writes of several records that are made together."""
 
@@ -142,18 +128,18 @@ class _Transaction:
         """Return whether an entity is above others of this transaction, or one of them is among those above it."""
         return entity_id in self._above or not self._written.isdisjoint(above)
 
-    def has_room(self, made: _Writes) -> bool:
+    def has_room(self, made: RecordWrites) -> bool:
         """Return whether it stays small enough with the writes of one more record."""
         counted = {*self._children, *self._seen, *made.children, *made.seen}
         return len(self._own) + len(made.own) + len(counted) <= WRITES_PER_TRANSACTION
 
-    def add(self, entity_id: str, made: _Writes) -> None:
+    def add(self, entity_id: str, made: RecordWrites, above: Iterable[str]) -> None:
         """Add the writes of a record."""
         self._own += made.own
         self._written.add(entity_id)
         self._children.update(made.children)
         self._seen |= dict.fromkeys(made.seen)
-        self._above.update(made.above)
+        self._above.update(above)
 
     def writes(self) -> tuple[Write, ...]:
         """Return all writes, with one for each parent that gets or loses children."""
@@ -234,7 +220,8 @@ def _together(changes: Sequence[_Change], records: Records, cause: Cause) -> Flo
     transaction, failures = _Transaction(records), Failures()
     for done, change in enumerate(changes):
         above = yield from records.read_above(_parents_of(change.wanted).ids)
-        if transaction.concerns(change.entity_id, {*records.parents_of(change.entity_id), *above}):
+        around = {*records.parents_of(change.entity_id), *above}  # who is above it before or after the change
+        if transaction.concerns(change.entity_id, around):
             return transaction, done, failures  # the next one reads what this one writes
         try:
             made = _writes(records, change, above, cause)
@@ -245,86 +232,36 @@ def _together(changes: Sequence[_Change], records: Records, cause: Cause) -> Flo
             continue
         if not transaction.has_room(made):
             return transaction, done, failures
-        transaction.add(change.entity_id, made)
+        transaction.add(change.entity_id, made, around)
     return transaction, len(changes), failures
 
 
-def _writes(records: Records, change: _Change, above: Sequence[str], cause: Cause) -> _Writes | None:
+def _writes(records: Records, change: _Change, above: Sequence[str], cause: Cause) -> RecordWrites | None:
     """Return the writes that make one record as it is wanted; ``None`` if it is. ``above``: who is above it then.
 
     Raises ``ZAELimiterError``.
     """
-    item, wanted, namespace_state = records.by_id[change.entity_id], change.wanted, records.namespace_state
+    entity_id, wanted, item = change.entity_id, change.wanted, records.by_id[change.entity_id]
     if wanted is None:
-        return None if item is None else _removal(namespace_state, change, item, cause)
+        if item is None:
+            return None
+        if children := read_child_count(item):
+            raise EntityHasChildrenError(entity_id, children)
+        return writes_of(records, entity_id, None, (), cause, number=change.number)
     before = None if item is None else read_entity(item)
-    after = _wanted(change.entity_id, wanted, before, cause.again(namespace_state.now()).at)
-    old = {} if item is None or before is None else _attributes(namespace_state, before, item.get(FINGERPRINT))
-    new = _attributes(namespace_state, after, wanted.fingerprint)
-    if item is not None and all(old.get(name) == new.get(name) for name in {*old, *new} - {VERSION}):
-        return None
-    left, parents = () if before is None else before.parent_ids, _parents_of(wanted)
-    moves = left != parents.ids
-    if moves:
-        check_above(change.entity_id, parents, above, records)
-        if further := further_of(parents.ids, above):
-            new[ANCESTOR_IDS] = further
-    put = _event(namespace_state, change, cause, before, after)
-    new[EVENT_ID] = put.item[EVENT_ID]
-    own = Put({**new, CHILDREN: 0}, Conditions(absent=(PK,))) if item is None else _update(item, old, new, moves=moves)
-    joined = [each for each in parents.ids if each not in left]
-    counts = {each: -1 for each in left if each not in parents.ids} | dict.fromkeys(joined, 1)
-    seen = above if moves and item is not None and read_child_count(item) else joined
-    links = relinked(namespace_state, change.entity_id, left, parents.ids)
-    return _Writes((own, put, *links), counts, seen, (*left, *above))
-
-
-def _wanted(entity_id: str, wanted: StoredEntity, before: Entity | None, now: str) -> Entity:
-    """Return an entity as it is to be."""
+    now = cause.again(records.namespace_state.now()).at
     created_at, version = (now, 1) if before is None else (before.created_at, before.version + 1)
     metadata = validate_metadata(wanted.metadata)
-    entity = Entity(entity_id, wanted.name, None, wanted.cascade, metadata, created_at, version)
-    return replace(entity, plan=wanted.plan).under(*wanted.parent_ids)
-
-
-def _update(item: Item, old: Item, new: Item, *, moves: bool) -> Update:
-    """Return the update of a record from its old attributes to the new ones."""
-    guard = as_read(item, VERSION, *([CHILDREN] if moves else []))
-    known = (*old, *([ANCESTOR_IDS] if moves and ANCESTOR_IDS in item else []))
-    changed = {name: value for name, value in new.items() if value != old.get(name)}
-    return Update(key_of(item), set=changed, remove=tuple(name for name in known if name not in new), when=guard)
-
-
-def _attributes(namespace_state: NamespaceState, entity: Entity, fingerprint: str | None) -> Item:
-    """Return the attributes of a record that this module writes: all but its count of children, and its event."""
-    item = entity_item(namespace_state.namespace_id, entity)
-    del item[CHILDREN]
-    return item if fingerprint is None else {**item, FINGERPRINT: fingerprint}
-
-
-def _removal(namespace_state: NamespaceState, change: _Change, item: Item, cause: Cause) -> _Writes:
-    if children := read_child_count(item):
-        raise EntityHasChildrenError(change.entity_id, children)
-    before = read_entity(item)
-    put = _event(namespace_state, change, cause, before, None)
-    delete = Delete(key_of(item), as_read(item, VERSION, CHILDREN))
-    links, parents = relinked(namespace_state, change.entity_id, before.parent_ids, ()), before.parent_ids
-    return _Writes((delete, put, *links), dict.fromkeys(parents, -1), (), parents)
-
-
-def _event(
-    namespace_state: NamespaceState, change: _Change, cause: Cause, before: Entity | None, after: Entity | None
-) -> Put:
-    made: AuditAction = "entity_created" if before is None else "entity_updated"
-    return audit.event(
-        namespace_state,
-        cause,
-        "entity_deleted" if after is None else made,
-        change.entity_id,
-        before=None if before is None else plain(before),
-        after=None if after is None else plain(after),
-        number=change.number,
-    )
+    after = Entity(entity_id, wanted.name, None, wanted.cascade, metadata, created_at, version, plan=wanted.plan)
+    after = after.under(*wanted.parent_ids)
+    is_written = item is not None and item.get(FINGERPRINT) == wanted.fingerprint
+    if is_written and before is not None and is_same(before, after):
+        return None
+    parents = _parents_of(wanted)
+    if before is None or before.parent_ids != parents.ids:
+        check_above(entity_id, parents, above, records)
+    fingerprint = wanted.fingerprint
+    return writes_of(records, entity_id, after, above, cause, number=change.number, fingerprint=fingerprint)
 
 
 def _stored(item: Item) -> StoredEntity:

@@ -1,11 +1,14 @@
-"""Carry out migrations: page by page over the whole table, each item by a write that is conditional on its old form.
+"""Migrations, each of which brings the items of a table from one version of the schema to the next: the registry of
+them, and how they are carried out.
 
-Each page replaces the stored progress that it began with. So the next run continues one that was killed, and of two
-runs at once each goes on from the other's progress: none of them needs a lock.
+It goes page by page over the whole table, each item by a write that is conditional on its old form. Each page replaces
+the stored progress that it began with. So the next run continues one that was killed, and of two runs at once each goes
+on from the other's progress: none of them needs a lock.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Final, NamedTuple
 
 from ...exceptions import NoUpgradePathError
 from ...operations.errors import (
@@ -18,18 +21,76 @@ from ...operations.errors import (
     Throttled,
 )
 from ...operations.sizes import index_units, item_size, read_units, write_units
-from ...operations.values import Conditions, Delete, Item, Key, Page, Put, Query, Scan, Update
+from ...operations.values import NOTHING, Conditions, Delete, Item, Key, Page, Put, Query, Scan, Update, Value
 from ...schema import keys
 from ...schema.attributes import MIN_CLIENT_VERSION, PK, SCHEMA_VERSION, SERIAL, SK
-from ...schema.reading import UNREADABLE, reads, unreadable
+from ...schema.record import UNREADABLE, reads, unreadable
 from ...schema.registry import progress_item, read_namespace, read_progress
+from ...values import versions as released
 from ...values.versions import MigrationProgress, VersionRecord, check_admits
 from ..pages import PAUSES
-from ..retry import ATTEMPTS, read, with_retries
+from ..retry import ATTEMPTS, key_of, read, with_retries
 from ..steps import Flow, Sleep, call_all
 from . import versions
-from .migrations import Change, Migration, newest_schema, oldest_schema
 from .registry import applied
+
+
+class Change(NamedTuple):
+    """The change of one item: attributes with their new values, attributes to remove.
+
+    It is written only if these attributes, and those of ``depends_on``, still are as they were read: name each one
+    that a new value was computed from.
+    """
+
+    set: Mapping[str, Value] = NOTHING
+    remove: tuple[str, ...] = ()
+    depends_on: tuple[str, ...] = ()
+
+    def update(self, item: Item) -> Update:
+        """Return the write, which fails if the item is not as it was read."""
+        seen = {*self.set, *self.remove, *self.depends_on}
+        same = {name: item[name] for name in sorted(seen) if name in item}
+        absent = tuple(sorted(seen - same.keys()))
+        return Update(key_of(item), set=self.set, remove=self.remove, when=Conditions((PK,), absent, same))
+
+    def after(self, item: Item) -> Item:
+        """Return the item with the change applied."""
+        return {name: value for name, value in item.items() if name not in self.remove} | dict(self.set)
+
+
+@dataclass(frozen=True, slots=True)
+class Migration:
+    """From ``schema_version`` to the next one, in place, item by item.
+
+    ``change`` gets every item of the table, and returns ``None`` for an item that is not in the old form. Without a
+    ``change`` no item changes: those of the old form stay, and processes that open the table from then on write the new
+    one. Clients from ``oldest_client`` on read both forms; others must be shut out.
+    """
+
+    schema_version: int
+    name: str
+    description: str
+    oldest_client: str
+    change: Callable[[Item], Change | None] | None = None
+
+
+# Rows that have no suffix keep their keys: to move them, each would be removed from the key that takes too few writes.
+SPREAD_INDEXES: Final = Migration(
+    1, "spread-indexes", "New buckets and usage get index keys with suffixes; no item changes.", "0.1.0"
+)
+
+MIGRATIONS: Final[Sequence[Migration]] = (SPREAD_INDEXES,)  # from schema 1, each to the next, up to SCHEMA_VERSION
+
+
+def newest_schema(migrations: Sequence[Migration]) -> int:
+    """Return the schema that the migrations lead to."""
+    return migrations[-1].schema_version + 1 if migrations else released.SCHEMA_VERSION
+
+
+def oldest_schema(migrations: Sequence[Migration]) -> int:
+    """Return the schema that they begin at."""
+    return migrations[0].schema_version if migrations else released.SCHEMA_VERSION
+
 
 KEY = Key(keys.pk_system(keys.REGISTRY), keys.sk_migration())
 ITEMS_PER_PAGE = 250
@@ -147,7 +208,11 @@ def _run(migration: Migration, record: VersionRecord, report: Report, stack: str
             behind=behind,
         )
         if behind is None:
-            yield from _finish(progress, record)
+            # raise the schema; a run that lost a race finds out by the version record
+            known = {SCHEMA_VERSION: progress.schema_version, MIN_CLIENT_VERSION: record.min_client_version}
+            newer = {SCHEMA_VERSION: progress.schema_version + 1}
+            raised = Update(versions.KEY, set=newer, when=Conditions(equals=known))
+            yield from applied(raised, Delete(KEY, _unchanged(progress)))
             report(further)
             return further
         stored = yield from _store(further, progress)
@@ -191,15 +256,6 @@ def _store(further: MigrationProgress, before: MigrationProgress) -> Flow[Migrat
         same = found is not None and (found.name, found.schema_version) == (before.name, before.schema_version)
         return found if same else None
     return further
-
-
-def _finish(progress: MigrationProgress, record: VersionRecord) -> Flow[None]:
-    """Raise the schema of the table, and remove the progress. A run that lost a race finds out by the version
-    record.
-    """
-    known = {SCHEMA_VERSION: progress.schema_version, MIN_CLIENT_VERSION: record.min_client_version}
-    raised = Update(versions.KEY, set={SCHEMA_VERSION: progress.schema_version + 1}, when=Conditions(equals=known))
-    yield from applied(raised, Delete(KEY, _unchanged(progress)))
 
 
 def _unchanged(progress: MigrationProgress) -> Conditions:

@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Callable
+from contextlib import suppress
 
 from ...exceptions import NamespaceNotFoundError, NoUpgradePathError, RateLimiterUnavailable, ZAELimiterError
 from ...operations.errors import ConditionFailed, ForeignRecord, StoreError, TableExists, TableMissing
@@ -109,30 +110,21 @@ def _create(stack: str) -> Flow[None]:
     except TableExists:
         known = True
     for _ in range(POLLS):
-        if (yield from _is_active()):
+        try:
+            is_active = (yield from with_retries(DescribeTable())) == "ACTIVE"
+        except TableMissing:  # created, but not known to each host yet
+            is_active = False
+        if is_active:
             if known:  # it may be another product's: set nothing
                 yield from versions.check_ours()
             else:
-                yield from _record_versions()
+                with suppress(ConditionFailed):  # our own write, whose answer was lost
+                    first = Put(version_item(record_of_this_release()), Conditions(absent=(PK,)))
+                    yield from with_retries(first)  # so its items have this release's schema from the first on
             yield from with_retries(EnableTtl())
             return
         yield Sleep(POLL_SECONDS)
     raise RateLimiterUnavailable(f"table {stack!r} did not become active within {POLLS * POLL_SECONDS:.0f} s")
-
-
-def _record_versions() -> Flow[None]:
-    """Write the version record of a new table, so that its items have this release's schema from the first on."""
-    try:
-        yield from with_retries(Put(version_item(record_of_this_release()), Conditions(absent=(PK,))))
-    except ConditionFailed:  # our own write, whose answer was lost
-        return
-
-
-def _is_active() -> Flow[bool]:
-    try:
-        return bool((yield from with_retries(DescribeTable())) == "ACTIVE")
-    except TableMissing:  # created, but not known to each host yet
-        return False
 
 
 def ping(namespace_state: NamespaceState) -> Flow[bool]:
@@ -142,14 +134,11 @@ def ping(namespace_state: NamespaceState) -> Flow[bool]:
     try:
         yield from opened(namespace_state)
         yield from call(PROBE)
-        yield from call(_write_of_a_bucket(namespace_state.namespace_id))
+        # a write as an acquire sends it, that changes nothing, on the key of a bucket that nobody can have
+        nobody = Key(pk_bucket(namespace_state.namespace_id, "", "", 0), sk_state())
+        yield from call(Update(nobody, add={WRITES: ONE_WRITE}, when=NEVER))
     except ConditionFailed:  # an answer: no item meets the condition
         return True
     except (StoreError, ZAELimiterError):
         return False
     return True
-
-
-def _write_of_a_bucket(namespace_id: str) -> Update:
-    """Return a write as an acquire sends it, that changes nothing, on the key of a bucket that nobody can have."""
-    return Update(Key(pk_bucket(namespace_id, "", "", 0), sk_state()), add={WRITES: ONE_WRITE}, when=NEVER)

@@ -1,22 +1,26 @@
-"""The namespaces of a table: register, get, list, delete softly, recover."""
+"""The namespaces of a table: register, get, list, delete softly, recover, purge.
 
-from collections.abc import Iterable, Mapping
+A purge removes all items of a namespace, then its name, and keeps its id for two days. The order of the steps lets an
+interrupted purge continue.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
 from ...exceptions import NamespaceNotFoundError, NamespaceStateError, ValidationError
-from ...operations.errors import TransactionCancelled
+from ...operations.errors import ConditionFailed, TransactionCancelled
 from ...operations.values import Conditions, Delete, Key, Put, Query, Transact, Update
 from ...schema import keys
 from ...schema.attributes import COPYING, DELETED, NAMESPACE_ID, PK, PURGED, PURGING, TRACE
-from ...schema.registry import MARKS, RegistryRecord, check_not_foreign, namespace_items, read_record
+from ...schema.registry import MARKS, RegistryRecord, check_not_foreign, namespace_items, purged_item, read_record
 from ...values.namespaces import Namespace
 from ...values.naming import check_namespace, check_namespace_id
 from ..index_rows import IndexRows, report
-from ..pages import query_all
+from ..pages import delete_all, query_all
 from ..partitions import everywhere, next_rows
-from ..retry import ATTEMPTS, RaceLost, read, read_all, with_retries
-from ..steps import Flow
+from ..retry import ATTEMPTS, RaceLost, key_of, read, read_all, with_retries
+from ..steps import Flow, Sleep
 from . import versions
 
 REGISTRY_PK = keys.pk_system(keys.REGISTRY)
@@ -280,3 +284,69 @@ def _refuse_recovery(by_id: RegistryRecord, by_name: RegistryRecord | None) -> N
         raise NamespaceStateError(namespace_id, "its copy is not complete: repeat `zae-limiter copy`, or purge it")
     if by_name is not None and not by_name.has(DELETED) and by_name.id != namespace_id:
         raise NamespaceStateError(namespace_id, f"its name {name!r} is taken by {by_name.id!r}")
+
+
+KEYS_PER_PAGE = 1000
+SETTLE_SECONDS = 1.0  # the index is behind the table: look again until it shows nothing
+MOST_LOOKS = 30  # an index is not behind for so long: what it still shows then was written since
+
+Progress = Callable[[int], None]
+
+
+def purge(namespace_id: str, *, at: str, on_progress: Progress | None) -> Flow[int]:
+    """Purge a namespace, and return the number of items removed.
+
+    A purged namespace may be purged again while its record stays, because a process that had it open may have written
+    since. Raises ``NamespaceNotFoundError``, and ``NamespaceStateError`` for a namespace in use.
+    """
+    check_namespace_id("namespace_id", namespace_id)
+    yield from _mark(namespace_id, at)
+    removed = 0
+
+    def more(count: int) -> None:
+        nonlocal removed
+        removed += count
+        if on_progress is not None:
+            on_progress(removed)
+
+    for _ in range(MOST_LOOKS):  # until the index shows no item; leave those of other namespaces alone
+        rows, before = IndexRows(namespace_id), removed
+        queries = everywhere(namespace_id, Query("", "GSI4", limit=KEYS_PER_PAGE))
+        while queries:
+            items, queries = yield from next_rows(queries)
+            yield from delete_all(map(key_of, rows.own(items)), more)
+        if removed == before:
+            yield from report(rows)
+            yield from _unregister(namespace_id, at)
+            return removed
+        yield Sleep(SETTLE_SECONDS)
+    problem = f"something still writes to it, after {removed} items were removed"
+    raise NamespaceStateError(namespace_id, f"{problem}: stop what has it open, then purge it again")
+
+
+def _mark(namespace_id: str, at: str) -> Flow[None]:
+    """Mark that the purge has begun. From now on the namespace cannot be recovered: half of it would come back."""
+    for _ in range(ATTEMPTS):
+        by_id, by_name = yield from both(namespace_id)
+        if is_live(by_id, by_name):
+            raise NamespaceStateError(namespace_id, "it is in use: delete it first")
+        if by_id.has(PURGING):
+            return
+        try:
+            yield from with_retries(Put(by_id.item | {PURGING: at}, as_seen(by_id)))
+        except ConditionFailed:  # a lost race, or our own first answer was lost
+            continue
+        return
+    raise RaceLost
+
+
+def _unregister(namespace_id: str, at: str) -> Flow[None]:
+    """Remove the record of the name, unless another namespace has it by now, and mark that of the id as purged."""
+    for _ in range(ATTEMPTS):
+        by_id, by_name = yield from both(namespace_id)
+        writes: list[Put | Delete] = [Put(purged_item(by_id.item, at), as_seen(by_id))]
+        if by_name is not None and by_name.id == namespace_id:
+            writes.append(Delete(name_key(by_id.name), as_seen(by_name)))
+        if (yield from applied(*writes)):
+            return
+    raise RaceLost

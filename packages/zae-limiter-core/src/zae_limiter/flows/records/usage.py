@@ -1,38 +1,74 @@
-"""Usage snapshots of an entity, of a resource or of a whole namespace, in pages.
+"""Usage: snapshots in pages, their sums, the entities with the most, and how the aggregator counts them exactly once.
 
-This module has the keys to read and the ends of pages; the aggregator writes snapshots.
+A snapshot has, for each shard of the bucket, the mark of the last record of the stream that it counted; the write that
+adds moves the mark. The records of one shard come in order. So those up to the mark are counted, however often and in
+whatever batches they come again.
+
+A sum over several entities takes of each its own part alone, without what calls of entities below took. The tree is
+read only for a window in which an entity was asked itself, and entities below it as well.
+
+A snapshot also has the instants of the last record that it counted and of the batch that did, and the acquires that its
+bucket's first shard had by then. A bucket that has more by now shows that something waits to be counted; one that has
+not shows that nothing does, however long ago the last batch was. So an idle table is not behind.
 """
 
 import re
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
+from heapq import nsmallest
 from typing import Final, NamedTuple
 
 from ...exceptions import ValidationError
-from ...operations.values import Item, Key, Query
+from ...operations.errors import ConditionFailed, RaceLost
+from ...operations.values import Conditions, Item, Key, Query, Update
 from ...schema import keys
-from ...schema.attributes import SK, TOTALS
-from ...schema.usage import SnapshotId, is_hourly, read_milli, read_usage
-from ...values.naming import check_identifier, check_resource
+from ...schema.attributes import ACQUIRES, PK, SK, TOTALS, TTL
+from ...schema.changes import Consumption
+from ...schema.entities import read_parent_link
+from ...schema.items import BucketId
+from ...schema.record import number
+from ...schema.usage import (
+    COUNTED_AT,
+    COUNTED_EVENTS,
+    COUNTED_UNTIL,
+    SnapshotId,
+    additions,
+    counted_attribute,
+    is_hourly,
+    read_mark,
+    read_milli,
+    read_usage,
+)
+from ...values.limits import MILLI
+from ...values.naming import check_identifier, check_limit_name, check_resource
+from ...values.own_usage import OwnParts, Part, has_any, own_tokens, own_usage
 from ...values.usage import (
     WINDOW_SECONDS,
+    EntityUsage,
+    LimitUsage,
     Refuser,
     UsagePage,
     UsageSnapshot,
+    UsageSummary,
     Window,
     check_instant,
     check_window,
     window_key,
 )
 from ..index_rows import IndexRows, report
-from ..partitions import SortedRows, of_namespace, of_resource
-from ..process.namespace_state import NamespaceState
-from ..retry import key_of, read_all
+from ..partitions import SortedRows, everywhere, of_namespace, of_resource
+from ..process.namespace_state import NamespaceState, bucket_key
+from ..retry import key_of, read_all, with_retries
 from ..steps import Flow
 from ..validation import LARGEST_PAGE, validate_page_size
+from . import registry
+from .lineage import Records
 
+SNAPSHOTS = 50  # of the newest window, by which a namespace says how far it is counted
+MOST_NAMESPACES = 5
 KEYS_OF_A_DAY: Final = 25  # 24 hourly snapshots and the daily one have adjacent keys
 
 _NEXT: Final = re.compile(r"[^#\s]{1,512}(#[^#\s]{1,512}){1,2}")
@@ -88,18 +124,13 @@ def validate_usage(
     return asked
 
 
-def _validate_page(limit: int, behind: str | None) -> None:
-    """Check the size of a page, and the ``next`` of the page before. Raises ``ValidationError``."""
-    validate_page_size(limit)
-    if behind is not None and not (isinstance(behind, str) and _NEXT.fullmatch(behind)):
-        raise ValidationError("next", behind, "must be the next of a page before")
-
-
 def get_snapshots(namespace_state: NamespaceState, asked: Asked, *, limit: int, behind: str | None) -> Flow[UsagePage]:
     """Return up to ``limit`` snapshots after ``behind``, oldest first; of an entity on all resources by resource
     first.
     """
-    _validate_page(limit, behind)
+    validate_page_size(limit)
+    if behind is not None and not (isinstance(behind, str) and _NEXT.fullmatch(behind)):
+        raise ValidationError("next", behind, "must be the next of a page before")
     rows = IndexRows(namespace_state.namespace_id)
     page = yield from read_page(namespace_state, rows, asked, limit, behind)
     yield from report(rows)
@@ -107,15 +138,11 @@ def get_snapshots(namespace_state: NamespaceState, asked: Asked, *, limit: int, 
 
 
 class _Row(NamedTuple):
-    """A snapshot's row in a page of a query, and its id."""
+    """A snapshot's row in a page of a query, the key of the snapshot in the table, and its id."""
 
     item: Item
+    key: Key
     id: SnapshotId
-
-    @property
-    def key(self) -> Key:
-        """The key of the snapshot in the table."""
-        return key_of(self.item)
 
 
 class Snapshot(NamedTuple):
@@ -154,26 +181,36 @@ def read_page(
     namespace_state: NamespaceState, rows: IndexRows, asked: Asked, limit: int, behind: str | None
 ) -> Flow[_Page]:
     """Return up to ``limit`` snapshots after ``behind``; count the rows that are dropped."""
+
+    def row_of(item: Item) -> _Row:
+        return _Row(item, key_of(item), SnapshotId.of_row(item))
+
+    def place(snapshot: SnapshotId) -> str:
+        if asked.entity_id is not None:
+            return snapshot.sk.removeprefix(asked.prefix)
+        return (snapshot.namespace_sk if asked.resource is None else snapshot.index_sk).removeprefix(asked.prefix)
+
     found: list[Snapshot] = []
     keyed = SortedRows(_queries(namespace_state, asked, limit, behind))
     while True:
         items = yield from keyed.page()
         *others, last = items or (None,)
         looked_at = [item for item in others if item is not None and asked.may_cover(item)]
-        usable = rows.read([*looked_at, *([] if last is None else [last])], _row)
+        usable = rows.read([*looked_at, *([] if last is None else [last])], row_of)
         wanted = [row for row in usable if asked.covers(row.id.window, row.id.window_start)]
         taken = wanted[: limit - len(found)]
-        found += rows.read((yield from _read(asked, taken)), partial(_snapshot, {row.key: row.id for row in taken}))
+        stored = [row.item for row in taken]
+        if asked.entity_id is None:  # rows of an index: they have the keys alone
+            by_key = yield from read_all([row.key for row in taken])
+            stored = [by_key[row.key] for row in taken if row.key in by_key]
+        found += rows.read(stored, partial(_snapshot, {row.key: row.id for row in taken}))
         if len(taken) < len(wanted):
-            return _Page(found, _place(asked, taken[-1].id))
-        if keyed.ended or _is_past(asked, usable):
+            return _Page(found, place(taken[-1].id))
+        is_past = asked.in_order_of_time and bool(usable) and asked.is_past(usable[-1].id.window_start)
+        if keyed.ended or is_past:  # no page behind it can have a requested snapshot
             return _Page(found, None)
         if len(found) >= limit:
-            return _Page(found, _place(asked, usable[-1].id))
-
-
-def _row(item: Item) -> _Row:
-    return _Row(item, SnapshotId.of_row(item))
+            return _Page(found, place(usable[-1].id))
 
 
 def _snapshot(ids: Mapping[Key, SnapshotId], item: Item) -> Snapshot:
@@ -217,21 +254,231 @@ def _before_start(asked: Asked) -> str | None:
     return asked.prefix + last if asked.entity_id is None else keys.sk_usage(asked.resource or "", last)
 
 
-def _read(asked: Asked, rows: Sequence[_Row]) -> Flow[list[Item]]:
-    if asked.entity_id is not None:
-        return [row.item for row in rows]
-    places = [row.key for row in rows]
-    found = yield from read_all(places)
-    return [found[place] for place in places if place in found]
+@dataclass(frozen=True, slots=True)
+class Use:
+    """The consumption of one stream record; ``mark`` sorts in the order of a shard's records.
+
+    ``at_ms``: when the record was written; ``events``: the acquires that the shard had by then.
+    """
+
+    mark: str
+    consumption: Consumption
+    at_ms: int = 0
+    events: int = 0
 
 
-def _place(asked: Asked, snapshot: SnapshotId) -> str:
-    if asked.entity_id is not None:
-        return snapshot.sk.removeprefix(asked.prefix)
-    sort_key = snapshot.namespace_sk if asked.resource is None else snapshot.index_sk
-    return sort_key.removeprefix(asked.prefix)
+def count_usage(
+    snapshot: SnapshotId,
+    shard: int,
+    uses: Sequence[Use],
+    *,
+    expires_at: int | None,
+    now_ms: int | None = None,
+    spread: bool = False,
+) -> Flow[bool]:
+    """Add the uses of one shard that the snapshot has not counted; return whether there were any.
+
+    This is one write if none of them was counted before. ``expires_at`` is in epoch seconds. With
+    ``now_ms`` the write also says how far the stream is counted. ``spread``: the table's schema has suffixes in the
+    indexes.
+    """
+    distinct = {use.mark: use for use in uses}
+    left = [distinct[mark] for mark in sorted(distinct)]
+    while left:
+        try:
+            yield from with_retries(_counting(snapshot, shard, left, expires_at, now_ms, spread=spread))
+        except ConditionFailed as failure:
+            counted = "" if failure.item is None else read_mark(failure.item, shard)
+            before, left = left, [use for use in left if use.mark > counted]
+            if len(left) == len(before):  # only a snapshot that has counted one of them refuses to
+                raise RaceLost("the snapshot refuses to count what it has not counted") from None
+        else:
+            return True
+    return False
 
 
-def _is_past(asked: Asked, rows: Sequence[_Row]) -> bool:
-    """Return whether no page after that of these rows can have a requested snapshot."""
-    return asked.in_order_of_time and bool(rows) and asked.is_past(rows[-1].id.window_start)
+def _counting(
+    snapshot: SnapshotId, shard: int, uses: Sequence[Use], expires_at: int | None, now_ms: int | None, *, spread: bool
+) -> Update:
+    """Return the update that adds the uses, in order, if the snapshot has counted none of them."""
+    counted = counted_attribute(shard)
+    values = {**snapshot.attributes(spread=spread), counted: uses[-1].mark}
+    if expires_at is not None:
+        values[TTL] = expires_at
+    if now_ms is not None:
+        values |= {COUNTED_UNTIL: uses[-1].at_ms, COUNTED_AT: now_ms}
+        if shard == 0:
+            values[COUNTED_EVENTS] = uses[-1].events
+    add = additions(use.consumption for use in uses)
+    return Update(Key(snapshot.pk, snapshot.sk), add=add, set=values, when=Conditions(below={counted: uses[0].mark}))
+
+
+def get_summary(namespace_state: NamespaceState, asked: Asked) -> Flow[UsageSummary]:
+    """Return the sums of all requested snapshots; of several entities, a call that cascaded counts once."""
+    windows: dict[datetime, Sums] = {}
+    read = every_own_snapshot if asked.entity_id is None else every_snapshot
+    yield from read(namespace_state, asked, lambda each: windows.setdefault(each.usage.window_start, Sums()).add(each))
+    sums = windows.values()
+    names = sorted({name for each in sums for name in each.milli})
+
+    def of_limit(name: str) -> LimitUsage:
+        milli = [each.milli.get(name, 0) for each in sums]
+        total, least, most = sum(milli), min(milli), max(milli)
+        return LimitUsage(name, total // MILLI, least // MILLI, most // MILLI, total / (MILLI * len(milli)))
+
+    return UsageSummary(
+        asked.window,
+        len(windows),
+        tuple(map(of_limit, names)),
+        refused_by=dict(sorted(sum((Counter(each.refused_by) for each in sums), Counter[Refuser]()).items())),
+        **{name: sum(each.totals[name] for each in sums) for name in TOTALS.values()},
+    )
+
+
+def every_own_snapshot(namespace_state: NamespaceState, asked: Asked, add: Callable[[Snapshot], None]) -> Flow[None]:
+    """Call ``add`` with the own part of each requested snapshot; one window of them at a time is in memory."""
+    rows, parts = IndexRows(namespace_state.namespace_id), OwnParts()
+    records = Records(namespace_state, rows=rows)
+    window: list[Snapshot] = []
+
+    def end_window() -> Flow[None]:
+        for each in (yield from _own(records, parts, window)):
+            add(each)
+        window.clear()
+
+    behind, more = None, True
+    while more:
+        page = yield from read_page(namespace_state, rows, asked, LARGEST_PAGE, behind)
+        for snapshot in page.snapshots:
+            if window and window[0].usage.window_start != snapshot.usage.window_start:
+                yield from end_window()
+            window.append(snapshot)
+        behind, more = page.next, page.next is not None
+    yield from end_window()
+    yield from report(rows)
+
+
+def _own(records: Records, known: OwnParts, window: Sequence[Snapshot]) -> Flow[list[Snapshot]]:
+    """Return the own parts of a window's snapshots; those that have none are left out."""
+    parts = known.of([each.usage for each in window])
+    by_resource: dict[str, list[tuple[Snapshot, Part]]] = {}
+    for snapshot, part in zip(window, parts, strict=True):
+        by_resource.setdefault(snapshot.usage.resource, []).append((snapshot, part))
+    found: list[Snapshot] = []
+    for each in by_resource.values():
+        if any(part == "some" for _, part in each):
+            yield from records.read_levels(snapshot.usage.entity_id for snapshot, _ in each)
+        used = {snapshot.usage.entity_id: snapshot.milli for snapshot, _ in each}
+        of_entity = {snapshot.usage.entity_id: part for snapshot, part in each}
+        own = own_tokens(used, of_entity, lambda entity_id: _above(records, entity_id))
+        for snapshot, part in each:
+            milli = own[snapshot.usage.entity_id]
+            whole = {name: amount // MILLI for name, amount in milli.items()}
+            usage = own_usage(snapshot.usage, part, whole)
+            if part == "all" or has_any(usage) or any(milli.values()):
+                found.append(Snapshot(usage, milli))
+    return found
+
+
+def _above(records: Records, entity_id: str) -> set[str]:
+    """Return the entities that calls of an entity cascade to, by the records that were read."""
+    above, level = set[str](), [entity_id]
+    while level:
+        links = [read_parent_link(records.by_id.get(each)) for each in level]
+        level = [each for link in links if link.cascade for each in link.parent_ids if each not in above]
+        above.update(level)
+    return above
+
+
+def validate_top(
+    resource: str | None, by: str, window: str, start: datetime | None, end: datetime | None, limit: int
+) -> Asked:
+    """Return the checked request. Raises ``ValidationError``."""
+    if not isinstance(by, str) or by not in TOTALS.values():
+        check_limit_name("by", by)
+    validate_page_size(limit)
+    return validate_usage(None, resource, window, start, end)
+
+
+def get_top(namespace_state: NamespaceState, asked: Asked, *, by: str, limit: int) -> Flow[tuple[EntityUsage, ...]]:
+    """Return the ``limit`` entities with the most of ``by``, the first with the most; leave out entities that have
+    none. In a namespace, an entity has a place for each resource: a limit of the same name is another one there.
+
+    Read every requested snapshot, one page at a time; the sums of each entity stay in memory.
+    """
+    places: dict[tuple[str, str], Sums] = {}
+
+    def add(snapshot: Snapshot) -> None:
+        usage = snapshot.usage
+        places.setdefault((usage.entity_id, usage.resource), Sums()).add(snapshot)
+
+    def entity_usage(place: tuple[str, str], sums: Sums) -> EntityUsage:
+        consumed = {name: sums.milli[name] // MILLI for name in sorted(sums.milli)}
+        return EntityUsage(
+            place[0], place[1], consumed, refused_by=dict(sorted(sums.refused_by.items())), **sums.totals
+        )
+
+    yield from every_snapshot(namespace_state, asked, add)
+    amounts = {place: sums.totals.get(by, sums.milli.get(by, 0)) for place, sums in places.items()}
+    ranked = nsmallest(limit, ((-amount, place) for place, amount in amounts.items() if amount > 0))
+    return tuple(entity_usage(place, places[place]) for _, place in ranked)
+
+
+class StreamState(NamedTuple):
+    """How far usage is counted: up to a record of ``until_ms``, by a batch at ``batch_ms``; ``None`` if nothing is.
+
+    ``waiting``: acquires that are in buckets and not in usage, of the ``buckets`` that were looked at.
+    """
+
+    until_ms: int | None = None
+    batch_ms: int | None = None
+    waiting: int = 0
+    buckets: int = 0
+
+    def behind_ms(self, now_ms: int) -> int:
+        """Return how far usage is behind at most; 0 if nothing waits."""
+        return max(0, now_ms - self.until_ms) if self.waiting and self.until_ms is not None else 0
+
+
+def stream_state() -> Flow[StreamState]:
+    """Return the state of the first namespaces in use; by a sample of the buckets used last in each."""
+    in_use = yield from registry.in_use()
+    found: list[StreamState] = []
+    for each in in_use[:MOST_NAMESPACES]:
+        state = yield from _state_of(each.namespace_id)
+        found.append(state)
+    return StreamState(
+        max((each.until_ms for each in found if each.until_ms is not None), default=None),
+        max((each.batch_ms for each in found if each.batch_ms is not None), default=None),
+        sum(each.waiting for each in found),
+        sum(each.buckets for each in found),
+    )
+
+
+def _state_of(namespace_id: str) -> Flow[StreamState]:
+    rows = IndexRows(namespace_id)
+    newest = Query("", "GSI4", begins_with=keys.INDEX_USAGE_PREFIX, limit=SNAPSHOTS, descending=True)
+    keyed, first = SortedRows(everywhere(namespace_id, newest)), list[Item]()
+    while not keyed.ended and len(first) < SNAPSHOTS:
+        first += yield from keyed.page()
+    found = yield from read_all([key_of(row) for row in rows.own(first[:SNAPSHOTS])])
+    counted = rows.read((item for item in found.values() if COUNTED_EVENTS in item), _counted)
+    last: dict[BucketId, tuple[int, int, int]] = {}
+    for bucket, until, batch, events in counted:
+        last[bucket] = max(last.get(bucket, (0, 0, 0)), (until, batch, events))
+    items = yield from read_all([bucket_key(bucket) for bucket in last])
+    waiting = rows.read(items.values(), lambda item: (BucketId.parse(item[PK]), number(item, ACQUIRES)))
+    yield from report(rows)
+    if not last:
+        return StreamState()
+    more = sum(max(0, events - last[bucket][2]) for bucket, events in waiting)
+    return StreamState(
+        max(each[0] for each in last.values()), max(each[1] for each in last.values()), more, len(waiting)
+    )
+
+
+def _counted(item: Item) -> tuple[BucketId, int, int, int]:
+    """Return the bucket's first shard, and what a snapshot that counted it says of it."""
+    place = SnapshotId.of_row(item)
+    bucket = BucketId(place.namespace_id, place.entity_id, place.resource)
+    return bucket, number(item, COUNTED_UNTIL), number(item, COUNTED_AT), number(item, COUNTED_EVENTS)

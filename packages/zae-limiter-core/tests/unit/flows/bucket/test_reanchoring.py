@@ -12,8 +12,7 @@ from zae_limiter.flows.steps import play
 from zae_limiter.operations.values import Conditions, Get, Key, Put, Update
 from zae_limiter.rules.balances import refill_bucket
 from zae_limiter.schema.attributes import bucket_attributes
-from zae_limiter.schema.items import BucketId, read_bucket
-from zae_limiter.schema.writing import rule_attributes
+from zae_limiter.schema.items import BucketId, read_bucket, rule_attributes
 from zae_limiter.values.limits import Limit
 
 START = 1_700_000_000_000

@@ -25,8 +25,7 @@ from support.core.rehearsal import (
 from zae_limiter.engines.memory.table import MemoryTable
 from zae_limiter.exceptions import NoUpgradePathError, OlderClientsError
 from zae_limiter.flows.records import migrating
-from zae_limiter.flows.records.migrating import KEY, forecast, migrate
-from zae_limiter.flows.records.migrations import Change, Migration
+from zae_limiter.flows.records.migrating import KEY, Change, Migration, forecast, migrate
 from zae_limiter.flows.steps import play
 from zae_limiter.operations.errors import Denied, OutcomeUnknown, RaceLost, StoreError, Throttled, Unreadable
 from zae_limiter.operations.values import Delete, Get, Item, Key, Operation, Put, Transact, Update

@@ -8,8 +8,14 @@ from support.core.rehearsal import FIRST, REHEARSED, SECOND, Life, all_items, bu
 from zae_limiter.engines.memory.table import MemoryTable
 from zae_limiter.exceptions import NoUpgradePathError
 from zae_limiter.flows.records import migrating
-from zae_limiter.flows.records.migrating import forecast, pending, unrecorded_schema
-from zae_limiter.flows.records.migrations import MIGRATIONS, newest_schema, oldest_schema
+from zae_limiter.flows.records.migrating import (
+    MIGRATIONS,
+    forecast,
+    newest_schema,
+    oldest_schema,
+    pending,
+    unrecorded_schema,
+)
 from zae_limiter.flows.records.versions import KEY as VERSION_KEY
 from zae_limiter.flows.records.versions import change_version_record
 from zae_limiter.flows.steps import play

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from support.core.snapshots import usage_item
 from zae_limiter import Refuser
 from zae_limiter.engines.memory.table import MemoryTable
-from zae_limiter.flows.records.usage_counting import Use, count_usage
+from zae_limiter.flows.records.usage import Use, count_usage
 from zae_limiter.flows.steps import Flow, Sleep, play
 from zae_limiter.operations.errors import ConditionFailed, OutcomeUnknown, StoreError, Throttled
 from zae_limiter.operations.sizes import item_size

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from zae_limiter.schema.reading import Item, flag, number, optional, reads, text
+from zae_limiter.schema.record import Item, flag, number, optional, reads, text
 from zae_limiter.schema.store_errors import Unreadable
 
 KEY: Item = {"PK": "p", "SK": "s"}
