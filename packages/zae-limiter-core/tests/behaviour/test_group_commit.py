@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 
+from support.core.wires import Wire
 from support.core.worlds import Process, World, outcomes, passes, take, until
-from zae_limiter import Limit, RateLimiterUnavailable, RateLimitExceeded
+from zae_limiter import ContentionError, Limit, RateLimiterUnavailable, RateLimitExceeded
 from zae_limiter.operations.errors import OutcomeUnknown, Unreachable
-from zae_limiter.operations.values import BatchGet, Update
+from zae_limiter.operations.values import BatchGet, Get, Operation, Put, Update
 
 RPM = Limit.per_hour("rpm", 100)
 
@@ -132,6 +133,35 @@ async def test_a_write_that_fails_fails_for_all_whom_it_carried_and_for_nobody_e
     fared = await results(it, tasks)
     assert [type(result) for result in fared] == [RateLimiterUnavailable, type(None), type(None)]
     assert await it.limiter.available("e", "r") == {"rpm": 94}
+
+
+async def test_a_run_that_breaks_leaves_nobody_waiting(world: World) -> None:
+    it = await warm_process(world)
+    tasks = await behind_a_write(it, 1, 2, 3)
+    it.wire.break_once(ZeroDivisionError("a mistake of the store"), on=Update)
+    broken, *others = await results(it, tasks)
+    assert isinstance(broken, Exception)
+    assert others == [None, None]
+    assert await it.limiter.available("e", "r") == {"rpm": 94}
+
+
+class Racing(Wire):
+    """Another process moves the anchor of the bucket before each write."""
+
+    def answer(self, operation: Operation[Any]) -> Any:
+        if isinstance(operation, Update):
+            item = self.table.execute(Get(operation.key))
+            self.table.execute(Put({**item, "rf": item["rf"] + 1}))
+        return super().answer(operation)
+
+
+async def test_a_caller_that_loses_every_race_is_told_so_within_a_second(async_world: World) -> None:
+    it = await warm_process(async_world, wire=Racing(async_world.table))
+    begun = asyncio.get_running_loop().time()
+    with pytest.raises(ContentionError):
+        await take(it.limiter, "e", "r", rpm=1)
+    assert asyncio.get_running_loop().time() - begun < 60, "on a busy machine, too"
+    assert 3 <= len(it.wire.sent()) <= 20
 
 
 async def test_buckets_do_not_wait_for_each_other(world: World) -> None:

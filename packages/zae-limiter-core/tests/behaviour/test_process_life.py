@@ -23,13 +23,14 @@ from zae_limiter import (
     Options,
     RateLimiter,
     RateLimiterUnavailable,
+    RateLimitExceeded,
     Repository,
     RepositoryClosedError,
     SyncRateLimiter,
     SyncRepository,
 )
 from zae_limiter.engines.memory.table import MemoryTable
-from zae_limiter.operations.values import Update
+from zae_limiter.operations.values import Scan, Update
 from zae_limiter.testing import ManualClock
 
 RPM = Limit.per_hour("rpm", 1_000_000)
@@ -397,6 +398,32 @@ def test_a_child_does_not_wait_for_the_writes_of_its_parents_threads() -> None:
         thread.join(BUSY_SECONDS)
     take()
     assert limiter.available("e", "r") == {"rpm": 999_995}
+
+
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_child_counts_none_of_the_refusals_of_its_parent() -> None:
+    table = MemoryTable()
+    repository = SyncRepository.over(SyncWireStore(Wire(table)), Options(clock=ManualClock(), **PATIENT))
+    limiter = SyncRateLimiter(repository, default_limits=[Limit.per_day("rpm", 5)])
+    with limiter.acquire("e", "r", {"rpm": 5}):
+        pass
+
+    def refused_and_counted(times: int) -> int:
+        for _ in range(times):
+            with pytest.raises(RateLimitExceeded), limiter.acquire("e", "r", {"rpm": 1}):
+                pass
+        repository.close()
+        [item] = [each for each in table.execute(Scan(100)).items if each["SK"] == "#STATE"]
+        return int(item["rj"])
+
+    with pytest.raises(RateLimitExceeded), limiter.acquire("e", "r", {"rpm": 1}):
+        pass
+
+    def child() -> None:
+        assert refused_and_counted(1) == 1
+
+    assert in_child(child) == 0
+    assert refused_and_counted(2) == 3
 
 
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")

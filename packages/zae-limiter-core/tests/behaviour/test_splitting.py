@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from support.core.shards import played, shard_items, split_into
+from support.core.shards import aim_at, played, shard_items, split, split_into
 from support.core.worlds import World, outcomes, passes, take, until
 from zae_limiter import Limit, RateLimiter, RateLimitExceeded
 from zae_limiter.clock.system import SystemClock
@@ -80,6 +80,43 @@ async def test_a_shard_that_stays_hot_is_split_again_shard_0_first(world: World)
     await drive(world, limiter, 100, seconds=8)
     counts = {shard: item["shard_count"] for shard, item in shard_items(world, limiter).items()}
     assert counts[0] == max(counts.values()) >= 8
+
+
+class SetClock:
+    """A clock that somebody sets."""
+
+    at_ms = 1_700_000_000_000
+
+    def now_ms(self) -> int:
+        return self.at_ms
+
+
+async def test_a_clock_that_is_set_back_makes_no_bucket_hot(world: World) -> None:
+    clock = SetClock()
+    limiter, _ = await world.process(default_limits=[DAILY], split_above=20, clock=clock)
+    other, _ = await world.process(default_limits=[DAILY])
+    await take(other, "e", "r", rpm=1)
+    clock.at_ms += 3_600_000
+    await take(limiter, "e", "r", rpm=1)
+    clock.at_ms -= 3_600_000
+    for _ in range(25):
+        await take(other, "e", "r", rpm=1)
+    for _ in range(2):
+        await take(limiter, "e", "r", rpm=1)
+        clock.at_ms += 1_000
+    assert shard_count(world, limiter) == 1
+
+
+async def test_what_was_written_before_another_process_split_the_bucket_makes_its_half_no_hotter(world: World) -> None:
+    limiter, _ = await world.process(default_limits=[DAILY], split_above=20)
+    other, _ = await world.process(default_limits=[DAILY])
+    for each in (limiter, *[other] * 25):
+        await take(each, "e", "r", rpm=1)
+    split(world, limiter, "e", "r")
+    aim_at(limiter, 0)
+    world.clock.advance(1)
+    await take(limiter, "e", "r", rpm=1)
+    assert shard_count(world, limiter) == 2
 
 
 async def test_a_key_that_is_throttled_is_split_at_a_tenth_of_the_threshold(world: World) -> None:

@@ -6,9 +6,12 @@ from typing import Any
 import pytest
 
 from support.core.shards import split_into
+from support.core.wires import Wire
 from support.core.worlds import Process, World, drain, passes, take
 from zae_limiter import Limit, RateLimitExceeded
 from zae_limiter.flows.bucket import telling
+from zae_limiter.operations.errors import Denied, Throttled
+from zae_limiter.operations.values import Operation, Query
 from zae_limiter.testing import ManualClock
 from zae_limiter.values.provisioner import StoredConfig, StoredEntity
 
@@ -236,6 +239,30 @@ async def test_what_the_provisioner_applies_to_many_is_obeyed_at_once(
     assert not any([await passes(user.limiter, entity, "r", rpm=1) for entity in entities])
     await admin.repository.put_configs({(entity, "_default_"): None for entity in entities})
     await admin.repository.put_entity_records({entity: StoredEntity(plan="gold") for entity in entities})
+    assert not any([await passes(user.limiter, entity, "r", rpm=1) for entity in entities])
+
+
+class Gates(Wire):
+    """A store that lets nobody read the index of the namespace, and throttles a query once."""
+
+    throttled = False
+
+    def answer(self, operation: Operation[Any]) -> Any:
+        if isinstance(operation, Query) and operation.index == "GSI4":
+            raise Denied("no query of GSI4")
+        if isinstance(operation, Query) and not self.throttled:
+            self.throttled = True
+            raise Throttled("slow down")
+        return super().answer(operation)
+
+
+async def test_who_may_not_read_the_index_of_the_namespace_tells_entity_by_entity(world: World) -> None:
+    admin, user = await world.process(wire=Gates(world.table)), await world.process()
+    entities = [f"e{number}" for number in range(20)]
+    for entity in entities:
+        await admin.repository.set_limits(entity, [OLD])
+        await take(user.limiter, entity, "r", rpm=1)
+    await admin.repository.put_configs({(entity, "_default_"): StoredConfig((BLOCKED,)) for entity in entities})
     assert not any([await passes(user.limiter, entity, "r", rpm=1) for entity in entities])
 
 

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Final, NamedTuple, TypeVar
 
-from ...operations.errors import ConditionFailed, Denied, OutcomeUnknown, StoreError, Throttled
+from ...operations.errors import AccessLost, ConditionFailed, Denied, OutcomeUnknown, StoreError, Throttled
 from ...operations.values import Item, Page, Query, Update
 from ...schema import keys
 from ...schema.attributes import CONFIG_READ_AT
@@ -130,7 +130,7 @@ def _few_buckets(namespace_state: NamespaceState, rows: IndexRows) -> Flow[list[
         size = len(queries)
         try:
             items, queries = yield from next_rows(queries)
-        except Denied:
+        except (Denied, AccessLost):
             return None
         found += items
         if len(found) >= FEW_BUCKETS or len(queries) > max(0, size - READS_AT_ONCE):  # one has a next page
