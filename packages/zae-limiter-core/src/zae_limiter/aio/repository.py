@@ -10,7 +10,6 @@ from ..clock.system import Clock
 from ..engines.engine import Store
 from ..engines.memory.store import MemoryStore
 from ..engines.meter import Meter
-from ..engines.sqlite.place import url_of
 from ..exceptions import NamespaceNotFoundError, RateLimiterUnavailable, StoreRefusedError
 from ..flows.acquire.counting import count_the_rest, owes
 from ..flows.process.late_opening import OpenedNamespace, known_id
@@ -140,6 +139,8 @@ class Repository(
         locked for too long, or its disk is full; ``StoreRefusedError`` if it cannot be used; and the other errors of
         ``open``.
         """
+        from ..engines.sqlite.place import url_of  # it loads sqlite3, which no other engine needs
+
         url = url_of(path)
         return await cls.open(namespace, store=url, clock=clock, **options)
 

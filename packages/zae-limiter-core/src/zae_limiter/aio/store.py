@@ -1,7 +1,7 @@
 """The store that the options name."""
 
-from ..engines.dynamodb.aio.store import DynamoDBStore
 from ..engines.engine import Store
+from ..runtime.forks import without_forks
 from ..settings import Options
 
 
@@ -10,8 +10,11 @@ def store_of(options: Options) -> Store:
 
     Raises ``ValidationError`` for a bad ``ZAEL_STORE`` or ``ZAEL_TRANSPORT``.
     """
-    if (path := options.file) is not None:
-        from ..engines.sqlite.aio import SQLiteStore  # sqlite3 is loaded by who needs it
+    with without_forks():  # a process loads the engine that it uses, and no other
+        if (path := options.file) is not None:
+            from ..engines.sqlite.aio import SQLiteStore
 
-        return SQLiteStore(path, timeout=options.operation_timeout, clock=options.clock, **options.file_options())
-    return DynamoDBStore(options.stack_name, **options.store_options())
+            return SQLiteStore(path, timeout=options.operation_timeout, clock=options.clock, **options.file_options())
+        from ..engines.dynamodb.aio.store import DynamoDBStore
+
+        return DynamoDBStore(options.stack_name, **options.store_options())

@@ -10,7 +10,6 @@ from ..exceptions import ValidationError
 from .dynamodb.aws.handed import check_handed, is_session
 from .dynamodb.options import TRANSPORTS, Handed, Transport, region_in, transport_of
 from .meter import Meter
-from .sqlite.place import path_of
 
 DEFAULT_STACK = "zae-limiter"
 
@@ -81,11 +80,15 @@ class Connection:
         """The path of the file that is the store; ``None`` for DynamoDB. Raises ``ValidationError`` for a bad
         ``ZAEL_STORE``.
         """
-        if self.store is not None:
-            return path_of(self.store)
-        is_of_aws = any((self.stack, self.region, self.endpoint_url, self.profile)) or self.credentials is not None
-        url = None if is_of_aws else os.environ.get("ZAEL_STORE")
-        return path_of(url, field="ZAEL_STORE") if url else None
+        name, url = "store", self.store
+        if url is None:
+            is_of_aws = any((self.stack, self.region, self.endpoint_url, self.profile)) or self.credentials is not None
+            name, url = "ZAEL_STORE", None if is_of_aws else os.environ.get("ZAEL_STORE") or None
+        if url is None:
+            return None
+        from .sqlite.place import path_of  # it loads sqlite3, which DynamoDB does not need
+
+        return path_of(url, field=name)
 
     @property
     def operation_timeout(self) -> float:

@@ -10,7 +10,6 @@ from ..clock.system import Clock
 from ..engines.engine import SyncStore
 from ..engines.memory.store import SyncMemoryStore
 from ..engines.meter import Meter
-from ..engines.sqlite.place import url_of
 from ..exceptions import NamespaceNotFoundError, RateLimiterUnavailable, StoreRefusedError
 from ..flows.acquire.counting import count_the_rest, owes
 from ..flows.process.late_opening import OpenedNamespace, known_id
@@ -146,6 +145,8 @@ class SyncRepository(
         locked for too long, or its disk is full; ``StoreRefusedError`` if it cannot be used; and the other errors of
         ``open``.
         """
+        from ..engines.sqlite.place import url_of  # it loads sqlite3, which no other engine needs
+
         url = url_of(path)
         return cls.open(namespace, store=url, clock=clock, **options)
 

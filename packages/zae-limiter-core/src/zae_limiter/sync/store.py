@@ -1,7 +1,7 @@
 """The store that the options name."""
 
-from ..engines.dynamodb.sync.store import SyncDynamoDBStore
 from ..engines.engine import SyncStore
+from ..runtime.forks import without_forks
 from ..settings import Options
 
 
@@ -10,8 +10,11 @@ def store_of(options: Options) -> SyncStore:
 
     Raises ``ValidationError`` for a bad ``ZAEL_STORE`` or ``ZAEL_TRANSPORT``.
     """
-    if (path := options.file) is not None:
-        from ..engines.sqlite.sync import SyncSQLiteStore  # sqlite3 is loaded by who needs it
+    with without_forks():  # a process loads the engine that it uses, and no other
+        if (path := options.file) is not None:
+            from ..engines.sqlite.sync import SyncSQLiteStore
 
-        return SyncSQLiteStore(path, clock=options.clock, **options.file_options())
-    return SyncDynamoDBStore(options.stack_name, **options.store_options())
+            return SyncSQLiteStore(path, clock=options.clock, **options.file_options())
+        from ..engines.dynamodb.sync.store import SyncDynamoDBStore
+
+        return SyncDynamoDBStore(options.stack_name, **options.store_options())
