@@ -45,9 +45,8 @@ from .clock.system import Clock, SystemClock
 from .engines.dynamodb.aws.identity import CallerIdentity
 from .engines.dynamodb.aws.proxy_password import without_passwords
 from .engines.dynamodb.images import check_bucket, read_bucket_image
-from .engines.dynamodb.marshal import read_item
+from .engines.dynamodb.marshal import read_item, read_row
 from .engines.dynamodb.options import ClientOptions
-from .engines.dynamodb.stored import read_row
 from .engines.dynamodb.sync.store import SyncDynamoDBStore
 from .engines.engine import Capabilities, SyncStore
 from .engines.sqlite.connection import check_tables, restrict

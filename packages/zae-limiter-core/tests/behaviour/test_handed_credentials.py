@@ -175,7 +175,7 @@ def test_the_profile_of_a_session_gives_the_region_unless_another_is_named(
     endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch, chosen: Any, environment: Any, expected: str
 ) -> None:
     from zae_limiter.engines.dynamodb.aws.endpoint import find_endpoint, open_session
-    from zae_limiter.engines.dynamodb.aws.handed import HandedIn
+    from zae_limiter.engines.dynamodb.options import HandedIn
 
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
@@ -229,7 +229,7 @@ async def test_a_session_without_credentials_is_a_refusal_that_says_so(endpoint:
 def test_sts_is_asked_by_them_whatever_the_profile_would_ask_a_person_for(
     endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    from zae_limiter.engines.dynamodb.aws.handed import HandedIn
+    from zae_limiter.engines.dynamodb.options import HandedIn
 
     (tmp_path / "config").write_text("[default]\nregion = eu-west-3\nmfa_serial = arn:aws:iam::1:mfa/me\n")
     monkeypatch.setenv("AWS_ENDPOINT_URL_STS", endpoint.url)

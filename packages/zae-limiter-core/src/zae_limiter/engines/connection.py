@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from ..exceptions import ValidationError
-from .dynamodb.aws.handed import check_handed, is_session
-from .dynamodb.options import TRANSPORTS, Handed, Transport, region_in, transport_of
+from .dynamodb.options import TRANSPORTS, Handed, Transport, check_handed, is_session, region_in, transport_of
 from .meter import Meter
 
 DEFAULT_STACK = "zae-limiter"

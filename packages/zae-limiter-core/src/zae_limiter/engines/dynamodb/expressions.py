@@ -151,37 +151,27 @@ def _texts(
     below: tuple[str, ...],
 ) -> Texts:
     holders = Placeholders()
-    update = " ".join(_clauses(holders, add, set_, remove))
+    clauses = (
+        ("ADD", [f"{holders.name(name)} {holders.value()}" for name in add]),
+        ("SET", [f"{holders.name(name)} = {holders.value()}" for name in set_]),
+        ("REMOVE", [holders.name(name) for name in remove]),
+    )
+    update = " ".join(f"{clause} {', '.join(changes)}" for clause, changes in clauses if changes)
     condition = " AND ".join(
         [
             *(f"attribute_exists({holders.name(name)})" for name in exists),
             *(f"attribute_not_exists({holders.name(name)})" for name in absent),
             *(f"{holders.name(name)} = {holders.value()}" for name in equals),
             *_bounds(holders, at_least, at_most),
-            *(_absent_or_below(holders.name(name), holders.value()) for name in below),
+            *(
+                f"(attribute_not_exists({holders.name(name)}) OR {holders.name(name)} < {holders.value()})"
+                for name in below
+            ),
         ]
     )
-    return _with_json(Texts(update, condition, holders.names(), holders.values(), ""))
-
-
-def _with_json(texts: Texts) -> Texts:
+    texts = Texts(update, condition, holders.names(), holders.values(), "")
     members = json.dumps(fill(texts, [0] * len(texts.values)), separators=(",", ":"))[1:-1]
     return replace(texts, json=members.replace("%", "%%").replace('{"N":"0"}', '{"N":"%d"}'))
-
-
-def _absent_or_below(name: str, value: str) -> str:
-    return f"(attribute_not_exists({name}) OR {name} < {value})"
-
-
-def _clauses(
-    holders: Placeholders, add: tuple[str, ...], set_: tuple[str, ...], remove: tuple[str, ...]
-) -> Iterable[str]:
-    if add:
-        yield "ADD " + ", ".join(f"{holders.name(name)} {holders.value()}" for name in add)
-    if set_:
-        yield "SET " + ", ".join(f"{holders.name(name)} = {holders.value()}" for name in set_)
-    if remove:
-        yield "REMOVE " + ", ".join(map(holders.name, remove))
 
 
 def _bounds(holders: Placeholders, at_least: tuple[str, ...], at_most: tuple[str, ...]) -> Iterable[str]:

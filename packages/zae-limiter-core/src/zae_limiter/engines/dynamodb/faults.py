@@ -40,7 +40,7 @@ from ...operations.values import (
 from ...runtime.printing import printable
 from ...schema.attributes import PK, SK
 from ...schema.record import UNREADABLE
-from .stored import read_one
+from .marshal import read_one
 
 _THROTTLED: Final = frozenset(
     ("ProvisionedThroughputExceededException", "ThrottlingException", "Throttling", "RequestLimitExceeded")
@@ -154,12 +154,16 @@ def _known(operation: Operation[Any], response: Response, code: str, message: st
             return None
         case "ValidationException" if not message.startswith("KMS"):  # the table's key is no matter of the request
             return Invalid(f"{code}: {shown}")
-        case _ if _is_of_the_clock(code, message):
+        case _ if code in _CLOCK_IS_OFF or (code in _DENIED and message.startswith(_CLOCK_MESSAGES)):
             why = "this machine's clock is too far off: the store refuses its signatures; set the clock"
             return Denied(f"{why}: {code}: {shown}")
-    if code in _THROTTLED:
-        return _throttled(response, f"{code}: {shown}")
-    return _of_status(response, f"{code}: {shown}")
+    if code not in _THROTTLED:
+        return _of_status(response, f"{code}: {shown}")
+    # The three exceptions spell their reasons in two ways:
+    # https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_ThrottlingReason.html
+    all_given = response.get("ThrottlingReasons") or response.get("throttlingReasons") or ()
+    reasons = tuple(dict.fromkeys(str(given["reason"]) for given in all_given))
+    return Throttled(f"{code}: {shown} ({', '.join(reasons)})" if reasons else f"{code}: {shown}", reasons)
 
 
 def request_id(headers: Mapping[str, str]) -> str:
@@ -178,20 +182,6 @@ def is_of_store(response: Response) -> bool:
 def is_of_credentials(response: Response) -> bool:
     """Return whether the store refused the keys of the request's signature: other ones may be good."""
     return _code(response) in _OF_KEYS
-
-
-def _throttled(response: Response, problem: str) -> Throttled:
-    """Return the error of a throttled request, with its reasons. The three exceptions spell them in two ways.
-
-    https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_ThrottlingReason.html
-    """
-    all_given = response.get("ThrottlingReasons") or response.get("throttlingReasons") or ()
-    reasons = tuple(dict.fromkeys(str(given["reason"]) for given in all_given))
-    return Throttled(f"{problem} ({', '.join(reasons)})" if reasons else problem, reasons)
-
-
-def _is_of_the_clock(code: str, message: str) -> bool:
-    return code in _CLOCK_IS_OFF or (code in _DENIED and message.startswith(_CLOCK_MESSAGES))
 
 
 def _of_status(response: Response, problem: str, *, certain: bool = False) -> StoreError:
@@ -222,21 +212,18 @@ def _cancelled(transact: Transact, response: Response, message: str) -> StoreErr
     given = response.get("CancellationReasons", ())
     if len(given) != len(transact.writes):
         return TransactionCancelled((Reason(_UNKNOWN_REASON),) * len(transact.writes))
-    reasons = tuple(map(_reason, transact.writes, given))
+    for reason in given:
+        if not isinstance(reason.get("Code"), str | None):
+            raise TypeError("a reason is no text")
+    reasons = tuple(
+        Reason(None) if reason.get("Code") in {None, "None"} else Reason(reason["Code"], _item(write, reason))
+        for write, reason in zip(transact.writes, given, strict=True)
+    )
     codes = {reason.code for reason in reasons} - {None}
     # No condition of the caller failed: the same transaction may pass later.
     if codes and codes <= _THROTTLED_REASONS:
         return (Conflict if codes == {_CONFLICT_REASON} else Throttled)(message)
     return TransactionCancelled(reasons)
-
-
-def _reason(write: Put | Update | Delete | Check, reason: Response) -> Reason:
-    code = reason.get("Code")
-    if not isinstance(code, str | None):
-        raise TypeError("a reason is no text")
-    if code in {None, "None"}:
-        return Reason(None)
-    return Reason(code, _item(write, reason))
 
 
 def _item(write: Operation[Any] | Check, holder: Response) -> Item | None:

@@ -18,7 +18,6 @@ from ...operations.values import (
     EnableTtl,
     Found,
     Get,
-    Item,
     Key,
     Operation,
     Page,
@@ -34,8 +33,7 @@ from ...schema.record import UNREADABLE
 from ...schema.table import INDEXES, TABLE_KEYS, create_table_request
 from .expressions import condition_parameters, query_parameters, update_json, update_parameters
 from .faults import request_id
-from .marshal import read_item, write_item
-from .stored import read_key, read_one, read_row
+from .marshal import read_item, read_key, read_one, read_row, write_item
 
 Request = dict[str, Any]
 Answer = Mapping[str, Any]
@@ -86,10 +84,6 @@ def read_date(answer: Answer) -> str | None:
 
 
 def _update(update: Update, table: str) -> Request:
-    return {**_update_write(update, table), "ReturnValues": "ALL_NEW"}
-
-
-def _update_write(update: Update, table: str) -> Request:
     return {"TableName": table, "Key": _key(update.key), **update_parameters(update)}
 
 
@@ -99,14 +93,6 @@ def _put(put: Put, table: str) -> Request:
 
 def _delete_or_check(write: Delete | Check, table: str) -> Request:
     return {"TableName": table, "Key": _key(write.key), **condition_parameters(write.when)}
-
-
-def _get(get: Get, table: str) -> Request:
-    return {"TableName": table, "Key": _key(get.key), "ConsistentRead": True}
-
-
-def _batch_get(batch: BatchGet, table: str) -> Request:
-    return {"RequestItems": {table: {"Keys": [_key(key) for key in batch.keys], "ConsistentRead": True}}}
 
 
 def _query(query: Query, table: str) -> Request:
@@ -142,42 +128,17 @@ def _transact_item(write: Put | Update | Delete | Check, table: str) -> Request:
         case Put():
             return {"Put": _put(write, table)}
         case Update():
-            return {"Update": _update_write(write, table)}
+            return {"Update": _update(write, table)}
         case Delete():
             return {"Delete": _delete_or_check(write, table)}
         case Check():
             return {"ConditionCheck": _delete_or_check(write, table)}
 
 
-def _batch_write(batch: BatchWrite, table: str) -> Request:
-    return {"RequestItems": {table: [_batch_item(write) for write in batch.writes]}}
-
-
 def _batch_item(write: Put | Delete) -> Request:
     if isinstance(write, Put):
         return {"PutRequest": {"Item": write_item(write.item)}}
     return {"DeleteRequest": {"Key": _key(write.key)}}
-
-
-def _create_table(_: CreateTable, table: str) -> Request:
-    return create_table_request(table)
-
-
-def _describe_table(_: DescribeTable, table: str) -> Request:
-    return {"TableName": table}
-
-
-def _enable_ttl(_: EnableTtl, table: str) -> Request:
-    specification = {"Enabled": True, "AttributeName": TTL}
-    return {"TableName": table, "TimeToLiveSpecification": specification}
-
-
-def _read_item(get: Get, answer: Answer) -> Item | None:
-    return read_one(get.key, answer["Item"]) if "Item" in answer else None
-
-
-def _read_attributes(update: Update, answer: Answer) -> Item:
-    return read_one(update.key, answer["Attributes"], read_item)
 
 
 def _read_found(batch: BatchGet, answer: Answer) -> Found:
@@ -203,20 +164,13 @@ def _read_page(query: Query | Scan, answer: Answer) -> Page:
 
 def _read_unwritten(batch: BatchWrite, answer: Answer) -> Unwritten:
     """Return the writes of the batch that the answer names; ignore any other that it names."""
-    rest = {_write_key(write) for writes in answer.get("UnprocessedItems", {}).values() for write in writes}
-    return Unwritten(tuple(write for write in batch.writes if _key_of(write) in rest))
-
-
-def _write_key(write: Answer) -> Key:
-    return read_key(write["PutRequest"]["Item"] if "PutRequest" in write else write["DeleteRequest"]["Key"])
-
-
-def _key_of(write: Put | Delete) -> Key:
-    return Key(write.item[PK], write.item[SK]) if isinstance(write, Put) else write.key
-
-
-def _read_status(_: DescribeTable, answer: Answer) -> str:
-    return str(answer["Table"]["TableStatus"])
+    rest = {
+        read_key(write["PutRequest"]["Item"] if "PutRequest" in write else write["DeleteRequest"]["Key"])
+        for writes in answer.get("UnprocessedItems", {}).values()
+        for write in writes
+    }
+    keys = [Key(each.item[PK], each.item[SK]) if isinstance(each, Put) else each.key for each in batch.writes]
+    return Unwritten(tuple(write for write, key in zip(batch.writes, keys, strict=True) if key in rest))
 
 
 def _key(key: Key) -> Request:
@@ -224,26 +178,35 @@ def _key(key: Key) -> Request:
 
 
 _RENDERERS: Final[dict[type, tuple[str, Callable[[Any, str], Request]]]] = {
-    Get: ("GetItem", _get),
-    BatchGet: ("BatchGetItem", _batch_get),
+    Get: ("GetItem", lambda get, table: {"TableName": table, "Key": _key(get.key), "ConsistentRead": True}),
+    BatchGet: (
+        "BatchGetItem",
+        lambda batch, table: {"RequestItems": {table: {"Keys": [*map(_key, batch.keys)], "ConsistentRead": True}}},
+    ),
     Query: ("Query", _query),
     Scan: ("Scan", _scan),
     Put: ("PutItem", _put),
-    Update: ("UpdateItem", _update),
+    Update: ("UpdateItem", lambda update, table: {**_update(update, table), "ReturnValues": "ALL_NEW"}),
     Delete: ("DeleteItem", _delete_or_check),
     Transact: ("TransactWriteItems", _transact),
-    BatchWrite: ("BatchWriteItem", _batch_write),
-    CreateTable: ("CreateTable", _create_table),
-    DescribeTable: ("DescribeTable", _describe_table),
-    EnableTtl: ("UpdateTimeToLive", _enable_ttl),
+    BatchWrite: ("BatchWriteItem", lambda batch, table: {"RequestItems": {table: [*map(_batch_item, batch.writes)]}}),
+    CreateTable: ("CreateTable", lambda _, table: create_table_request(table)),
+    DescribeTable: ("DescribeTable", lambda _, table: {"TableName": table}),
+    EnableTtl: (
+        "UpdateTimeToLive",
+        lambda _, table: {
+            "TableName": table,
+            "TimeToLiveSpecification": {"Enabled": True, "AttributeName": TTL},
+        },
+    ),
 }
 
 _READERS: Final[dict[type, Callable[[Any, Answer], Any]]] = {
-    Get: _read_item,
+    Get: lambda get, answer: read_one(get.key, answer["Item"]) if "Item" in answer else None,
     BatchGet: _read_found,
     Query: _read_page,
     Scan: _read_page,
-    Update: _read_attributes,
+    Update: lambda update, answer: read_one(update.key, answer["Attributes"], read_item),
     BatchWrite: _read_unwritten,
-    DescribeTable: _read_status,
+    DescribeTable: lambda _, answer: str(answer["Table"]["TableStatus"]),
 }

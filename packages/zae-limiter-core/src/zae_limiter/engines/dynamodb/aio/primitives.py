@@ -13,10 +13,9 @@ from ....runtime.forks import without_forks
 from ....runtime.tasks import result_of
 from ....runtime.threads import in_thread
 from ..aws.credentials import CredentialSource, too_late
-from ..aws.mocked import refuse_mocked
-from ..aws.opening import Service, open_service
+from ..aws.opening import Service, open_service, refuse_mocked
 from ..options import OPENING_SECONDS, ClientOptions
-from ..protocol.signing import Credentials
+from ..protocol.requests import Credentials
 
 __all__ = [
     "DEADLINES",

@@ -19,8 +19,7 @@ from ....runtime.callables import is_awaited
 from ...in_time import in_time
 from ..aws.credentials import CredentialSource
 from ..aws.endpoint import open_session
-from ..aws.mocked import refuse_mocked
-from ..aws.opening import tls_context
+from ..aws.opening import refuse_mocked, tls_context
 from ..aws.sdk import OfSdk, client_of, prepare
 from ..faults import no_client
 from ..options import ClientOptions

@@ -22,7 +22,7 @@ from ....operations.errors import Denied, StoreError, Unreachable
 from ....runtime import forks
 from ....runtime.jitter import jittered
 from ..faults import unsent
-from ..protocol.signing import Credentials
+from ..protocol.requests import Credentials
 
 log = logging.getLogger(__name__)
 
@@ -198,7 +198,9 @@ class CredentialSource:
             except IndexError:  # there are no more, or another thread tells them
                 return
             if isinstance(answer, StoreError):
-                future.set_exception(_copy(answer))
+                copy = type(answer)(str(answer))  # for one caller alone, which adds its traceback
+                copy.__cause__ = answer.__cause__
+                future.set_exception(copy)
             else:
                 future.set_result(answer)
 
@@ -221,10 +223,3 @@ def _fault(error: Exception, *, lost: bool) -> StoreError:
     if lost:
         return Unreachable(text)
     return known if known is not None else Denied(text)
-
-
-def _copy(fault: StoreError) -> StoreError:
-    """Return the same error for one caller alone, which adds its traceback."""
-    copy = type(fault)(str(fault))
-    copy.__cause__ = fault.__cause__
-    return copy

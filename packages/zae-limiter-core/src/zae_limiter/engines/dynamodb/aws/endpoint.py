@@ -69,7 +69,9 @@ def find_endpoint(session: Any, options: ClientOptions) -> Endpoint:
 
 
 def _found(session: Any, options: ClientOptions) -> Endpoint:
-    region, fips = _plain(_region(session, options))
+    named = _region(session, options)
+    region = named.replace("fips-", "").replace("-fips", "")
+    fips = region != named
     source, url = configured_endpoint(session, options)
     mode, by_account = _account_mode(session), None
     if not source:  # FIPS, dual stack and accounts do not apply to a configured one
@@ -147,12 +149,6 @@ def _region(session: Any, options: ClientOptions) -> str:
     if region.endswith("\n"):  # which a ``$`` lets pass
         raise InvalidRegionError(region_name=region)
     return region
-
-
-def _plain(region: str) -> tuple[str, bool]:
-    """Return the region without FIPS in its name, and whether it was there."""
-    plain = region.replace("fips-", "").replace("-fips", "")
-    return plain, plain != region
 
 
 # the URL

@@ -4,8 +4,10 @@ import logging
 import os
 import platform
 import ssl
+import sys
 from pathlib import Path
 from typing import Any, Final, NamedTuple
+from urllib.parse import urlsplit
 
 from ....operations.errors import NotApplied
 from ....runtime.addresses import Addresses
@@ -23,6 +25,12 @@ log = logging.getLogger(__name__)
 LONGEST_APP_ID: Final = 50  # characters, by the documentation of the setting
 _OF_TOKENS: Final = frozenset("!$%&'*+-.^_`|~")
 _RETRIES: Final = (("AWS_MAX_ATTEMPTS", "max_attempts"), ("AWS_RETRY_MODE", "retry_mode"))
+_OF_AWS: Final = (".amazonaws.com", ".amazonaws.com.cn")
+_INSTEAD: Final = (
+    "use Repository.in_memory(), or SyncRepository, which boto3 serves; or let moto serve: "
+    "server = moto.server.ThreadedMotoServer('127.0.0.1', port=0); server.start(); "
+    "Repository.open(endpoint_url='http://{}:{}'.format(*server.get_host_and_port()))"
+)
 
 
 class Service(NamedTuple):
@@ -111,19 +119,27 @@ def tls_context(ca_bundle: str | None) -> ssl.SSLContext:
                 return ssl.create_default_context(capath=ca_bundle)
             return ssl.create_default_context(cafile=ca_bundle)
         context = ssl.create_default_context()
-        if not context.cert_store_stats()["x509_ca"] and not _has_system_authorities():
-            context.load_verify_locations(cafile=_botocore_authorities())
+        folder = ssl.get_default_verify_paths().capath  # whose authorities OpenSSL loads when it needs one
+        if not context.cert_store_stats()["x509_ca"] and (folder is None or not any(Path(folder).iterdir())):
+            import botocore
+
+            context.load_verify_locations(cafile=Path(botocore.__file__).parent / "cacert.pem")
     except OSError as error:
         raise NotApplied(f"no client: AWS_CA_BUNDLE: {ca_bundle!r} cannot be read: {error}") from error
     return context
 
 
-def _has_system_authorities() -> bool:
-    folder = ssl.get_default_verify_paths().capath
-    return folder is not None and any(Path(folder).iterdir())
+def is_mocked(url: str) -> bool:
+    """Return whether ``moto.mock_aws``, as in a user's unit test, answers what boto3 sends to ``url``.
+
+    It replaces what boto3 sends, and nothing else: our own client would ask the network for the real service, and
+    aioboto3 cannot read its answers. moto is not imported: a process without it has no mock.
+    """
+    stubber = getattr(sys.modules.get("moto.core.models"), "botocore_stubber", None)
+    return getattr(stubber, "enabled", False) is True and (urlsplit(url).hostname or "").endswith(_OF_AWS)
 
 
-def _botocore_authorities() -> str:
-    import botocore
-
-    return str(Path(botocore.__file__).parent / "cacert.pem")
+def refuse_mocked(url: str) -> None:
+    """Raise ``NotApplied`` for an async client where a mock answers: none can be served by it."""
+    if is_mocked(url):
+        raise NotApplied(f"no client: moto.mock_aws does not serve async clients: {_INSTEAD}")

@@ -3,15 +3,15 @@
 https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Programming.LowLevelAPI.html
 """
 
+import zlib
 from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Any, Final
 
 from ....operations.errors import OutcomeUnknown
 from ....runtime.printing import printable
-from ..checksum import check_body
 from ..faults import REQUEST_ID, request_id
-from .body import read_body
+from .requests import read_body
 from .responses import Response
 
 Answer = dict[str, Any]
@@ -36,6 +36,7 @@ KEYS: Final = frozenset(
         "UnprocessedKeys",
     )
 )
+_STATUSES: Final = frozenset(HTTPStatus)
 NOT_READ: Final = "the store closed the connection before it had the request"
 
 
@@ -50,7 +51,7 @@ class ErrorAnswer(Exception):
 
 def read_response(response: Response) -> Answer:
     """Return the answer. Raises ``ErrorAnswer``, and ``OutcomeUnknown`` for a damaged one."""
-    check_body(response.headers, response.body)
+    _check_body(response.headers, response.body)
     metadata = {"HTTPStatusCode": response.status, "HTTPHeaders": response.headers}
     if response.status != 200:
         raise ErrorAnswer(_error(response, metadata))
@@ -67,9 +68,16 @@ def check_answer(response_dict: Mapping[str, Any] | None = None, **_: object) ->
     if response_dict is None or not isinstance(response_dict["body"], bytes):  # there was no answer
         return
     headers, body = response_dict["headers"], response_dict["body"]
-    check_body(headers, body)
+    _check_body(headers, body)
     if response_dict["status_code"] == 200 and REQUEST_ID not in headers:
         _object(headers, body)
+
+
+def _check_body(headers: Mapping[str, str], body: bytes) -> None:
+    """Raise ``OutcomeUnknown`` for a body that does not match its ``x-amz-crc32``, which the SDK does not check."""
+    expected = headers.get("x-amz-crc32")
+    if expected is not None and str(zlib.crc32(body)) != expected.strip():
+        raise OutcomeUnknown(f"the answer was damaged on its way: its CRC32 is wrong{request_id(headers)}")
 
 
 def _object(headers: Mapping[str, str], body: bytes) -> Answer:
@@ -88,12 +96,6 @@ def _error(response: Response, metadata: Answer) -> Answer:
         answer = {"message": response.body.decode("utf-8", "replace")}
     kind = str(answer.pop("__type", "")) or str(response.status)
     code = kind.partition(":")[0].rpartition("#")[2]
-    message = answer.pop("message", None) or answer.pop("Message", None) or _phrase(response.status)
+    phrase = HTTPStatus(response.status).phrase if response.status in _STATUSES else ""
+    message = answer.pop("message", None) or answer.pop("Message", None) or phrase
     return {**answer, "Error": {"Code": code, "Message": str(message)}, "ResponseMetadata": metadata}
-
-
-def _phrase(status: int) -> str:
-    try:
-        return HTTPStatus(status).phrase
-    except ValueError:
-        return ""

@@ -20,8 +20,8 @@ from ..aws.opening import Service
 from ..faults import is_of_credentials, read_fault
 from ..options import LEAST_SHARE, ClientOptions
 from ..protocol.answers import ErrorAnswer, read_response
+from ..protocol.requests import Credentials
 from ..protocol.responses import Response
-from ..protocol.signing import Credentials
 from .connecting import Connection, Dialer
 from .primitives import Waker, now, refreshed, result_by, time_for
 

@@ -11,10 +11,10 @@ from typing import Any, Final, Literal, TypeVar
 from ....runtime.forks import without_forks
 from ...time_left import check_time, time_left
 from ..aws.credentials import CredentialSource, too_late
-from ..aws.mocked import is_mocked as is_for_sdk
+from ..aws.opening import is_mocked as is_for_sdk
 from ..aws.opening import open_service as read_service
 from ..options import OPENING_SECONDS, ClientOptions
-from ..protocol.signing import Credentials
+from ..protocol.requests import Credentials
 
 __all__ = [
     "DEADLINES",

@@ -11,11 +11,10 @@ from ....runtime import forks
 from ....runtime.elapsed import elapsed_ms
 from ...engine import Capabilities, SyncStore
 from ...meter import Meter
-from ..aws.handed import HandedIn
 from ..aws.identity import CallerIdentity
 from ..aws.proxy_password import raise_without_password
 from ..faults import is_of_store
-from ..options import ClientOptions, Handed, Transport
+from ..options import ClientOptions, Handed, HandedIn, Transport
 from ..render import read_answer, read_date, render, render_body
 from .primitives import DEADLINES, Lock, Send, current_loop, opening_until, refreshed, run
 from .transport import SyncClient, SyncOpener, counted

@@ -15,7 +15,7 @@ import pytest
 
 from zae_limiter.engines.dynamodb.aws import credentials
 from zae_limiter.engines.dynamodb.aws.credentials import THREAD_NAME, CredentialSource
-from zae_limiter.engines.dynamodb.protocol.signing import Credentials
+from zae_limiter.engines.dynamodb.protocol.requests import Credentials
 from zae_limiter.operations.errors import Denied, StoreError, Unreachable
 
 LONG = 30.0  # seconds, far more than a test takes

@@ -18,7 +18,7 @@ from botocore.credentials import RefreshableCredentials
 from zae_limiter.engines.dynamodb.aws.credentials import THREAD_NAME, CredentialSource
 from zae_limiter.engines.dynamodb.aws.endpoint import open_session
 from zae_limiter.engines.dynamodb.options import ClientOptions
-from zae_limiter.engines.dynamodb.protocol.signing import Credentials
+from zae_limiter.engines.dynamodb.protocol.requests import Credentials
 from zae_limiter.operations.errors import Denied, Unreachable
 
 Configure = Callable[[str], None]

@@ -10,8 +10,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from zae_limiter.engines.dynamodb.protocol.requests import RequestWriter
-from zae_limiter.engines.dynamodb.protocol.signing import Credentials
+from zae_limiter.engines.dynamodb.protocol.requests import Credentials, RequestWriter
 
 KEYS = st.text(st.characters(min_codepoint=33, max_codepoint=126), min_size=1, max_size=130)
 TOKENS = st.text(st.characters(min_codepoint=32, max_codepoint=126), min_size=1)  # which some file ends with a space
