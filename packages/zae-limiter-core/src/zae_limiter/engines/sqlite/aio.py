@@ -12,7 +12,6 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from itertools import groupby
 from operator import attrgetter
-from pathlib import Path
 from queue import Empty, SimpleQueue
 from threading import Lock
 from typing import Any, Final, cast
@@ -24,11 +23,9 @@ from ...runtime import forks
 from ...runtime.tasks import result_of
 from ...runtime.threads import in_thread
 from ...values.usage import KEPT_DAYS, Window
-from ..engine import Capabilities, Store
+from ..engine import Store
 from ..meter import Meter
-from .clock import WallClock
-from .file import PROBE_SECONDS, Call, SQLiteFile
-from .place import checked_path
+from .file import PROBE_SECONDS, Call, OverFile, SQLiteFile
 
 IDLE_SECONDS: Final = 5.0
 GRACE_SECONDS: Final = 0.25  # in which the thread tells that a call was not applied
@@ -46,13 +43,15 @@ class _Awaited(Call):
         self.future: asyncio.Future[None] = loop.create_future()
 
 
-class SQLiteStore(Store):
+class SQLiteStore(OverFile, Store):
     """A table in a file, which processes and event loops of one host share. The first operation opens it, or makes it.
 
     An operation takes at most ``timeout`` seconds. ``clock`` is that of all processes of the host, by default;
     ``meter`` counts what the requests would cost on DynamoDB. ``usage_days``: the life of usage by its window, 0 for
     ever.
     """
+
+    _deadlines = "engine"
 
     def __init__(
         self,
@@ -63,22 +62,9 @@ class SQLiteStore(Store):
         meter: Meter | None = None,
         usage_days: Mapping[Window, int] = KEPT_DAYS,
     ) -> None:
-        self.path: Path = checked_path(path)
-        """The path of the file."""
-        self.clock: Clock = clock or WallClock()
-        """The time of usage and of expiry, and that of repositories over the store."""
-        self.meter: Meter | None = meter
-        """Counts requests and units, if there is one."""
+        super().__init__(path, clock=clock, meter=meter, usage_days=usage_days)
         self._timeout = timeout
-        self._file = SQLiteFile(self.path, self.clock, meter, usage_days)
         self._worker = _Worker(self._file)
-
-    @property
-    def capabilities(self) -> Capabilities:
-        """The clock of the host; usage is counted with each write, and what has expired goes."""
-        return Capabilities(
-            clock=self.clock, meter=self.meter, deadlines="engine", expiry=True, plain_indexes=True, usage=True
-        )
 
     async def perform(self, operation: Operation[Any]) -> Any:
         """Return the answer that ``operation`` promises, or raise a ``StoreError``."""

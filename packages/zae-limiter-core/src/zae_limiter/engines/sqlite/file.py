@@ -39,13 +39,14 @@ from pathlib import Path
 from sqlite3 import Connection, OperationalError
 from sqlite3 import Error as SQLiteError
 from threading import RLock, get_ident
-from typing import Any, Final, TypeVar
+from typing import Any, ClassVar, Final, Literal, TypeVar
 
 from ...clock.system import Clock
 from ...operations.errors import Closed, OutcomeUnknown, StoreError, Unreachable
 from ...operations.values import BatchGet, Get, Operation, Query
 from ...runtime import forks
 from ...values.usage import KEPT_DAYS, Window
+from ..engine import Capabilities
 from ..meter import Meter
 from .connection import LOG_BYTES, checked_schema, connect
 from .faults import (
@@ -59,7 +60,7 @@ from .faults import (
     log_gone,
     refusal_of,
 )
-from .place import Inode, inode_of, status_of
+from .place import Inode, checked_path, inode_of, status_of
 from .table import SWEPT_AT_ONCE, SQLiteTable
 from .usage import reads_usage
 
@@ -75,6 +76,14 @@ PROBE_SECONDS: Final = 0.25  # for which a probe of writes waits for the lock: t
 LOG_WARNS: Final = 4 * LOG_BYTES  # the size of a log that no checkpoint could cut for a while
 BESIDE: Final = ("-wal", "-shm")  # the log, and its index
 _READS: Final = (Get, BatchGet, Query)
+
+
+class WallClock:
+    """The wall clock as it is. An offset that each process remembers would let processes drift apart."""
+
+    def now_ms(self) -> int:
+        """Return the current time in epoch milliseconds."""
+        return time.time_ns() // 1_000_000
 
 
 class Call:
@@ -154,7 +163,10 @@ class SQLiteFile:
         calls: list[Call] = []
         try:
             self._begin(connection, until, "BEGIN" if reads_alone else "BEGIN IMMEDIATE")
-            self._take(calls, reads_alone=reads_alone)
+            while self.waiting and len(calls) < MOST_AT_ONCE:
+                if reads_alone and not _only_reads(self.waiting[0].operation):
+                    break  # it came since, and needs the lock of a write
+                calls.append(self.waiting.popleft())
             self._perform(connection, calls, until)
             if self._table.has_ahead:
                 self._bring_back(connection, until)
@@ -218,7 +230,9 @@ class SQLiteFile:
         if self._connection is None:
             connection, file_id = connect(self.path, lambda call: self._patiently(call, until), self._is_late)
             try:
-                self._check_id(file_id)
+                if self._id not in (None, file_id):  # another file than the first connection opened
+                    raise gone(self.path)
+                self._id = file_id
                 self._inode = inode_of(self.path)
                 real = os.path.realpath(self.path)  # where SQLite has them
                 self._beside = {real + suffix: inode_of(real + suffix) for suffix in BESIDE}
@@ -237,17 +251,14 @@ class SQLiteFile:
             raise gone(self.path)
         if self._connection is not None and any(inode_of(path) != inode for path, inode in self._beside.items()):
             self._log_is_lost = True  # for ever: what it had, no new connection finds
-            if any(inode_of(path) not in (None, inode) for path, inode in self._beside.items()):
-                _leave_to_others(self._connection)
+            # The end of a connection must not write its lost log into the file, or delete that of other processes.
+            if sys.version_info >= (3, 12) and any(  # before, SQLite decides by the locks alone
+                inode_of(path) not in (None, inode) for path, inode in self._beside.items()
+            ):
+                self._connection.setconfig(sqlite3.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, True)
             self._disconnect()
             raise log_gone(self.path)
         self._look_at = time.monotonic() + LOOK_SECONDS
-
-    def _check_id(self, found: bytes) -> None:
-        """Raise ``Unreachable`` if a new connection opened another file than the first one did."""
-        if self._id not in (None, found):
-            raise gone(self.path)
-        self._id = found
 
     def _disconnect(self) -> None:
         connection, self._connection = self._connection, None
@@ -273,11 +284,6 @@ class SQLiteFile:
                     raise
             time.sleep(pause * (0.5 + random.random()))
             pause = min(2 * pause, LONGEST_PAUSE)
-
-    def _take(self, taken: list[Call], *, reads_alone: bool) -> None:
-        waiting = self.waiting
-        while waiting and len(taken) < MOST_AT_ONCE and not (reads_alone and not _only_reads(waiting[0].operation)):
-            taken.append(waiting.popleft())
 
     def _perform(self, connection: Connection, calls: Sequence[Call], until: float) -> None:
         """Settle the calls by one transaction, which has begun. Each call that spoils it fails alone: the others begin
@@ -374,11 +380,38 @@ class SQLiteFile:
         return fault_of(error, self.path, committing=committing)
 
 
+class OverFile:
+    """What the stores of both variants have: a file, which the first operation opens, or makes.
+
+    ``clock`` is that of all processes of the host, by default; ``meter`` counts what the requests would cost on
+    DynamoDB. ``usage_days``: the life of usage by its window, 0 for ever.
+    """
+
+    _deadlines: ClassVar[Literal["driver", "engine"]] = "driver"
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        clock: Clock | None = None,
+        meter: Meter | None = None,
+        usage_days: Mapping[Window, int] = KEPT_DAYS,
+    ) -> None:
+        self.path: Path = checked_path(path)
+        """The path of the file."""
+        self.clock: Clock = clock or WallClock()
+        """The time of usage and of expiry, and that of repositories over the store."""
+        self.meter: Meter | None = meter
+        """Counts requests and units, if there is one."""
+        self._file = SQLiteFile(self.path, self.clock, meter, usage_days)
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """The clock of the host; usage is counted with each write, and what has expired goes."""
+        return Capabilities(
+            clock=self.clock, meter=self.meter, deadlines=self._deadlines, expiry=True, plain_indexes=True, usage=True
+        )
+
+
 def _only_reads(operation: Operation[Any]) -> bool:
     return isinstance(operation, _READS) and not reads_usage(operation)
-
-
-def _leave_to_others(connection: Connection) -> None:
-    """Let no end of a connection write its lost log into the file, or delete the new one of other processes."""
-    if sys.version_info >= (3, 12):  # before, SQLite decides by the locks alone
-        connection.setconfig(sqlite3.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, True)

@@ -47,7 +47,10 @@ def check_file(path: Path) -> None:
             raise NotApplied(f"{place} is no file, but a link, a pipe or a folder: {WAY_OUT}")
         if found.st_nlink > 1:
             raise NotApplied(f"{place} has {found.st_nlink} names (hard links): {WAY_OUT}")
-        if os.name == "posix" and not _may_be_beside(found, file):
+        trusted = found.st_uid in {0, os.geteuid(), file.st_uid} if os.name == "posix" else True
+        # Whoever may write the file anyway may own what is beside it.
+        writers = file.st_mode & 0o002 or (file.st_mode & 0o020 and found.st_gid == file.st_gid)
+        if not trusted and not writers:
             raise NotApplied(f"{place} belongs to another user (uid {found.st_uid}): {WAY_OUT}")
     has_log = any(found.st_size and str(place).endswith(LOGS[0]) for place, found in beside.items())
     for place, found in beside.items():
@@ -92,13 +95,6 @@ def _beside(path: Path) -> Iterator[tuple[Path, os.stat_result]]:
     for suffix in (*LOGS, JOURNAL):
         with suppress(FileNotFoundError):
             yield Path(real + suffix), os.lstat(real + suffix)
-
-
-def _may_be_beside(found: os.stat_result, file: os.stat_result) -> bool:
-    """Return whether nobody has it who may not write the file anyway."""
-    if found.st_uid in {0, os.geteuid(), file.st_uid}:
-        return True
-    return bool(file.st_mode & 0o002 or (file.st_mode & 0o020 and found.st_gid == file.st_gid))
 
 
 def _check_journal(place: Path, *, has_log: bool) -> None:

@@ -1,6 +1,11 @@
 """The rows of items and of their index entries. All of it is inside a transaction that the caller has begun.
 
-A bucket that was written by a clock that was ahead is read as if it had been written now.
+Buckets that were written by a clock that was ahead are brought back to now, when they are read. The problem: a balance
+counts from the anchor, so tokens that were taken while the clock was a year ahead had been minted in that year. Once
+the clock is right again, the bucket looks as if it owed all of them, and no call passes for a year; nothing in the item
+tells that from a debt. The choice: each bucket's row has the instant of its last write. If that lies ahead, the balance
+of that instant becomes the balance of now: nothing is minted, and nothing is owed that was not. Slots and windows that
+began ahead begin now.
 """
 
 import json
@@ -11,10 +16,11 @@ from typing import Any, Final, NamedTuple, NoReturn
 
 from ...clock.system import Clock
 from ...operations.values import Item, Key, Query, Scan
-from ...schema.attributes import PK, SK, TTL
-from ...schema.items import AHEAD_MS
+from ...rules.balances import refill_bucket
+from ...schema.attributes import CONFIG_READ_AT, PK, SK, TTL, bucket_attributes
+from ...schema.items import AHEAD_MS, anchor_attributes, read_bucket
+from ...schema.record import UNREADABLE
 from ...schema.table import INDEXES
-from .ahead import brought_back
 
 MOST_ITEMS: Final = 4_000  # on a page, where DynamoDB has 1 MB
 EXPIRY_STEP: Final = 60  # seconds: the expiry of a bucket moves with each acquire, its row in the index does not
@@ -72,7 +78,7 @@ class Rows:
         if written_ms is None or written_ms <= (now_ms := self._now_ms()) + AHEAD_MS:
             return Row(item, hour)
         self.ahead.add(key)
-        return Row(brought_back(item, written_ms, now_ms), hour, ahead=True)
+        return Row(_brought_back(item, written_ms, now_ms), hour, ahead=True)
 
     def bring_back(self) -> None:
         """Write some of the buckets that were ahead."""
@@ -89,7 +95,7 @@ class Rows:
         if written_ms <= (now_ms := self._now_ms()) + AHEAD_MS:
             return item
         self.ahead.add(Key(item[PK], item[SK]))
-        return brought_back(item, written_ms, now_ms)
+        return _brought_back(item, written_ms, now_ms)
 
     def replace(
         self, key: Key, before: Row | None, item: Item | None, hour: int | None, written_ms: int | None = None
@@ -147,6 +153,23 @@ class Rows:
         sql = f"SELECT pk, sk, item, hour FROM items WHERE {where} ORDER BY expires LIMIT ?"
         for pk, sk, text, hour in self._execute(sql, (now_seconds, at_most)).fetchall():
             yield Key(pk, sk), Row(parsed(text, Key(pk, sk)), hour)
+
+
+def _brought_back(item: Item, written_ms: int, now_ms: int) -> Item:
+    """Return a bucket that was written ahead as if it had been written now; a damaged one as it is."""
+    try:
+        state = read_bucket(item)
+        now = {CONFIG_READ_AT: min(item[CONFIG_READ_AT], now_ms), **anchor_attributes(state.limits, now_ms)}
+        for name, shard_limit in state.shard_limits.items():
+            at = bucket_attributes(name)
+            if name not in state.slots:
+                now[at.tokens] = refill_bucket(shard_limit, item[at.tokens], written_ms)
+            now |= {begin: min(item[begin], now_ms) for begin in (at.epoch_began, at.begun) if begin in item}
+    except UNREADABLE:
+        return item
+    if TTL in item:  # as long a life as it had
+        now[TTL] = item[TTL] - (written_ms - now_ms) // 1000
+    return {**item, **now}
 
 
 def parsed(text: str, key: Key) -> Item:

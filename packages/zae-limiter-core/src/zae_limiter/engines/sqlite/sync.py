@@ -7,52 +7,23 @@ A signal handler may raise between any two calls, so also when the lock has just
 thread, which therefore releases it in every case, and does so before any other call.
 """
 
-import os
 import threading
 import time
-from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
-from ...clock.system import Clock
-from ...operations.errors import OutcomeUnknown, StoreError, Unreachable
+from ...operations.errors import OutcomeUnknown, Unreachable
 from ...operations.values import Operation, changes_nothing
-from ...values.usage import KEPT_DAYS, Window
-from ..engine import Capabilities, SyncStore
-from ..meter import Meter
+from ..engine import SyncStore
 from ..time_left import time_left
-from .clock import WallClock
-from .file import PROBE_SECONDS, Call, SQLiteFile
-from .place import checked_path
+from .file import PROBE_SECONDS, Call, OverFile
 
 
-class SyncSQLiteStore(SyncStore):
+class SyncSQLiteStore(OverFile, SyncStore):
     """A table in a file, which processes and threads of one host share. The first operation opens it, or makes it.
 
     ``clock`` is that of all processes of the host, by default; ``meter`` counts what the requests would cost on
     DynamoDB. ``usage_days``: the life of usage by its window, 0 for ever.
     """
-
-    def __init__(
-        self,
-        path: str | os.PathLike[str],
-        *,
-        clock: Clock | None = None,
-        meter: Meter | None = None,
-        usage_days: Mapping[Window, int] = KEPT_DAYS,
-    ) -> None:
-        self.path: Path = checked_path(path)
-        """The path of the file."""
-        self.clock: Clock = clock or WallClock()
-        """The time of usage and of expiry, and that of repositories over the store."""
-        self.meter: Meter | None = meter
-        """Counts requests and units, if there is one."""
-        self._file = SQLiteFile(self.path, self.clock, meter, usage_days)
-
-    @property
-    def capabilities(self) -> Capabilities:
-        """The clock of the host; usage is counted with each write, and what has expired goes."""
-        return Capabilities(clock=self.clock, meter=self.meter, expiry=True, plain_indexes=True, usage=True)
 
     def perform(self, operation: Operation[Any]) -> Any:
         """Return the answer that ``operation`` promises, or raise a ``StoreError``."""
@@ -68,7 +39,8 @@ class SyncSQLiteStore(SyncStore):
                 file.waiting.append(call)
             try:
                 if not lock.acquire(timeout=min(max(until - time.monotonic(), 0.0), threading.TIMEOUT_MAX)):
-                    raise self._too_late(call)
+                    problem = f"{self.path}: other threads of this process use it for too long"
+                    raise Unreachable(problem) if file.withdraw(call) else OutcomeUnknown(problem)
                 file.server = thread
                 while not call.done:
                     if call not in file.waiting:  # or a signal came just as another thread took it
@@ -85,10 +57,6 @@ class SyncSQLiteStore(SyncStore):
             file.withdraw(call)
             raise
         return call.result()
-
-    def _too_late(self, call: Call) -> StoreError:
-        problem = f"{self.path}: other threads of this process use it for too long"
-        return Unreachable(problem) if self._file.withdraw(call) else OutcomeUnknown(problem)
 
     def close(self) -> None:
         """Close the file; an operation after it is ``Closed``."""

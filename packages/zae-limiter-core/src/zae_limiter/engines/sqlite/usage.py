@@ -89,7 +89,10 @@ class Usage:
 
     def _count(self, pk: str, before: Item, after: Item, hour: int) -> None:
         bucket = _bucket(pk)
-        if bucket is None or self._is_purged(bucket.namespace_id):
+        if bucket is None:
+            return
+        namespace = self._rows.get(Key(keys.pk_system(keys.REGISTRY), keys.sk_nsid(bucket.namespace_id)))
+        if namespace is not None and PURGING in namespace.item:
             return
         try:
             updates = usage_updates(bucket, before, after, hour, self._days)
@@ -101,10 +104,6 @@ class Usage:
                 self._update(update)
             except StoreError as error:  # of a damaged snapshot: it must not refuse the acquire, half of which is done
                 log.warning("the use of a bucket is not counted: %r, %s", pk, error)
-
-    def _is_purged(self, namespace_id: str) -> bool:
-        record = self._rows.get(Key(keys.pk_system(keys.REGISTRY), keys.sk_nsid(namespace_id)))
-        return record is not None and PURGING in record.item
 
 
 def reads_usage(operation: Operation[Any]) -> bool:
