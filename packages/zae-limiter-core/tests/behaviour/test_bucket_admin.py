@@ -1,7 +1,6 @@
 """Tokens given by hand: a bucket reset, or credited; in both variants."""
 
 import asyncio
-from functools import partial
 from typing import Any
 
 import pytest
@@ -9,10 +8,8 @@ import pytest
 from support.core.shards import shard_items, split, split_into
 from support.core.worlds import World, drain, outcomes, passes, take, until
 from zae_limiter import Limit, RateLimiter, RateLimiterUnavailable, ValidationError
-from zae_limiter.flows.records.bucket_admin import credit_bucket, reset_bucket
-from zae_limiter.flows.steps import play
 from zae_limiter.operations.errors import OutcomeUnknown, Throttled
-from zae_limiter.operations.values import Delete, Key, Operation, Transact, Update
+from zae_limiter.operations.values import Delete, Key, Transact, Update
 from zae_limiter.schema import keys
 from zae_limiter.schema.attributes import bucket_attributes
 from zae_limiter.schema.items import ONE_WRITE, WRITES
@@ -237,60 +234,39 @@ async def test_without_the_store_it_says_so(world: World, method: str, arguments
 
 
 async def test_who_changes_the_shape_before_the_write_has_it_decided_again(async_world: World) -> None:
-    limiter, _ = await async_world.process(default_limits=[RPM])
+    limiter, wire = await async_world.process(default_limits=[RPM])
     await take(limiter, "e", "r", rpm=60)
-    namespace_state, cause = limiter.repository.namespace_state, await limiter.repository._cause(None)
-    rivals = iter([await limiter.repository._cause("rival")])
-    transactions = 0
-
-    def perform(operation: Operation[Any]) -> Any:
-        nonlocal transactions
-        if isinstance(operation, Transact):
-            transactions += 1
-            for rival in rivals:
-                assert play(reset_bucket(namespace_state, "e", "r", rival), async_world.table.execute)
-        return async_world.table.execute(operation)
-
-    assert play(reset_bucket(namespace_state, "e", "r", cause), perform)
-    assert transactions == 2
+    rival = async_world.rival()
+    wire.sent()
+    wire.first(lambda: rival.reset_bucket("e", "r", principal="rival"), on=Transact)
+    assert await limiter.repository.reset_bucket("e", "r")
+    assert wire.sent().count("Transact") == 2
     events = (await limiter.repository.get_audit_events("e")).events
     assert sorted(event.principal or "" for event in events) == ["", "rival"]
 
 
 async def test_a_credit_needs_no_second_try_when_the_anchor_moves_before_the_write(async_world: World) -> None:
-    limiter, _ = await async_world.process(default_limits=[RPM])
+    limiter, wire = await async_world.process(default_limits=[RPM])
     await take(limiter, "e", "r", rpm=60)
-    namespace_state, cause = limiter.repository.namespace_state, await limiter.repository._cause(None)
-    rival = await limiter.repository._cause("rival")
-    transactions = 0
-
-    def perform(operation: Operation[Any]) -> Any:
-        nonlocal transactions
-        if isinstance(operation, Transact):
-            transactions += 1
-            assert play(reset_bucket(namespace_state, "e", "r", rival), async_world.table.execute)
-        return async_world.table.execute(operation)
-
-    assert play(credit_bucket(namespace_state, "e", "r", {"rpm": 5_000}, cause), perform)
-    assert transactions == 1
+    rival = async_world.rival()
+    wire.sent()
+    wire.first(lambda: rival.reset_bucket("e", "r"), on=Transact)
+    assert await limiter.repository.credit_bucket("e", "r", {"rpm": 5})
+    assert wire.sent().count("Transact") == 1
     assert await limiter.available("e", "r") == {"rpm": 60}
 
 
-async def test_a_bucket_that_goes_before_the_write_is_not_made_again(async_world: World) -> None:
-    limiter, _ = await async_world.process(default_limits=[RPM])
-    for entity, giving in (("reset", reset_bucket), ("credited", partial(credit_bucket, tokens={"rpm": 1}))):
-        await take(limiter, entity, "r", rpm=60)
-        namespace_state, cause = limiter.repository.namespace_state, await limiter.repository._cause(None)
-        key = Key(keys.pk_bucket(limiter.repository.namespace_id, entity, "r", 0), keys.sk_state())
-
-        def perform(operation: Operation[Any], key: Key = key) -> Any:
-            if isinstance(operation, Transact):
-                async_world.table.execute(Delete(key))
-            return async_world.table.execute(operation)
-
-        assert not play(giving(namespace_state, entity, "r", cause=cause), perform)
-        assert async_world.bucket_of(limiter, entity, "r") is None
-        assert (await limiter.repository.get_audit_events(entity)).events == ()
+@giver
+async def test_a_bucket_that_goes_before_the_write_is_not_made_again(
+    async_world: World, method: str, arguments: tuple[Any, ...]
+) -> None:
+    limiter, wire = await async_world.process(default_limits=[RPM])
+    await take(limiter, "e", "r", rpm=60)
+    key = Key(keys.pk_bucket(limiter.repository.namespace_id, "e", "r", 0), keys.sk_state())
+    wire.first(lambda: async_world.table.execute(Delete(key)), on=Transact)
+    assert not await getattr(limiter.repository, method)("e", "r", *arguments)
+    assert async_world.bucket_of(limiter, "e", "r") is None
+    assert (await limiter.repository.get_audit_events("e")).events == ()
 
 
 async def test_acquires_and_resets_at_the_same_time_all_come_through(world: World) -> None:

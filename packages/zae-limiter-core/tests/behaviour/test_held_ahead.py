@@ -3,6 +3,7 @@
 import asyncio
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from types import FrameType
@@ -15,13 +16,11 @@ from support.core.shards import split_into
 from support.core.worlds import Process, World, drain, take
 from zae_limiter import (
     Limit,
-    RateLimiter,
     RateLimiterUnavailable,
     RateLimitExceeded,
     SyncRateLimiter,
     SyncRepository,
 )
-from zae_limiter.flows.hold import Hold
 from zae_limiter.operations.errors import Unreachable
 from zae_limiter.runtime import forks
 from zae_limiter.testing import ManualClock
@@ -64,8 +63,8 @@ async def test_it_is_void_if_the_process_was_stopped(world: World, monkeypatch: 
     limiter, wire = process
     await until_written(process)
     wire.sent()
-    later = float(world.clock.now_ms() + 60_000)
-    monkeypatch.setattr("zae_limiter.flows.hold.elapsed_ms", lambda: later)  # by the clock that nobody sets
+    later = (world.clock.now_ms() + 60_000) * 1_000_000
+    monkeypatch.setattr(time, "clock_gettime_ns", lambda _: later)  # by the clock that nobody sets
     await take(limiter, "e", "r", rpm=1)
     assert wire.sent() == ["Update"]
 
@@ -193,34 +192,6 @@ async def test_a_held_call_that_fails_is_counted_by_no_bucket_of_its_path(world:
         item = world.bucket_of(limiter, entity, "r")
         assert item is not None
         assert (item["b_rpm_tc"], item["ev"], item.get("eb")) == (101_000, 101, below)
-
-
-async def test_a_block_that_ends_before_the_parent_is_asked_gives_back_by_the_table(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    limiter, _ = process = await child_and_parent(world)
-    await until_written(process)
-    child, parent = (hold_of(limiter, entity) for entity in ("e", "p"))
-
-    def nothing_left(*_: object, **__: object) -> bool:
-        child.void()  # as a thread does that learns of other limits
-        return False
-
-    monkeypatch.setattr(parent, "move", nothing_left)
-    await take(limiter, "e", "r", rpm=1)
-    monkeypatch.undo()
-    await limiter.repository.close()
-    for entity in ("e", "p"):
-        item = world.bucket_of(limiter, entity, "r")
-        assert item is not None
-        assert (item["b_rpm_tc"], item["ev"]) == (101_000, 101)
-
-
-def hold_of(limiter: RateLimiter, entity: str) -> Hold:
-    home = limiter.repository.namespace_state.cached_buckets.get((entity, "r", 0))
-    assert home is not None
-    assert home.queue.hold is not None
-    return home.queue.hold
 
 
 async def child_and_parent(world: World) -> Process:
@@ -377,16 +348,18 @@ def test_a_reminder_outlives_its_event_loop() -> None:
 
 
 def test_a_closed_repository_leaves_no_thread() -> None:
+    before = {*threading.enumerate()}
     limiter = SyncRateLimiter(SyncRepository.in_memory())
     limiter.set_resource_defaults("r", [Limit.per_minute("rpm", 600, burst=6_000, ahead=30)])
     for _ in range(40):
         with limiter.acquire("e", "r", {"rpm": 1}):
             pass
-    mine = limiter.repository.driver._reminders
-    [reminding] = [each for each in threading.enumerate() if getattr(each, "_target", None) == mine._run]
+    new = [each for each in threading.enumerate() if each not in before]
+    assert new, "a reminder of what is held waits in a thread"
     limiter.close()
-    reminding.join(5)
-    assert not reminding.is_alive()
+    for each in new:
+        each.join(5)
+        assert not each.is_alive()
 
 
 async def test_callers_with_other_limits_in_turn_lose_no_tokens(world: World) -> None:

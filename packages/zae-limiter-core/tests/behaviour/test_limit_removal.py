@@ -1,22 +1,17 @@
 """Limits that no config names leave a bucket where they are full, and never with what they owe; in both variants."""
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from support.core.plays import NOW, RPM, bucket_item, play_script, stage
+from support.core.plays import bucket_item
 from support.core.shards import aim_at, shard_items, split_into
 from support.core.worlds import Process, World, drain, passes, take, until
 from zae_limiter import Limit, RateLimiterUnavailable, ValidationError
-from zae_limiter.engines.memory.table import MemoryTable
-from zae_limiter.flows.bucket.limit_removal import MAX_IN_BUCKET, dropped
-from zae_limiter.flows.bucket.serving import serve
-from zae_limiter.operations.errors import ConditionFailed, OutcomeUnknown, StoreError
-from zae_limiter.operations.values import Conditions, Item, Put, Update
+from zae_limiter.flows.bucket.limit_removal import MAX_IN_BUCKET
+from zae_limiter.operations.errors import OutcomeUnknown, StoreError
+from zae_limiter.operations.values import Update
 from zae_limiter.schema.changes import Consumption, consumption
 from zae_limiter.schema.items import read_bucket
 from zae_limiter.values.limits import MAX_LIMITS, Policy
-from zae_limiter.values.resolution import Config
 
 MINUTE_RPM = Limit.per_minute("rpm", 60)
 TPM = Limit.per_minute("tpm", 6000)
@@ -185,98 +180,44 @@ async def test_each_shard_lets_go_of_what_is_full_there(world: World) -> None:
 # The write
 
 
-def test_the_write_asks_that_what_leaves_is_full_and_moves_the_anchor() -> None:
-    burst = Limit.per_minute("tpm", 60, burst=90)
-    state = read_bucket(bucket_item({RPM: 5000, burst: 30_000}, rf=NOW - 60_000, cv=7))
-    assert dropped(state, ["tpm"], NOW, cv=9) == Update(
-        stage().cached.key,
-        add={"b_wcu_tc": 1000, "b_rpm_tk": 60_000},
-        set={"rf": NOW, "cv": 9},
-        remove=("b_tpm_tk", "b_tpm_tc", "b_tpm_cp", "b_tpm_bx", "b_tpm_ra", "b_tpm_rp"),
-        when=Conditions(equals={"rf": NOW - 60_000}, at_least={"b_tpm_tk": 90_000 - 60_000}),
-    )
+async def ripe(world: World) -> Process:
+    """A process behind the call behind which a limit leaves: the writes of that call pass, the next one waits."""
+    admin, user = await two(world, MINUTE_RPM, TPM)
+    await take(user.limiter, "e", "r", rpm=1, tpm=1)
+    await change(world, admin, MINUTE_RPM)
+    user.wire.sent()
+    user.wire.hold(Update)
+    for _ in ("by the former limits", "that given back", "by the new limits"):
+        user.wire.let_one_go()
+    await take(user.limiter, "e", "r", rpm=1)
+    return user
 
 
-def seen(*, cv: int = 0, tokens: int = 60_000) -> Item:
-    return bucket_item({RPM: 5000, Limit.per_minute("tpm", 60): tokens}, rf=NOW, cv=cv)
+async def test_nobody_waits_for_what_leaves(async_world: World) -> None:
+    user = await ripe(async_world)
+    assert limits_in(async_world, user) == {"rpm", "tpm"}
+    user.wire.let_go()
+    await until(lambda: limits_in(async_world, user) == {"rpm"})
+    assert user.wire.sent().count("Update") == 4
 
 
-def steps_of(item: Item, config: Config, *replies: object) -> list[str]:
-    """What a process that has seen the item asks for when it serves an acquire under the config."""
-    it = stage()
-    it.sees(item)
-    table = MemoryTable()
-    table.execute(Put(item))
-    steps, _ = play_script(
-        serve(it.namespace_state, it.cached, [it.request(config=config, checked={"rpm": 1000})]),
-        table.execute,
-        *replies,
-    )
-    return [type(step).__name__ for step in steps]
-
-
-STORED = Config((RPM,), NOW, stored=True)
-
-
-def test_nobody_waits_for_what_leaves() -> None:
-    assert steps_of(seen(), STORED, None, seen()) == ["Update", "Wake", "Update"]
-
-
-@pytest.mark.parametrize(
-    ("item", "config"),
-    [
-        pytest.param(seen(tokens=59_998), STORED, id="it-is-not-full"),
-        pytest.param(seen(cv=NOW - 59_999), STORED, id="the-shape-is-younger-than-a-cache-life"),
-        pytest.param(seen(), Config((RPM,), NOW), id="the-limiter's-defaults"),
-        pytest.param(seen(), Config((RPM,), NOW, from_call=True), id="limits-of-a-call"),
-    ],
-)
-def test_a_limit_stays_where(item: Item, config: Config) -> None:
-    assert steps_of(item, config) == ["Update"]
-
-
-def test_limits_that_are_older_than_the_bucket_s_are_read_again_first() -> None:
-    it = stage()
-    it.sees(seen(cv=NOW - 60_000))
-    request = it.request(config=Config((RPM,), NOW - 60_001, stored=True), checked={"rpm": 1000})
-    steps, _ = play_script(serve(it.namespace_state, it.cached, [request]))
-    assert (len(steps), request.outcome and request.outcome.verdict) == (0, "outdated")
-
-
-@pytest.mark.parametrize("failure", [ConditionFailed(seen()), StoreError("away")])
-def test_a_write_that_fails_fails_nobody(failure: StoreError) -> None:
-    assert steps_of(seen(), STORED, None, failure) == ["Update", "Wake", "Update"]
-
-
-def test_a_write_that_is_lost_is_sent_once_more_and_fails_nobody() -> None:
-    lost = OutcomeUnknown()
-    assert steps_of(seen(), STORED, None, lost, None, lost)[:5] == ["Update", "Wake", "Update", "Sleep", "Update"]
-
-
-def test_nothing_leaves_behind_a_write_that_failed() -> None:
-    it = stage()
-    it.sees(seen())
-    request = it.request(config=STORED, checked={"rpm": 1000})
-    steps, _ = play_script(serve(it.namespace_state, it.cached, [request]), OutcomeUnknown())
-    assert len(steps) == 1
-
-
-@given(st.integers(-(10**6), 10**6), st.integers(0, 10**7), st.integers(1, 60))
-def test_it_leaves_by_the_conditions_only_where_it_is_full(tokens: int, elapsed_ms: int, rate: int) -> None:
-    limit = Limit.custom("tpm", 60, refill_amount=rate)
-    item = bucket_item({RPM: 0, limit: tokens}, rf=NOW)
-    state, at_ms, table = read_bucket(item), NOW + elapsed_ms, MemoryTable()
-    table.execute(Put(item))
-    balance = tokens + state.shard_limits["tpm"].minted_since_anchor(at_ms)
-    if balance >= limit.ceiling_milli:
-        assert {*read_bucket(table.execute(dropped(state, ["tpm"], at_ms, cv=1))).shard_limits} == {"rpm"}
-    else:
-        with pytest.raises(ConditionFailed):
-            table.execute(dropped(state, ["tpm"], at_ms, cv=1))
+@pytest.mark.parametrize("error", [OutcomeUnknown("lost"), StoreError("away")])
+async def test_a_write_that_fails_fails_nobody(async_world: World, error: StoreError) -> None:
+    user = await ripe(async_world)
+    user.wire.break_once(error, on=Update)
+    user.wire.let_go()
+    await user.repository.driver.drain()
+    for _ in range(2):
+        await take(user.limiter, "e", "r", rpm=1)
+    await until(lambda: limits_in(async_world, user) == {"rpm"})
 
 
 def test_usage_counts_nothing_where_a_limit_leaves_and_from_0_where_it_comes_back() -> None:
-    full = seen() | {"b_tpm_tc": 7_000_500, "b_rpm_tc": 2_000, "ev": 3}
+    full = bucket_item({MINUTE_RPM: 5000, Limit.per_minute("tpm", 60): 60_000}) | {
+        "b_tpm_tc": 7_000_500,
+        "b_rpm_tc": 2_000,
+        "ev": 3,
+    }
     gone = {name: value for name, value in full.items() if not name.startswith("b_tpm_")}
     assert not consumption(full, gone)
     assert consumption(gone, full | {"b_tpm_tc": 4_000}) == Consumption({"tpm": 4})

@@ -8,9 +8,7 @@ import pytest
 from support.core.wires import Wire, WireStore
 from support.core.worlds import Process, World, passes, take, until
 from zae_limiter import Limit, Options, RateLimiter, Repository
-from zae_limiter.flows.bucket.serving import READS
-from zae_limiter.flows.process.config_cache import ConfigCache, config_keys
-from zae_limiter.operations.values import BatchGet, Key, Operation
+from zae_limiter.operations.values import BatchGet, Operation
 
 RPM = Limit.per_minute("rpm", 60)
 LOWERED = Limit.per_minute("rpm", 30)
@@ -101,86 +99,65 @@ async def set_for_ever(limiter: RateLimiter, number: int) -> None:
 
 
 async def test_an_acquire_ends_though_its_own_limits_change_during_every_read(async_world: World) -> None:
-    process = await async_world.process()
-    limiter, wire, table = process.limiter, process.wire, async_world.table
+    store = Changing(Wire(async_world.table))
+    limiter = store.limiter = RateLimiter(await Repository.over(store, Options(clock=async_world.clock)))
     await limiter.set_limits("e", [RPM], "r")
-    namespace_state = limiter.repository.namespace_state
-    key = config_keys(namespace_state.namespace_id, "e", "r").entity
-    wire.table = Meddler(table, lambda: namespace_state.configs.forget(key))  # type: ignore[assignment]
-    wire.sent()
+    store.wire.sent()
+    store.changing = False
     async with asyncio.timeout(60):
         await take(limiter, "e", "r", rpm=1)
-        assert wire.sent().count("BatchGet") == READS
+        assert 1 <= store.wire.sent().count("BatchGet") <= 10
+        store.changing = True
         await take(limiter, "e", "r", rpm=1)
-    assert wire.sent().count("BatchGet") > 0  # what was read while it changed is read again
+    assert store.wire.sent().count("BatchGet") > 0  # what was read while it changed is read again
 
 
-class Meddler:
-    """A table that has a config changed during every read."""
+class Changing(WireStore):
+    """A wire on which the process changes the limits of an entity behind each of its reads, unless it is changing."""
 
-    def __init__(self, table: Any, meddle: Any) -> None:
-        self._table = table
-        self._meddle = meddle
+    limiter: RateLimiter
+    changes, changing = 0, True
 
-    def execute(self, operation: Any) -> Any:
-        answer = self._table.execute(operation)
-        if isinstance(operation, BatchGet):
-            self._meddle()
+    async def perform(self, operation: Operation[Any]) -> Any:
+        answer = await super().perform(operation)
+        if isinstance(operation, BatchGet) and not self.changing:
+            self.changes, self.changing = self.changes + 1, True
+            await self.limiter.set_limits("e", [Limit.per_minute("rpm", 60 + self.changes)], "r")
+            self.changing = False
         return answer
 
 
-# The cache alone
+@pytest.mark.parametrize("level", ["entity", "entity's default", "resource", "system"])
+async def test_a_change_of_any_level_is_seen(async_world: World, level: str) -> None:
+    limiter, _ = await async_world.process()
+    await limiter.set_system_defaults([RPM])
+    await take(limiter, "e", "r", rpm=1)
+    if level == "system":
+        await limiter.set_system_defaults([LOWERED])
+    elif level == "resource":
+        await limiter.set_resource_defaults("r", [LOWERED])
+    else:
+        await limiter.set_limits("e", [LOWERED], "r" if level == "entity" else "_default_")
+    assert not await passes(limiter, "e", "r", rpm=31)
 
 
-def known(configs: ConfigCache, *, now_ms: int = 1000) -> Any:
-    """What was put together of five records that were read."""
-    generation, wanted = configs.generation, configs.stale_keys("e", "r", now_ms)
-    read = configs.learn(wanted, {}, now_ms, generation)
-    return configs.resolve("e", "r", read, now_ms=now_ms, generation=generation)
+async def test_what_was_read_across_an_invalidation_is_not_remembered(async_world: World) -> None:
+    process = await async_world.process()
+    admin = await async_world.process()
+    await admin.limiter.set_resource_defaults("r", [RPM])
+
+    async def changes() -> None:
+        await admin.limiter.set_resource_defaults("r", [LOWERED])
+        await process.repository.invalidate_config_cache()
+
+    await (await read_beside(process, changes))
+    assert not await passes(process.limiter, "e", "r", rpm=31)
 
 
-def configs_of(size: int = 10) -> ConfigCache:
-    return ConfigCache("ns", ttl_ms=60_000, size=size)
-
-
-@pytest.mark.parametrize("level", range(5))
-def test_a_change_of_any_level_is_seen(level: int) -> None:
-    configs = configs_of()
-    resolved = known(configs)
-    configs.forget(Key("some", "other"))
-    assert configs.is_current(resolved, "e", "r")
-    key = config_keys("ns", "e", "r")[level]
-    assert key is not None
-    configs.forget(key)
-    assert not configs.is_current(resolved, "e", "r")
-    assert configs.is_current(known(configs), "e", "r")
-
-
-def test_what_changed_while_it_was_read_is_not_remembered() -> None:
-    configs = configs_of()
-    generation, wanted = configs.generation, configs.stale_keys("e", "r", 1000)
-    configs.forget(wanted[0])
-    configs.learn(wanted, {}, 1000, generation)
-    assert configs.stale_keys("e", "r", 1000) == [wanted[0]]
-
-
-def test_what_was_read_across_an_invalidation_is_not_remembered() -> None:
-    configs = configs_of()
-    generation, wanted = configs.generation, configs.stale_keys("e", "r", 1000)
-    configs.invalidate()
-    read = configs.learn(wanted, {}, 1000, generation)
-    assert configs.stale_keys("e", "r", 1000) == wanted
-    resolved = configs.resolve("e", "r", read, now_ms=1000, generation=generation)
-    assert resolved is not None
-    assert not configs.is_current(resolved, "e", "r")
-
-
-def test_memory_of_changes_is_bounded_and_nothing_old_passes_for_new() -> None:
-    configs = configs_of()
-    resolved = known(configs)
-    configs.forget(config_keys("ns", "e", "r").system)
-    for number in range(10_000):
-        configs.forget(Key("other", str(number)))
-    assert len(configs._changed) <= 1000
-    assert not configs.is_current(resolved, "e", "r")
-    assert configs.is_current(known(configs), "e", "r")
+async def test_nothing_old_passes_for_new_behind_many_changes(async_world: World) -> None:
+    limiter, _ = await async_world.process()
+    await limiter.set_resource_defaults("r", [RPM])
+    await take(limiter, "e", "r", rpm=1)
+    await limiter.set_resource_defaults("r", [LOWERED])
+    await limiter.set_many_limits({(f"other-{number}", "r"): [RPM] for number in range(1_100)})
+    assert not await passes(limiter, "e", "r", rpm=31)

@@ -5,6 +5,7 @@ Lives here: seeing every operation, refusing it, losing its answer, holding it u
 
 import asyncio
 import time
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from zae_limiter.engines.engine import Capabilities, Store, SyncStore
@@ -52,6 +53,11 @@ class Wire:
         self._held_until = 0.0
         self._passes = 0
         self._writes_left: int | None = None
+        self._firsts: list[tuple[Kinds, Callable[[], object]]] = []
+
+    def first(self, act: Callable[[], object], *, on: Kinds) -> None:
+        """Have somebody act just before the next operation of the kinds."""
+        self._firsts.append((on, act))
 
     def crash_after(self, writes: int) -> None:
         """Raise ``Crash`` for every operation behind so many writes."""
@@ -106,6 +112,9 @@ class Wire:
     def answer(self, operation: Operation[Any]) -> Any:
         """The table's answer, or what was asked for instead."""
         self._count(operation)
+        for first in [each for each in self._firsts if isinstance(operation, each[0])]:
+            self._firsts.remove(first)
+            first[1]()
         failure = self._failure(operation)
         if failure is not None and not failure.applied:
             raise failure.error

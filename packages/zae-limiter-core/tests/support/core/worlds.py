@@ -134,6 +134,10 @@ class World:
         wire.sent()
         return Process(limiter, wire)
 
+    def rival(self, **options: Any) -> SyncRepository:
+        """The repository of another process, for what happens in the middle of an operation."""
+        return SyncRepository.over(SyncWireStore(Wire(self.table)), Options(**{"clock": self.clock, **options}))
+
     def bucket_of(self, limiter: RateLimiter, entity_id: str, resource: str) -> Item | None:
         """The bucket's item as the table has it."""
         pk = keys.pk_bucket(limiter.repository.namespace_id, entity_id, resource, 0)
