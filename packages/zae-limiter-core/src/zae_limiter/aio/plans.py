@@ -5,7 +5,8 @@ from collections.abc import Sequence
 
 from ..flows.records import levels
 from ..flows.records import plans as stored
-from ..flows.records.levels import Row, of_plan
+from ..flows.records.levels import of_plan
+from ..schema.configs import Row
 from ..values.limits import Limit
 from ..values.on_refused import OnRefused
 from .flow_runner import FlowRunner

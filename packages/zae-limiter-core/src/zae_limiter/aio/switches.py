@@ -3,7 +3,8 @@
 
 from ..flows.acquire import inspection
 from ..flows.records import levels as stored
-from ..flows.records.levels import SYSTEM, Row, of_either, of_entity, of_resource
+from ..flows.records.levels import SYSTEM, of_either, of_entity, of_resource
+from ..schema.configs import Row
 from ..values.entities import UNCHANGED, Unchanged
 from ..values.switches import Cascading, ResolvedSwitches, Switches
 from .flow_runner import FlowRunner

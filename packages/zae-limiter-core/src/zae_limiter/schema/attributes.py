@@ -211,6 +211,7 @@ _SUFFIXES: Final[dict[LimitField, str]] = {
     "alert": "al",
 }
 ALERT_SUFFIX: Final = f"_{_SUFFIXES['alert']}"
+CAPACITY_SUFFIX: Final = f"_{_SUFFIXES['capacity']}"  # which every limit of a config has
 _FIELDS: Final[dict[str, LimitField]] = {suffix: field for field, suffix in _SUFFIXES.items()}
 _OF_SLOTS: Final[Sequence[LimitField]] = ("epoch", "epoch_began", "held_even", "held_odd")
 _OF_STATE: Final = frozenset[LimitField](
@@ -309,8 +310,12 @@ def limit_attributes(limit: str, prefix: ConfigPrefix = "l") -> LimitAttributes:
 @lru_cache(maxsize=8_192)
 def parse_bucket_attribute(name: str) -> LimitAttribute | None:
     """Return the limit and the field of a bucket's attribute, ``None`` for any other attribute."""
-    found = _parse("b_", name)
-    return None if found is None or found.field in _OF_CONFIG else found
+    if not name.startswith("b_"):
+        return None
+    # A limit's name may have underscores, a suffix has none: the last one separates them.
+    limit, _, suffix = name[2:].rpartition("_")
+    field = _FIELDS.get(suffix)
+    return None if not limit or field is None or field in _OF_CONFIG else LimitAttribute(limit, field)
 
 
 def refused_by(refuser: Refuser) -> str:
@@ -347,17 +352,3 @@ def read_ask(item: Mapping[str, Any]) -> dict[str, int]:
 def late_counts_of(item: Mapping[str, Any]) -> dict[str, int]:
     """Return the counts of what came before a write, among its attributes: refusals, and acquires of an outage."""
     return {name: item[name] for name in item if name in _LATE or parse_refused_by(name) is not None}
-
-
-def parse_limit_attribute(name: str, prefix: ConfigPrefix = "l") -> LimitAttribute | None:
-    """Return the limit and the field of a config's attribute, ``None`` for any other attribute."""
-    found = _parse(f"{prefix}_", name)
-    return None if found is None or found.field in _OF_STATE else found
-
-
-def _parse(prefix: str, name: str) -> LimitAttribute | None:
-    if not name.startswith(prefix):
-        return None
-    # A limit's name may have underscores, a suffix has none: the last one separates them.
-    limit, _, suffix = name[len(prefix) :].rpartition("_")
-    return LimitAttribute(limit, _FIELDS[suffix]) if limit and suffix in _FIELDS else None

@@ -1,16 +1,18 @@
 """The item of a config: its limits, its override, its switches, its policy and its fingerprint."""
 
 from collections.abc import Iterable
+from dataclasses import asdict
 from functools import lru_cache
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
-from ..values.limits import Limit, PolicyText, check_on_unavailable
+from ..values.limits import Limit, OnUnavailable, PolicyText, check_on_unavailable
 from ..values.naming import check_identifier, check_resource
 from ..values.on_refused import OnRefused
 from ..values.overrides import Override
 from ..values.provisioner import StoredConfig
 from ..values.switches import NO_SWITCHES, Switches
 from .attributes import (
+    CAPACITY_SUFFIX,
     CONFIG_VERSION,
     ENTITY_ID,
     FINGERPRINT,
@@ -22,9 +24,8 @@ from .attributes import (
     TTL,
     ConfigPrefix,
     limit_attributes,
-    parse_limit_attribute,
 )
-from .limit_fields import limit_fields, read_limit
+from .limit_fields import limit_fields, plain_fields, read_limit
 from .record import number, optional, reads, text
 
 Item = dict[str, Any]
@@ -38,37 +39,75 @@ def config_attributes(limits: Iterable[Limit], prefix: ConfigPrefix = "l") -> It
     return {name: value for each in found for name, value in each.items()}
 
 
-@reads
-def read_limits(item: Item | None, prefix: ConfigPrefix = "l") -> tuple[Limit, ...]:
-    """Return the own limits of a config item, sorted by name; none if there is no item. Those of its override:
-    ``o``.
+class Row(NamedTuple):
+    """The item of a config as it is at an instant, column by column: a damaged column hides no other.
+
+    Each column may raise an error of ``UNREADABLE``; ``read_config`` and the flows name the item in it.
     """
-    if item is None:
-        return ()
-    config_version(item)
-    return tuple(read_limit(item, name, limit_attributes(name, prefix)) for name in _limit_names(prefix, *item))
+
+    item: Item | None
+    now_ms: int = 0
+
+    def stored(self, prefix: ConfigPrefix = "l") -> tuple[Limit, ...]:
+        """Return the own limits, override or not, sorted by name; those of the override: ``o``."""
+        item = self.item
+        if item is None:
+            return ()
+        self.version()
+        return tuple(read_limit(item, name, limit_attributes(name, prefix)) for name in _limit_names(prefix, *item))
+
+    def limits(self) -> list[Limit]:
+        """Return the own limits as a list; empty if none are set."""
+        return list(self.stored())
+
+    def limits_and_policy(self) -> tuple[list[Limit], OnUnavailable | None]:
+        """Return the own limits, and the policy of the system."""
+        policy = self.on_unavailable()
+        return self.limits(), None if policy is None else OnUnavailable(policy)
+
+    def version(self) -> int:
+        """Return the version, which each change raises; 0 without an item."""
+        return 0 if self.item is None else number(self.item, CONFIG_VERSION)
+
+    def override_end(self) -> int | None:
+        """Return the end of the override (epoch ms), passed or not; ``None`` without one."""
+        return None if self.item is None else optional(number, self.item, OVERRIDE_UNTIL)
+
+    def override(self) -> Override | None:
+        """Return the override in force; ``None`` if there is none, or if it has ended."""
+        until_ms = self.override_end()
+        return None if until_ms is None or self.now_ms >= until_ms else Override(self.stored("o"), until_ms)
+
+    def switches(self) -> Switches:
+        """Return the switches; none are set if there is no item."""
+        item = self.item
+        if item is None or item.keys().isdisjoint(SWITCHES.values()):
+            return NO_SWITCHES
+        return Switches(**{field: item[name] for field, name in SWITCHES.items() if name in item})
+
+    def on_unavailable(self) -> PolicyText | None:
+        """Return the policy of a system config, ``None`` if it has none."""
+        value = (self.item or {}).get(ON_UNAVAILABLE)
+        return None if value is None else check_on_unavailable(value)
+
+    def on_refused(self) -> OnRefused | None:
+        """Return what the level says of refusals, ``None`` if it says nothing."""
+        value = None if self.item is None else optional(text, self.item, ON_REFUSED)
+        return None if value is None else OnRefused.parse(ON_REFUSED, value)
+
+    def is_over(self) -> bool:
+        """Return whether it has nothing but an override that has ended."""
+        if self.override_end() is None or self.override() is not None:
+            return False
+        return not (self.stored() or self.switches())
 
 
 @lru_cache(maxsize=1024)  # items of one kind of limits have the same attributes
 def _limit_names(prefix: ConfigPrefix, *attributes: str) -> tuple[str, ...]:
     """Return the names of the limits that have attributes in a config item, sorted."""
-    found = (parse_limit_attribute(name, prefix) for name in attributes)
-    return tuple(sorted(each.limit for each in found if each is not None and each.field == "capacity"))
-
-
-@reads
-def read_override(item: Item | None, now_ms: int) -> Override | None:
-    """Return the override in force at an instant; ``None`` if there is none, or if it has ended."""
-    until_ms = override_end(item)
-    if item is None or until_ms is None or now_ms >= until_ms:
-        return None
-    return Override(read_limits(item, "o"), until_ms)
-
-
-@reads
-def override_end(item: Item | None) -> int | None:
-    """Return the end of an item's override (epoch ms), passed or not; ``None`` without one."""
-    return None if item is None else optional(number, item, OVERRIDE_UNTIL)
+    begin, end = f"{prefix}_", CAPACITY_SUFFIX
+    found = (name[len(begin) : -len(end)] for name in attributes if name.startswith(begin) and name.endswith(end))
+    return tuple(sorted(filter(None, found)))
 
 
 @reads
@@ -78,24 +117,10 @@ def read_own_place(item: Item) -> tuple[str, str]:
     return check_identifier(ENTITY_ID, item[ENTITY_ID]), resource
 
 
-@reads
-def config_version(item: Item) -> int:
-    """Return the version of a config, which each change raises."""
-    return number(item, CONFIG_VERSION)
-
-
 def override_attributes(override: Override, *, alone: bool) -> Item:
     """Return an override as attributes; with ``alone`` the item has nothing else, and expires after the override."""
     expiry = {TTL: -(-(override.until_ms + OVERRIDE_GRACE_MS) // 1000)} if alone else {}
     return {**config_attributes(override.limits, "o"), OVERRIDE_UNTIL: override.until_ms, **expiry}
-
-
-@reads
-def read_switches(item: Item | None) -> Switches:
-    """Return the switches of a config item; none are set if there is no item."""
-    if item is None or item.keys().isdisjoint(SWITCHES.values()):
-        return NO_SWITCHES
-    return Switches(**{field: item[name] for field, name in SWITCHES.items() if name in item})
 
 
 def switch_attributes(switches: Switches) -> Item:
@@ -105,27 +130,37 @@ def switch_attributes(switches: Switches) -> Item:
 
 
 @reads
-def read_on_unavailable(item: Item | None) -> PolicyText | None:
-    """Return the policy of a system config, ``None`` if it has none."""
-    value = (item or {}).get(ON_UNAVAILABLE)
-    return None if value is None else check_on_unavailable(value)
-
-
-@reads
-def read_on_refused(item: Item | None) -> OnRefused | None:
-    """Return what a config says of refusals, ``None`` if it says nothing."""
-    value = None if item is None else optional(text, item, ON_REFUSED)
-    return None if value is None else OnRefused.parse(ON_REFUSED, value)
-
-
-@reads
 def read_config(item: Item, now_ms: int) -> StoredConfig | None:
     """Return a config item as a value; ``None`` if it has nothing but an override that has ended."""
-    limits, override, switches = read_limits(item), read_override(item, now_ms), read_switches(item)
-    if not limits and override is None and not switches and override_end(item) is not None:
+    row = Row(item, now_ms)
+    limits, override, switches, policy = row.stored(), row.override(), row.switches(), row.on_unavailable()
+    if not limits and override is None and not switches and row.override_end() is not None:
         return None
-    fingerprint, on_refused = optional(text, item, FINGERPRINT), read_on_refused(item)
-    return StoredConfig(limits, read_on_unavailable(item), fingerprint, override, switches, on_refused)
+    return StoredConfig(limits, policy, optional(text, item, FINGERPRINT), override, switches, row.on_refused())
+
+
+@reads
+def read_plain(item: Item | None, now_ms: int) -> dict[str, Any] | None:
+    """Return a config item as an audit event has it; ``None`` if it has nothing but an override that has ended."""
+    row = Row(item, now_ms)
+    if item is None or row.is_over():
+        return None
+    policy, override, on_refused = row.on_unavailable(), row.override(), row.on_refused()
+    found: dict[str, Any] = {"limits": _plain_limits(row.stored()), CONFIG_VERSION: row.version()}
+    if policy is not None:
+        found[ON_UNAVAILABLE] = policy
+    if on_refused is not None:
+        found[ON_REFUSED] = str(on_refused)
+    if override is not None:
+        until = override.until.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+        found["override"] = {"until": until, "limits": _plain_limits(override.limits)}
+    if switches := {name: value for name, value in asdict(row.switches()).items() if value is not None}:
+        found["switches"] = switches
+    return found
+
+
+def _plain_limits(limits: Iterable[Limit]) -> Item:
+    return {limit.name: plain_fields(limit) for limit in limits}
 
 
 def other_attributes(config: StoredConfig) -> Item:

@@ -9,8 +9,9 @@ from ..flows.acquire.inspection import Resolution
 from ..flows.records import level_telling, many_levels
 from ..flows.records import levels as stored
 from ..flows.records import listing as lists
-from ..flows.records.levels import SYSTEM, Row, of_entity, of_resource
+from ..flows.records.levels import SYSTEM, of_entity, of_resource
 from ..flows.validation import OwnPlace, check_no_policy
+from ..schema.configs import Row
 from ..values.buckets import LiveBuckets, ToldBuckets
 from ..values.bulk import BulkResult
 from ..values.limits import Limit, OnUnavailable, Policy

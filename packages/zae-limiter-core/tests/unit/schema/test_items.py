@@ -11,7 +11,7 @@ from zae_limiter.operations.sizes import item_size, write_units
 from zae_limiter.rules.balances import ShardLimit
 from zae_limiter.schema import keys
 from zae_limiter.schema.attributes import BELOW, COUNTERS, REFUSED_BELOW, UNCOUNTED, bucket_attributes
-from zae_limiter.schema.configs import config_attributes, read_limits, read_on_unavailable
+from zae_limiter.schema.configs import Row, config_attributes
 from zae_limiter.schema.entities import entity_item, read_entity
 from zae_limiter.schema.items import WRITES, BucketId, read_bucket, rule_attributes
 from zae_limiter.schema.registry import namespace_items
@@ -97,13 +97,13 @@ def test_a_fraction_is_read_again_wherever_it_changed() -> None:
 
 @given(declared_limits())
 def test_a_config_comes_back_with_its_limits(limits: tuple[Limit, ...]) -> None:
-    assert read_limits({"PK": "x", "SK": "y", "config_version": 1, **config_attributes(limits)}) == limits
+    assert Row({"PK": "x", "SK": "y", "config_version": 1, **config_attributes(limits)}).stored() == limits
 
 
 def test_a_config_that_is_not_there_has_nothing() -> None:
-    assert read_limits(None) == ()
-    assert read_on_unavailable(None) is None
-    assert read_on_unavailable({"on_unavailable": "allow"}) == "allow"
+    assert Row(None).stored() == ()
+    assert Row(None).on_unavailable() is None
+    assert Row({"on_unavailable": "allow"}).on_unavailable() == "allow"
 
 
 @given(

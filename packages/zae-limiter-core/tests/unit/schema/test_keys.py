@@ -187,13 +187,11 @@ def test_skipping_a_resource_skips_its_entity_configs_alone(one: str, other: str
 def test_a_buckets_attribute_gives_back_limit_and_field(limit: str, field: str) -> None:
     attribute = getattr(attributes.bucket_attributes(limit), field)
     assert attributes.parse_bucket_attribute(attribute) == (limit, field)
-    assert attributes.parse_limit_attribute(attribute) is None
 
 
 @given(limits, st.sampled_from(attributes.LimitAttributes._fields))
-def test_a_configs_attribute_gives_back_limit_and_field(limit: str, field: str) -> None:
+def test_a_configs_attribute_is_none_of_a_bucket(limit: str, field: str) -> None:
     attribute = getattr(attributes.limit_attributes(limit), field)
-    assert attributes.parse_limit_attribute(attribute) == (limit, field)
     assert attributes.parse_bucket_attribute(attribute) is None
 
 

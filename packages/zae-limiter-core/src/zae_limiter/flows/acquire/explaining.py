@@ -132,8 +132,8 @@ def _link(namespace_state: NamespaceState, request: AcquireRequest, entity_id: s
 
 def _config_keys(bucket: BucketId, found: Found) -> ConfigKeys:
     """Return the keys of the levels, without those of a plan that is not known."""
-    known = config_keys(bucket.namespace_id, bucket.entity_id, bucket.resource)
-    return config_keys(bucket.namespace_id, bucket.entity_id, bucket.resource, read_plan(found.get(known.meta)))
+    of = bucket.namespace_id, bucket.entity_id, bucket.resource
+    return config_keys(*of, lambda meta: read_plan(found.get(meta)))
 
 
 def _records(bucket: BucketId, found: Found, now_ms: int) -> ConfigRecords:

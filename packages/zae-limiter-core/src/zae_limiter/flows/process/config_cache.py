@@ -2,7 +2,7 @@
 reads them.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from threading import Lock
 from typing import Final, NamedTuple
 
@@ -10,17 +10,10 @@ from ...operations.values import Item, Key
 from ...runtime.lru import LRU
 from ...schema import keys
 from ...schema.attributes import ON_REFUSED
-from ...schema.configs import (
-    override_end,
-    read_config,
-    read_limits,
-    read_on_refused,
-    read_on_unavailable,
-    read_override,
-    read_switches,
-)
+from ...schema.configs import Row, read_config
 from ...schema.entities import read_parent_link, read_plan
-from ...values.limits import Policy
+from ...schema.record import reads
+from ...values.limits import ConfigSource, Policy
 from ...values.naming import DEFAULT_RESOURCE
 from ...values.resolution import LEVELS, NO_NAMES, OWN_LEVELS, PLAN_LEVELS, Config, Level, Resolved, winner
 from ...values.stats import CacheStats
@@ -35,7 +28,7 @@ class Record(NamedTuple):
 
     def has_ended(self, now_ms: int) -> bool:
         """Return whether an override was in force when the item was read, and is no longer."""
-        until_ms = override_end(self.item)
+        until_ms = Row(self.item).override_end()
         return until_ms is not None and self.read_at_ms < until_ms <= now_ms
 
 
@@ -60,8 +53,8 @@ class ConfigKeys(NamedTuple):
         return [key for key in self if key is not None]
 
 
-def config_keys(namespace_id: str, entity_id: str, resource: str, plan: str | None = None) -> ConfigKeys:
-    """Return the keys of the levels of an entity that has this plan, and of the entity's record."""
+def config_keys(namespace_id: str, entity_id: str, resource: str, plan_of: Callable[[Key], str | None]) -> ConfigKeys:
+    """Return the keys of the levels of an entity, and of its record; by that ``plan_of`` knows the entity's plan."""
     entity_pk = keys.pk_entity(namespace_id, entity_id)
     on_resource, on_all = keys.sk_config(resource), keys.sk_config(DEFAULT_RESOURCE)
     found = ConfigKeys(
@@ -71,6 +64,7 @@ def config_keys(namespace_id: str, entity_id: str, resource: str, plan: str | No
         system=Key(keys.pk_system(namespace_id), keys.sk_config()),
         meta=Key(entity_pk, keys.sk_meta()),
     )
+    plan = plan_of(found.meta)
     if plan is None:
         return found
     pk = keys.pk_plan(namespace_id, plan)
@@ -127,10 +121,12 @@ class ConfigCache:
 
     def _keys(self, entity_id: str, resource: str, read: Records = NO_RECORDS) -> ConfigKeys:
         """Return the keys of all items that decide the limits, by the plan that the entity had last."""
-        meta = config_keys(self._namespace_id, entity_id, resource).meta
-        record = read.get(meta) or self._records.get(meta)
-        plan = self._plans.get(meta) if record is None else read_plan(record.item)
-        return config_keys(self._namespace_id, entity_id, resource, plan)
+
+        def plan_of(meta: Key) -> str | None:
+            record = read.get(meta) or self._records.get(meta)
+            return self._plans.get(meta) if record is None else read_plan(record.item)
+
+        return config_keys(self._namespace_id, entity_id, resource, plan_of)
 
     def has_all(self, read: Records, entity_id: str, resource: str) -> bool:
         """Return whether one read had all records behind the limits of an entity on a resource."""
@@ -142,7 +138,7 @@ class ConfigCache:
             return True
         if resolved.generation < self._all_changed:
             return False
-        wanted = config_keys(self._namespace_id, entity_id, resource, resolved.plan).to_read
+        wanted = config_keys(self._namespace_id, entity_id, resource, lambda _: resolved.plan).to_read
         return all(self._changed.get(key, 0) <= resolved.generation for key in wanted)
 
     def learn(self, wanted: Iterable[Key], found: Mapping[Key, Item], read_at_ms: int, generation: int) -> Records:
@@ -156,22 +152,18 @@ class ConfigCache:
             check_record(key, record.item, read_at_ms)
             self.has_on_refused |= record.item is not None and ON_REFUSED in record.item
             if key.sk == keys.sk_meta():
-                self._learn_plan(key, record.item)
+                if (plan := read_plan(record.item)) is not None:
+                    self._plans.put(key, plan)
+                elif self._plans.get(key) is not None:
+                    self._plans.discard(key)
         system = Key(keys.pk_system(self._namespace_id), keys.sk_config())
         with self._lock:
             for key, record in records.items():
                 if max(self._changed.get(key, 0), self._all_changed) <= generation:
                     self._records.put(key, record)
                     if key == system:
-                        self._on_unavailable = read_on_unavailable(record.item)
+                        self._on_unavailable = Row(record.item).on_unavailable()
         return records
-
-    def _learn_plan(self, key: Key, item: Item | None) -> None:
-        plan = read_plan(item)
-        if plan is not None:
-            self._plans.put(key, plan)
-        elif self._plans.get(key) is not None:
-            self._plans.discard(key)
 
     def resolve(
         self, entity_id: str, resource: str, read: Records, *, now_ms: int, generation: int, later_than_ms: int = 0
@@ -246,15 +238,18 @@ class ConfigRecords(NamedTuple):
 
         The entity's record says that it has a plan, so the levels of its plan are as old as that at least.
         """
-        found = []
-        for source in LEVELS:
-            item, read_at_ms = getattr(self, source)
-            override, stored = read_override(item, now_ms), read_limits(item)
+
+        @reads
+        def level(item: Item | None, source: ConfigSource, read_at_ms: int) -> Level:
+            row = Row(item, now_ms)
+            override, stored = row.override(), row.stored()
             limits, ends_ms = (stored, None) if override is None else (override.limits, override.until_ms)
             if source in PLAN_LEVELS:
                 read_at_ms = min(read_at_ms, self.meta.read_at_ms)
-            found.append(Level(source, limits, stored, ends_ms, read_switches(item), read_on_refused(item), read_at_ms))
-        return found
+            return Level(source, limits, stored, ends_ms, row.switches(), row.on_refused(), read_at_ms)
+
+        records: list[tuple[ConfigSource, Record]] = [(source, getattr(self, source)) for source in LEVELS]
+        return [level(record.item, source, record.read_at_ms) for source, record in records]
 
     def resolve(self, now_ms: int, *, later_than_ms: int = 0, ttl_ms: int = 0, generation: int = 0) -> Resolved:
         """Return the limits of the winning level, with the switches, the parents and the policies that hold.
@@ -285,7 +280,7 @@ class ConfigRecords(NamedTuple):
         return Resolved(
             config=config.read_again_after(later_than_ms),
             source=wins.source if wins else None,
-            on_unavailable=read_on_unavailable(self.system.item),
+            on_unavailable=reads(lambda item: Row(item).on_unavailable())(self.system.item),
             parent_ids=link.parent_ids,
             cascade=cascade,
             valid_until_ms=until_ms if ends_ms is None else min(until_ms, ends_ms - 1),

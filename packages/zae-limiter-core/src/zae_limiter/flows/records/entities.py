@@ -35,7 +35,7 @@ from ...schema.attributes import (
     SK,
     VERSION,
 )
-from ...schema.configs import read_own_place
+from ...schema.configs import read_own_place, read_plain
 from ...schema.entities import entity_item, parent_item, read_child_count, read_entity, write_metadata
 from ...schema.items import BucketId
 from ...values.audit import AuditAction, Cause
@@ -60,7 +60,7 @@ from ..validation import (
     validate_version,
 )
 from . import audit, plans
-from .levels import Change, Row, place_of, tell_buckets
+from .levels import Change, place_of, tell_buckets
 from .lineage import Records, check_above, check_below, count_children, meta_key, read_children
 from .many_levels import change_many
 
@@ -317,16 +317,16 @@ def delete_entity(namespace_state: NamespaceState, entity_id: str, cause: Cause)
             raise EntityHasChildrenError(entity_id, children)
         pk, now_ms = keys.pk_entity(namespace_state.namespace_id, entity_id), namespace_state.now()
         configs = yield from query_all(Query(pk, begins_with=keys.CONFIG_PREFIX))
-        if item is None and not any(Row(config, now_ms).plain() for config in configs):
+        if item is None and not any(read_plain(config, now_ms) for config in configs):
             rows = IndexRows(namespace_state.namespace_id)
             if not (yield from _buckets(rows, entity_id)):
                 yield from report(rows)
                 raise EntityNotFoundError(entity_id)
         # the transaction has room for so many of them, and so has the one event that tells of all
-        sizes = (item_size({each[SK]: Row(each, now_ms).plain()}) for each in configs[:CONFIGS_IN_TRANSACTION])
+        sizes = (item_size({each[SK]: read_plain(each, now_ms)}) for each in configs[:CONFIGS_IN_TRANSACTION])
         room = sum(total <= BYTES_IN_EVENT for total in accumulate(sizes))
         yield from _delete_limits(namespace_state, configs[room:], cause.before(next(rounds)))
-        plain = {read_own_place(each)[1]: Row(each, namespace_state.now()).plain() for each in configs[:room]}
+        plain = {read_own_place(each)[1]: read_plain(each, namespace_state.now()) for each in configs[:room]}
         told = {"configs": {resource: config for resource, config in plain.items() if config}}
         records = Records(namespace_state, {entity_id: item})
         made = writes_of(records, entity_id, None, (), cause, configs=told).with_counts(records)

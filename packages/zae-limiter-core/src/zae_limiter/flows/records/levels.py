@@ -15,7 +15,7 @@ Its columns are limits, an override (entities alone), switches (all but plans), 
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from datetime import datetime
 from typing import Any, Final, NamedTuple, TypeVar
 
@@ -35,24 +35,12 @@ from ...schema.attributes import (
     PK,
     RESOURCE,
 )
-from ...schema.configs import (
-    config_attributes,
-    config_version,
-    override_attributes,
-    override_end,
-    read_limits,
-    read_on_refused,
-    read_on_unavailable,
-    read_override,
-    read_switches,
-    switch_attributes,
-)
+from ...schema.configs import Row, config_attributes, override_attributes, read_plain, switch_attributes
 from ...schema.keys import audit_plan, pk_plan, plan_of_subject
-from ...schema.limit_fields import plain_fields
-from ...schema.record import item_keys
+from ...schema.record import item_keys, reads
 from ...values.audit import AuditAction, Cause
 from ...values.entities import UNCHANGED, Unchanged
-from ...values.limits import Limit, OnUnavailable, Policy, check_limits
+from ...values.limits import Limit, Policy, check_limits
 from ...values.naming import DEFAULT_RESOURCE, check_plan, check_resource
 from ...values.on_refused import OnRefused
 from ...values.overrides import Override, new_override
@@ -129,64 +117,19 @@ def place_of(namespace_state: NamespaceState, level: ConfigPlace) -> Place:
     return Place(key_of(fixed), {**fixed, RESOURCE: resource}, subject, resource)
 
 
-class Row(NamedTuple):
-    """What is stored at a level, column by column; a damaged column hides no other. Each may raise ``Unreadable``."""
-
-    item: Item | None
-    now_ms: int
-
-    def limits(self) -> list[Limit]:
-        """Return the limits, sorted by name, override or not; empty if none are set."""
-        return list(read_limits(self.item))
-
-    def limits_and_policy(self) -> tuple[list[Limit], OnUnavailable | None]:
-        """Return the limits, and the policy of the system."""
-        policy = read_on_unavailable(self.item)
-        return self.limits(), None if policy is None else OnUnavailable(policy)
-
-    def override(self) -> Override | None:
-        """Return the override in force."""
-        return read_override(self.item, self.now_ms)
-
-    def switches(self) -> Switches:
-        """Return the switches."""
-        return read_switches(self.item)
-
-    def plain(self) -> dict[str, Any] | None:
-        """Return the row as an audit event has it; ``None`` for one with nothing but an override that has ended."""
-        item = self.item
-        if item is None:
-            return None
-        policy, override, limits = read_on_unavailable(item), self.override(), read_limits(item)
-        switches = self.switches()
-        if not limits and override is None and not switches and override_end(item) is not None:
-            return None
-        found: dict[str, Any] = {"limits": _plain_limits(limits), CONFIG_VERSION: config_version(item)}
-        if policy is not None:
-            found[ON_UNAVAILABLE] = policy
-        found |= _refused_attributes(read_on_refused(item))
-        if override is not None:
-            until = override.until.isoformat(timespec="milliseconds").replace("+00:00", "Z")
-            found["override"] = {"until": until, "limits": _plain_limits(override.limits)}
-        if switches:
-            found["switches"] = {name: value for name, value in asdict(switches).items() if value is not None}
-        return found
-
-
 class Change(NamedTuple):
-    """The limits that a place is to have, ``None`` for none; ``extra`` are its other new attributes.
+    """The columns of a level that change: its limits (``None`` for none), its override (``None`` to end it), fields of
+    its switches, and ``extra`` attributes; the others stay.
 
-    With ``keeps_limits`` the stored limits stay. ``kept`` names the other attributes that stay, unless ``extra`` has
-    them. The fingerprint is one of them: the provisioner's last write set it, so stored limits that differ from it show
-    a drift. An override in force stays, unless ``override`` is another one, or ``None`` to end it. Switches stay but
-    for the fields in ``switches``. An item with neither limits nor a policy, an override or switches is deleted.
+    With the limits go the attributes that ``kept`` does not name, without limits all of them. The fingerprint is one
+    that stays: the provisioner's last write set it, so stored limits that differ from it show a drift. An item with
+    neither limits nor a policy, an override or switches is deleted.
     """
 
     place: Place
-    limits: tuple[Limit, ...] | None
+    limits: tuple[Limit, ...] | Unchanged | None = UNCHANGED
     extra: Mapping[str, Any] = NOTHING
     kept: tuple[str, ...] = (*POLICIES, FINGERPRINT)
-    keeps_limits: bool = False
     override: Override | Unchanged | None = UNCHANGED
     switches: Mapping[str, Any] = NOTHING
 
@@ -194,7 +137,7 @@ class Change(NamedTuple):
 def get(namespace_state: NamespaceState, level: ConfigPlace, column: Callable[[Row], T]) -> Flow[T]:
     """Return a column of a level, such as ``Row.limits``."""
     item = yield from read(place_of(namespace_state, level).key)
-    return column(Row(item, namespace_state.now()))
+    return reads(lambda stored: column(Row(stored, namespace_state.now())))(item)
 
 
 def set_limits(
@@ -210,13 +153,15 @@ def set_limits(
 
     Returns, like each change, the number of live buckets that were told.
     """
-    refused = _refused_attributes(on_refused, level[1])
+    refused: dict[str, str] = {}
+    if on_refused is not None:
+        refused = {ON_REFUSED: str(OnRefused.check("on_refused", on_refused, level[1]))}
     if level == SYSTEM:
         checked = validate_system(limits, on_unavailable, has_policy=bool(refused))
     else:
         checked = check_limits("limits", limits)  # type: ignore[arg-type]  # refuses None
     extra = refused if on_unavailable is None else {**refused, ON_UNAVAILABLE: on_unavailable}
-    wanted = Change(place_of(namespace_state, level), checked, extra, keeps_limits=checked is None)
+    wanted = Change(place_of(namespace_state, level), UNCHANGED if checked is None else checked, extra)
     return (yield from change(namespace_state, wanted, cause))
 
 
@@ -230,13 +175,13 @@ def set_override(
 ) -> Flow[int]:
     """Replace an entity's limits at a level until an instant; its own stay stored."""
     override = new_override(limits, until, namespace_state.now())
-    wanted = Change(place_of(namespace_state, level), None, keeps_limits=True, override=override)
+    wanted = Change(place_of(namespace_state, level), override=override)
     return (yield from change(namespace_state, wanted, cause))
 
 
 def delete_override(namespace_state: NamespaceState, level: ConfigPlace, cause: Cause) -> Flow[int]:
     """End the override at a level, if one is in force."""
-    wanted = Change(place_of(namespace_state, level), None, keeps_limits=True, override=None)
+    wanted = Change(place_of(namespace_state, level), override=None)
     return (yield from change(namespace_state, wanted, cause))
 
 
@@ -249,7 +194,7 @@ def set_switches(
         raise ValidationError("switches", given, "name at least one of disabled, bypass and cascade")
     given["reason"] = reason
     Switches(**given)  # before anything is read
-    wanted = Change(place_of(namespace_state, level), None, keeps_limits=True, switches=given)
+    wanted = Change(place_of(namespace_state, level), switches=given)
     return (yield from change(namespace_state, wanted, cause))
 
 
@@ -282,50 +227,43 @@ def writes_of(
 ) -> tuple[Write, ...]:
     """Return the write of a change, and that of its audit event; none if there is nothing to delete."""
     place, now_ms = wanted.place, namespace_state.now()
-    after, was = _item(wanted, before, now_ms), Row(before, now_ms).plain()
-    will_be = Row(after, now_ms).plain()
-    adds = wanted.limits is not None or wanted.override not in (None, UNCHANGED) or wanted.extra
-    if not adds and _without_version(was) == _without_version(will_be):  # what it removes is not there
-        return ()
-    when = Conditions(absent=(PK,)) if before is None else as_read(before, CONFIG_VERSION)
+    after = _item(before, wanted, now_ms)
+    was, will_be = read_plain(before, now_ms), read_plain(after, now_ms)
+    keeps_limits = wanted.limits is UNCHANGED
+    adds = wanted.limits not in (None, UNCHANGED) or wanted.override not in (None, UNCHANGED) or wanted.extra
+    if not adds and {**(was or {}), CONFIG_VERSION: 0} == {**(will_be or {}), CONFIG_VERSION: 0}:
+        return ()  # what it removes is not there
+    action: AuditAction = "limits_set" if wanted.limits is not None else "limits_deleted"
+    if keeps_limits and wanted.switches:
+        action = "switches_set"
+    elif keeps_limits and wanted.override is not UNCHANGED:
+        action = "override_set" if wanted.override else "override_deleted"
+    subject, resource = place.audited_as, place.resource
     audit_put = audit.event(
-        namespace_state,
-        cause,
-        _action(wanted),
-        place.audited_as,
-        before=was,
-        after=will_be,
-        resource=place.resource,
-        number=number,
+        namespace_state, cause, action, subject, before=was, after=will_be, resource=resource, number=number
     )
+    when = Conditions(absent=(PK,)) if before is None else as_read(before, CONFIG_VERSION)
     write = Delete(place.key, when) if after is None else Put({**after, EVENT_ID: audit_put.item[EVENT_ID]}, when)
     return write, audit_put
 
 
-def _without_version(row: Mapping[str, Any] | None) -> dict[str, Any] | None:
-    return None if row is None else {name: value for name, value in row.items() if name != CONFIG_VERSION}
+@reads
+def _columns(before: Item | None, now_ms: int) -> tuple[tuple[Limit, ...], Override | None, Switches, int]:
+    row = Row(before, now_ms)
+    return row.stored(), row.override(), row.switches(), row.version()
 
 
-def _action(wanted: Change) -> AuditAction:
-    if wanted.keeps_limits and wanted.switches:
-        return "switches_set"
-    if wanted.keeps_limits and wanted.override is not UNCHANGED:
-        return "override_set" if wanted.override else "override_deleted"
-    return "limits_set" if wanted.limits is not None or wanted.keeps_limits else "limits_deleted"
-
-
-def _item(wanted: Change, before: Item | None, now_ms: int) -> Item | None:
+def _item(before: Item | None, wanted: Change, now_ms: int) -> Item | None:
     """Return the new item of a config, ``None`` for none."""
-    limits = read_limits(before) if wanted.keeps_limits else wanted.limits or ()
-    override = read_override(before, now_ms) if isinstance(wanted.override, Unchanged) else wanted.override
-    kept = wanted.kept if wanted.limits is not None or wanted.keeps_limits else ()
-    carried = {name: value for name, value in (before or {}).items() if name in kept}
-    extra = {**carried, **wanted.extra}
-    switches = replace(read_switches(before), **wanted.switches)
+    limits, override, switches, version = _columns(before, now_ms)
+    limits = limits if isinstance(wanted.limits, Unchanged) else wanted.limits or ()
+    override = override if isinstance(wanted.override, Unchanged) else wanted.override
+    kept = () if wanted.limits is None else wanted.kept
+    extra = {**{name: value for name, value in (before or {}).items() if name in kept}, **wanted.extra}
+    switches = replace(switches, **wanted.switches)
     if not limits and override is None and not switches and not POLICIES & extra.keys():
         return None
     beside = {} if override is None else override_attributes(override, alone=not limits and not switches)
-    version = config_version(before) + 1 if before else 1
     fixed = dict(wanted.place.fixed)
     if not limits and wanted.place.own is not None:  # lists read the end of the override from the index, 0 for none
         entity_id, resource = wanted.place.own
@@ -335,13 +273,4 @@ def _item(wanted: Change, before: Item | None, now_ms: int) -> Item | None:
     elif not limits and RESOURCE in fixed:  # the system is in no list
         fixed[GSI4SK] = keys.gsi4_sk_without_limits(fixed[GSI4SK])
     attributes = {**extra, **config_attributes(limits), **beside, **switch_attributes(switches)}
-    return {**fixed, **attributes, CONFIG_VERSION: version}
-
-
-def _plain_limits(limits: Sequence[Limit]) -> dict[str, dict[str, Any]]:
-    return {limit.name: plain_fields(limit) for limit in limits}
-
-
-def _refused_attributes(on_refused: OnRefused | None, resource: str | None = None) -> dict[str, str]:
-    """Return the attribute of a policy for the refusals of ``resource``, or of all. Raises ``ValidationError``."""
-    return {} if on_refused is None else {ON_REFUSED: str(OnRefused.check("on_refused", on_refused, resource))}
+    return {**fixed, **attributes, CONFIG_VERSION: version + 1}

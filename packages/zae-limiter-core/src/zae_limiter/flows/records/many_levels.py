@@ -4,7 +4,7 @@ Changes go in waves of transactions of many changes each, which are grouped and 
 of one change.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Final, Generic, NamedTuple, TypeVar
 
@@ -25,7 +25,7 @@ from ..index_rows import IndexRows, report
 from ..optimistic import Write
 from ..process.namespace_state import NamespaceState
 from ..public_errors import public_error
-from ..retry import ATTEMPTS, KEYS_PER_READ, PAUSES, RACE_PAUSES, RaceLost, key_of, read_all
+from ..retry import ATTEMPTS, KEYS_PER_READ, PAUSES, RACE_PAUSES, RaceLost, key_of, parts, read_all
 from ..steps import Flow, Sleep, call_all
 from ..validation import OwnPlace, validate_changes, validate_keys, validate_places
 from .levels import SYSTEM, Change, of_entity, of_plan, of_resource, place_of, writes_of
@@ -83,7 +83,9 @@ def get_configs(
     namespace_state: NamespaceState, places: Sequence[ConfigPlace], *, skip_unreadable: bool
 ) -> Flow[dict[ConfigPlace, StoredConfig]]:
     """Return the stored configs by place, without empty places; read in batches, several at a time."""
-    wanted = {place_of(namespace_state, place).key: place for place in _checked_places(places)}
+    if not isinstance(places, Iterable):
+        raise ValidationError("places", places, "must be places, each an entity and a resource, or None")
+    wanted = {place_of(namespace_state, place).key: place for place in dict.fromkeys(map(_checked, places))}
     found = yield from read_many(list(wanted))
     now_ms = namespace_state.now()
     configs = yield from read_each(
@@ -96,7 +98,14 @@ def put_configs(
     namespace_state: NamespaceState, configs: Mapping[ConfigPlace, StoredConfig | None], cause: Cause
 ) -> Flow[BulkResult[ConfigPlace]]:
     """Replace the configs at these places, or delete them (``None``), each with its audit event; overrides stay."""
-    changes = {place: _change(namespace_state, place, config) for place, config in _checked_configs(configs).items()}
+    changes: dict[ConfigPlace, Change] = {}
+    for place, config in _checked_configs(configs).items():
+        at = place_of(namespace_state, place)
+        if config is None:
+            changes[place] = Change(at, None, switches=asdict(NO_SWITCHES))
+        else:
+            extra, switches = other_attributes(config), asdict(config.switches)
+            changes[place] = Change(at, config.limits, extra, kept=(), switches=switches)
     return (yield from change_many(namespace_state, changes, cause, tell_many))
 
 
@@ -120,9 +129,7 @@ def list_config_places(namespace_state: NamespaceState) -> Flow[list[ConfigPlace
 def read_many(wanted: Sequence[Key]) -> Flow[dict[Key, Item]]:
     """Return the items that exist, by key; read keys again, with retries, that a wave left unread."""
     items: dict[Key, Item] = {}
-    batches = [tuple(wanted[start : start + KEYS_PER_READ]) for start in range(0, len(wanted), KEYS_PER_READ)]
-    for start in range(0, len(batches), READS_AT_ONCE):
-        wave = batches[start : start + READS_AT_ONCE]
+    for wave in parts([tuple(each) for each in parts(wanted, KEYS_PER_READ)], READS_AT_ONCE):
         answers = yield from call_all(map(BatchGet, wave))
         left: list[Key] = []
         for batch, answer in zip(wave, answers, strict=True):
@@ -164,7 +171,7 @@ def change_many(
         if attempt > 1:  # let others finish
             yield Sleep(RACE_PAUSES[attempt])
         again: list[_Wanted[P]] = []
-        for number, wave in enumerate(_parts(waiting, CHANGES_PER_WAVE)):
+        for number, wave in enumerate(parts(waiting, CHANGES_PER_WAVE)):
             try:
                 batches = yield from _prepare(namespace_state, wave, cause, attempt, number)
             except StoreError as error:
@@ -182,7 +189,11 @@ def change_many(
     made = {place: change for place, change in changes.items() if place not in failures}
     failures |= yield from _tell(namespace_state, made, tell)
     done = tuple(place for place in changes if place not in failures)
-    return BulkResult(done, {place: _as_public(namespace_state, error) for place, error in failures.items()})
+    shown: dict[P, InfrastructureError] = {}
+    for place, failure in failures.items():
+        shown[place] = public_error(namespace_state.stack, failure)
+        shown[place].__cause__ = failure
+    return BulkResult(done, shown)
 
 
 def _tell(namespace_state: NamespaceState, changes: Mapping[P, Change], tell: Tell) -> Flow[dict[P, StoreError]]:
@@ -216,20 +227,18 @@ def _prepare(
             to_write.append((wanted, writes))
     together = [each for each in to_write if not each[0].alone]
     alone = [each for each in to_write if each[0].alone]
-    parts = (*_parts(together, CHANGES_PER_TRANSACTION), *_parts(alone, 1))
-    first = wave * CHANGES_PER_WAVE
-    return [_batch(part, cause.request_token(attempt, number)) for number, part in enumerate(parts, first)]
-
-
-def _batch(part: Sequence[tuple[_Wanted[P], tuple[Write, ...]]], token: str) -> _Batch[P]:
-    writes = tuple(write for _, writes in part for write in writes)
-    return _Batch([wanted for wanted, _ in part], Transact(writes, token))
+    batches: list[_Batch[P]] = []
+    for part in (*parts(together, CHANGES_PER_TRANSACTION), *parts(alone, 1)):
+        token = cause.request_token(attempt, wave * CHANGES_PER_WAVE + len(batches))
+        transact = Transact(tuple(write for _, writes in part for write in writes), token)
+        batches.append(_Batch([wanted for wanted, _ in part], transact))
+    return batches
 
 
 def _send(batches: Sequence[_Batch[P]], failures: dict[P, StoreError]) -> Flow[list[_Wanted[P]]]:
     """Send the transactions; return the changes that lost a race. Failures that are final go to ``failures``."""
     again: list[_Wanted[P]] = []
-    for wave in _parts(batches, TRANSACTIONS_AT_ONCE):
+    for wave in parts(batches, TRANSACTIONS_AT_ONCE):
         for batch, answer in (yield from _settle(wave)):
             if isinstance(answer, TransactionCancelled):
                 again += _judge(batch, answer, failures)
@@ -258,29 +267,12 @@ def _settle(wave: Sequence[_Batch[P]]) -> Flow[list[tuple[_Batch[P], StoreError 
 def _judge(batch: _Batch[P], cancelled: TransactionCancelled, failures: dict[P, StoreError]) -> list[_Wanted[P]]:
     """Return the changes of a cancelled transaction to try again: all but those that cancelled it."""
     again: list[_Wanted[P]] = []
-    for wanted, reasons in zip(batch.wanted, _parts(cancelled.reasons, 2), strict=True):
+    for wanted, reasons in zip(batch.wanted, parts(cancelled.reasons, 2), strict=True):
         if {reason.code for reason in reasons} <= PASSING:
             again.append(wanted)
         else:
             failures[wanted.place] = TransactionCancelled(tuple(reasons))
     return again
-
-
-def _as_public(namespace_state: NamespaceState, error: StoreError) -> InfrastructureError:
-    shown = public_error(namespace_state.stack, error)
-    shown.__cause__ = error
-    return shown
-
-
-def _parts(whole: Sequence[T], size: int) -> Iterator[Sequence[T]]:
-    return (whole[start : start + size] for start in range(0, len(whole), size))
-
-
-def _checked_places(places: Sequence[ConfigPlace]) -> list[ConfigPlace]:
-    """Return the places in order, without duplicates. Raises ``ValidationError``."""
-    if not isinstance(places, Iterable):
-        raise ValidationError("places", places, "must be places, each an entity and a resource, or None")
-    return list(dict.fromkeys(_checked(place) for place in places))
 
 
 def _checked_configs(configs: Mapping[ConfigPlace, StoredConfig | None]) -> dict[ConfigPlace, StoredConfig | None]:
@@ -289,27 +281,22 @@ def _checked_configs(configs: Mapping[ConfigPlace, StoredConfig | None]) -> dict
         raise ValidationError("configs", configs, "must map places to StoredConfig, or to None to remove what is there")
     checked = validate_keys("configs", configs, _checked)
     for place, config in checked.items():
-        if config is not None and not isinstance(config, StoredConfig):
+        if config is None:
+            continue
+        if not isinstance(config, StoredConfig):
             raise ValidationError("configs", config, "must be a StoredConfig, or None for nothing")
-        if config is not None and config.on_unavailable is not None and place != SYSTEM:
+        if config.on_unavailable is not None and place != SYSTEM:
             raise ValidationError("on_unavailable", config.on_unavailable, "is for the system alone")
-        if config is not None and config.on_refused is not None and not config.limits and place != SYSTEM:
+        if config.on_refused is not None and not config.limits and place != SYSTEM:
             raise ValidationError("on_refused", str(config.on_refused), "without limits is for the system alone")
-        if config is not None and config.on_refused is not None:
+        if config.on_refused is not None:
             OnRefused.check("on_refused", config.on_refused, place[1])
-        if config is not None and config.switches and plan_of_subject(place[0]) is not None:
+        if config.switches and plan_of_subject(place[0]) is not None:
             raise ValidationError("switches", place[0], "are for the other levels: a plan has limits alone")
-        if config is not None and config.override is not None:
+        if config.override is not None:
             problem = "is for set_limits(override_until=): leave it out, and the one in force stays"
             raise ValidationError("override", config.override, problem)
     return checked
-
-
-def _change(namespace_state: NamespaceState, place: ConfigPlace, config: StoredConfig | None) -> Change:
-    at = place_of(namespace_state, place)
-    if config is None:
-        return Change(at, None, switches=asdict(NO_SWITCHES))
-    return Change(at, config.limits, other_attributes(config), kept=(), switches=asdict(config.switches))
 
 
 def _checked(place: ConfigPlace) -> ConfigPlace:
