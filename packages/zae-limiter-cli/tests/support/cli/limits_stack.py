@@ -80,6 +80,8 @@ def invoked(path: str, alias: str) -> Any:
 
 
 class _Server(ThreadingHTTPServer):
+    daemon_threads = False  # its end waits for a request whose command was interrupted: what it asks is still patched
+
     def handle_error(self, *_: object) -> None:
         """Keep quiet about a command that was interrupted."""
 
