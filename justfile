@@ -28,8 +28,13 @@ sync:
 own-networks:
     sudo sysctl -w kernel.apparmor_restrict_unprivileged_userns=0
 
-# Everything that is fast: format, lint, types, layers, sibling bounds, house rules, spelling
-check: sync
+# Everything that is fast: format, lint, types, layers, sibling bounds, house rules, spelling, and the tests of the tools
+check: sync statics
+    uv run pytest -q -m "not slow" tools
+
+# What is checked without running it
+[private]
+statics:
     uv run ruff format --check .
     uv run ruff check .
     just types
@@ -38,7 +43,6 @@ check: sync
     uv run python tools/variants.py --check
     uv run python tools/house_rules.py
     uv run codespell
-    uv run pytest -q -m "not slow" tools
 
 # The blocking variant of each module that is the source of both
 variants:
@@ -251,17 +255,22 @@ install-beside:
 site:
     PYTHONPATH=tools uv run --isolated --group docs python -m website.throwaway
 
+# The tests of the tools, on one core
+[private]
+test-tools:
+    uv run pytest -q -m "not slow" tools
+
 # What leaves a core idle, beside each other
 [parallel, private]
-beside: check site
+beside: statics test-tools site
 
-# The two long parts beside each other: one uses the cores, the other waits two thirds of its time
+# All tests of packages beside each other: some use the cores, others wait two thirds of their time
 [parallel, private]
-tests-beside: (wheels-test "--once" "-n" num_cpus()) integration-once
+tests-beside: (wheels-test "--once") integration-once (examples "flask-app")
 
 # What proves a change, in minutes: docs/contribute/checks.md says what it leaves to `just everything`. A wheel alone in an environment has its own dependencies and no others, and no extras. It ends with the times of its parts and all that it skipped
 test-all:
-    uv run python tools/parts.py beside tests-beside "examples flask-app"
+    uv run python tools/parts.py beside tests-beside
 
 # Before a release, and each night in the workflow: all that can run, some hours; or some parts of it: `just everything mutants "fuzz --minutes 5"`
 [positional-arguments]

@@ -3,7 +3,7 @@
 A test of both variants runs in one of them: what is in ``sync`` is written from ``aio`` by tools/variants.py, so that
 most of these tests tell the same twice. Its name says in which: the same at each run, another for its next case. With
 the mark ``both_variants`` it runs in both. A test with the mark ``long`` does not run; with ``long(keep=3)`` three of
-its cases do, at equal distances in the order of the cases.
+its cases do, at equal distances in the order of the cases, and none that has the mark ``long`` itself.
 """
 
 import zlib
@@ -42,10 +42,16 @@ def _short(cases: list[pytest.Item]) -> list[pytest.Item]:
     """Return the cases of one test that are not long, or as many of the long ones as their mark says."""
     short = [item for item in cases if item.get_closest_marker("long") is None]
     able = [item for item in cases if item.get_closest_marker("skip") is None]  # else it could keep a skip alone
-    long = [(item, mark.kwargs.get("keep", 0)) for item in able if (mark := item.get_closest_marker("long"))]
+    kept = [(item, _keeps(item)) for item in able if item not in short]
+    long = [(item, number) for item, number in kept if number]
     keep = min(max((number for _, number in long), default=0), len(long))
     # the last one is among them: of the targets it is the one with the most abilities
     return short + [long[place * len(long) // keep - 1][0] for place in range(1, keep + 1)]
+
+
+def _keeps(item: pytest.Item) -> int:
+    """Return how many cases of its test are kept; 0 if the case itself is long."""
+    return min(int(mark.kwargs.get("keep", 0)) for mark in item.iter_markers("long"))
 
 
 def is_told_by_another(name: str, names: Set[str]) -> bool:

@@ -17,18 +17,19 @@ from zae_limiter.operations.values import Operation, Update
 
 @cache
 def done_from(first: int) -> Counter[str]:
-    """What was done in 20 histories, each of which is checked."""
-    return simulate_many(range(first, first + 20))
+    """What was done in 10 histories, each of which is checked."""
+    return simulate_many(range(first, first + 10))
 
 
 @pytest.mark.long(keep=1)
-@pytest.mark.parametrize("first", range(1, 61, 20))
+@pytest.mark.parametrize("first", range(1, 61, 10))
 def test_usage_equals_consumption_and_no_token_is_made_or_lost(first: int) -> None:
     assert done_from(first)
 
 
+@pytest.mark.long
 def test_the_histories_are_worth_something() -> None:
-    done = sum((done_from(first) for first in range(1, 61, 20)), Counter[str]())
+    done = sum((done_from(first) for first in range(1, 61, 10)), Counter[str]())
     assert done["snapshots"] > 100
     assert min(done["refills"], done["given up"], done["hourly"], done["daily"], done["removals"]) > 10
     assert done["splits"] > 0

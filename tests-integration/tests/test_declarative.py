@@ -92,7 +92,7 @@ def test_what_was_exported_changes_no_limits_when_it_is_applied(deployed: Deploy
     assert deployed.ask("plan", exported).plan.changes == ()  # type: ignore[union-attr]
 
 
-@pytest.mark.long(keep=1)
+@pytest.mark.long
 def test_thousands_of_entities_are_applied_and_found(deployed: Deployed) -> None:
     count = deployed.target.quirks.entities
     wanted = many(count)

@@ -100,17 +100,12 @@ def named(namespace: str, text: str = MANIFEST) -> str:
 @ON_BOTH
 def test_the_way_of_a_manifest_from_a_file_to_what_an_acquire_obeys(shell: Shell) -> None:
     file = shell.file(MANIFEST)
-    assert "valid" in shell.run("validate", "-f", file)
     before = shell.items()
     planned = shell.run("plan", "-f", file, "--exit-code", code=2)
     assert "\nPlan: 4 to create, 0 to update, 0 to delete.\n" in planned
     assert shell.items() == before
-    assert "pass --yes" in shell.error("apply", "-f", file)
-    assert shell.items() == before
-    words = ("apply", "--yes", "-f", file, "--expect-hash")
-    assert "as expected" in shell.error(*words, "sha256:0")
-    assert shell.run(*words, planned.split()[-1]).endswith("Applied: 4 created, 0 updated, 0 deleted.\n")
-    assert shell.run("apply", "--yes", "-f", file).endswith("No changes.\n")
+    words = ("apply", "--yes", "-f", file, "--expect-hash", planned.split()[-1])
+    assert shell.run(*words).endswith("Applied: 4 created, 0 updated, 0 deleted.\n")
     with shell.repository("tenant-alpha") as repository:
         found, on_unavailable, source = repository.resolve_limits("user-123", "gpt-4")
         assert (list(found), on_unavailable, source) == ([Limit.per_minute("rpm", 500)], "allow", "entity")
@@ -119,15 +114,27 @@ def test_the_way_of_a_manifest_from_a_file_to_what_an_acquire_obeys(shell: Shell
         repository.set_resource_defaults("by-hand", [Limit.per_minute("rpm", 7)])
         repository.delete_limits("user-123")
         assert "deleted out of band" in shell.run("diff", "-f", raised, "--exit-code", code=2)
-        shell.run("apply", "--yes", "-f", raised)
-        assert shell.run("diff", "-f", raised, "--exit-code").endswith("No drift. Unmanaged: 1 item.\n")
         fewer = yaml.safe_load(MANIFEST)
         del fewer["entities"]
         shell.run("apply", "--yes", "-f", shell.file(yaml.safe_dump(fewer), "fewer.yaml"))
         assert repository.list_resources_with_defaults() == ["by-hand", "gpt-4"]
         assert repository.get_limits("user-123", "gpt-4") == []
-    state = json.loads(shell.run("state", "-N", "tenant-alpha", "-o", "json"))["state"]
-    assert (state["owner"], state["lock"], state["managed"]["entities"]) == ("cli", None, {})
+
+
+@pytest.mark.long
+@ON_BOTH
+def test_what_is_not_confirmed_or_not_as_expected_is_not_applied(shell: Shell) -> None:
+    file = shell.file(MANIFEST.replace("tenant-alpha", "tenant-beta"))
+    assert "valid" in shell.run("validate", "-f", file)
+    before = shell.items()
+    assert "pass --yes" in shell.error("apply", "-f", file)
+    assert "as expected" in shell.error("apply", "--yes", "-f", file, "--expect-hash", "sha256:0")
+    assert shell.items() == before
+    shell.run("apply", "--yes", "-f", file)
+    assert shell.run("apply", "--yes", "-f", file).endswith("No changes.\n")
+    assert shell.run("diff", "-f", file, "--exit-code").endswith("No drift.\n")
+    state = json.loads(shell.run("state", "-N", "tenant-beta", "-o", "json"))["state"]
+    assert (state["owner"], state["lock"]) == ("cli", None)
 
 
 @pytest.mark.long

@@ -26,7 +26,9 @@ def test_differs(variant):
     pass
 
 @pytest.mark.long(keep=3)
-@pytest.mark.parametrize("case", [*range(8), pytest.param(8, marks=pytest.mark.skip)])
+@pytest.mark.parametrize(
+    "case", [*range(8), pytest.param(8, marks=pytest.mark.skip), pytest.param(9, marks=pytest.mark.long)]
+)
 def test_many(case):
     pass
 
@@ -48,7 +50,7 @@ def ran(folder: Path, *options: str) -> list[str]:
 
 
 def test_a_session_runs_one_of_each_pair_and_of_what_is_long_what_its_mark_keeps(tmp_path: Path) -> None:
-    assert len(ran(tmp_path)) == 92
+    assert len(ran(tmp_path)) == 93
     once = ran(tmp_path, "--once")
     both = [name for name in once if name.startswith("test_both")]
     assert sorted(set(once) - set(both)) == [

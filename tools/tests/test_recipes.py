@@ -100,9 +100,8 @@ def test_the_wheel_of_a_release_takes_its_siblings_from_the_index(just: Just) ->
 def test_a_long_run_ends_with_the_times_of_its_parts_and_the_skips_of_all_sessions(just: Just) -> None:
     played = just.play("test-all")
     assert played.code == 0
-    assert re.findall(r"^(.+): \d+ s, \d+ s of CPU$", played.printed, re.MULTILINE) == [
-        *("beside", "tests-beside", "examples flask-app"),
-    ]
+    parts = re.findall(r"^(.+): \d+ s, \d+ s of CPU$", played.printed, re.MULTILINE)
+    assert parts == ["beside", "tests-beside"]
     assert re.search(r"^\d+ tests ran, 0 were skipped:$", played.printed, re.MULTILINE)
 
 
