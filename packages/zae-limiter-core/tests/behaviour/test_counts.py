@@ -22,7 +22,7 @@ CEILINGS = {  # calls, requests: builtins count as calls
     "warm": (208, 1),
     "refused": (207, 0),
     "parent": (629, 2),
-    "held": (52, 0),
+    "held": (43, 0),
 }
 CALLS = {
     "warm": ("solo", "gpt", 1),

@@ -52,7 +52,8 @@ def drawn(batch: Batch, config: Config | None) -> Drawn:
     taken = {} if draw.block is None else dict(draw.block.taken)
     life_ms = 0 if config is None else round(1000 * min(config.ahead.values(), default=0))
     holder = batch.carried[0].queue.hold
-    return Drawn(taken, life_ms, dict(draw.back), dict(draw.spent), draw.events, holder, dict(draw.paid))
+    served = dict(draw.served.amounts)
+    return Drawn(taken, life_ms, dict(draw.back), served, draw.served.events, holder, dict(draw.paid))
 
 
 class Block:

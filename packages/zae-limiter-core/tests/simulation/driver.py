@@ -12,7 +12,7 @@ from zae_limiter.flows.acquire.ahead import grant_ahead
 from zae_limiter.flows.acquire.claims import Claim, Grant
 from zae_limiter.flows.acquire.create_path import PathRequest
 from zae_limiter.flows.acquire.requests import AcquireRequest
-from zae_limiter.flows.bucket_queue import BucketQueue, BucketRequest, Renewal, Waiter
+from zae_limiter.flows.bucket_queue import BucketQueue, BucketRequest, Waiter
 from zae_limiter.flows.process.namespace_state import NamespaceState
 from zae_limiter.flows.steps import (
     Enqueue,
@@ -365,7 +365,7 @@ class Driver:
         """
         if isinstance(step, Post):
             waiter = cast("BucketRequest", step.waiter)
-            if isinstance(waiter, Renewal):  # of what the shard was to count
+            if waiter.purpose:  # of what the shard was to count
                 return self.post(waiter)
             return self._wait_in_queue(waiter, self._accounts[_whose(batch, waiter)])
         if isinstance(step, (Sleep, Log, Wake, Remind)):

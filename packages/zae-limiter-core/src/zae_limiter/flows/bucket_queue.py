@@ -82,6 +82,7 @@ class BucketRequest(Waiter):
     limit would have refused. ``shards``: the shard count when the given amounts were taken, 0 if it does not matter.
     ``below``: those of the ``events`` that an entity below asked for.
     ``unlimited``: amounts of an acquire that no limit refuses, and that are only counted.
+    ``purpose``: its write is for what this process holds ahead.
     ``insists``: its limits were read again more than once, so it goes by the bucket's if newer. ``defers``: outdated if
     it does not know the bucket's schedule. ``elsewhere``: after the run, the amounts that go back to other shards,
     split off since or merged with. ``slots``: what it does to slots.
@@ -89,7 +90,7 @@ class BucketRequest(Waiter):
     """
 
     returned = False
-    renews = False
+    purpose: Purpose | None = None
     insists = defers = False
     shadow_amounts: Mapping[str, int] = NOTHING
     count_only: Mapping[str, int] = NOTHING
@@ -120,8 +121,8 @@ class BucketRequest(Waiter):
 
     @property
     def droppable(self) -> bool:  # type: ignore[override]
-        """Whether it may leave the queue with its caller: an acquire may; a give-back or a correction may not."""
-        return self.is_acquire
+        """Whether it may leave the queue: what only takes tokens may; a give-back or a correction may not."""
+        return self.is_acquire or self.purpose == "renew"
 
     @property
     def is_acquire(self) -> bool:
@@ -206,7 +207,7 @@ class BucketRequest(Waiter):
         hold = self.queue.hold
         if hold is None or self.turn or self.shadows or self.slots:
             return False
-        if self.config is not None and self.config.limits != hold.limits:
+        if self.config is not None and self.config.limits != hold.terms.limits:
             return False
         amounts = self.amounts
         if self.unchecked or self.given:
@@ -301,21 +302,14 @@ class RefusalCount(BucketRequest):
         self.reminds = reminds
 
 
-class Renewal(BucketRequest):
-    """A request that moves nothing: its write is for what this process holds of the bucket.
+def renewal(queue: "BucketQueue", config: Config | None, purpose: Purpose) -> BucketRequest:
+    """Return a request that moves nothing: its write is for what this process holds of the bucket.
 
-    It renews the hold; or counts what was spent, once no block is left; or ends the hold now.
+    It renews the hold; or counts what was served, once no block is left; or ends the hold now.
     """
-
-    def __init__(self, queue: "BucketQueue", config: Config | None, purpose: Purpose = "renew") -> None:
-        super().__init__(queue, config=config)
-        self.purpose = purpose
-        self.renews = purpose == "renew"
-
-    @property
-    def droppable(self) -> bool:  # type: ignore[override]
-        """Whether it may leave the queue: what only takes tokens may."""
-        return self.renews
+    request = BucketRequest(queue, config=config)
+    request.purpose = purpose
+    return request
 
 
 def slot_renewal(queue: "BucketQueue", config: Config | None, held: HeldSlots) -> BucketRequest:

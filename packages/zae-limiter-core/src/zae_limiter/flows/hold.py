@@ -7,23 +7,23 @@ admission comes at most that long after its tokens left the table. Every process
 that time, so the burst holds strictly, though nobody knows who holds what. What is left of a block comes back with a
 later write, less what was minted since: the bucket may have refilled behind it, and would have it twice. The price is a
 lower burst, tokens that a crash loses, and usage that is counted with the next write.
-docs/design/admission.md ("Tokens held ahead") has the proof.
-
-This module keeps the tokens; ``bucket.commit_run`` takes them, ``acquire.ahead`` admits by them.
+docs/design/admission.md ("Tokens held ahead") has the proof; ``acquire.ahead`` admits by what is held.
 """
 
 from collections import deque
-from collections.abc import Callable, Container, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from threading import RLock
 from types import TracebackType
-from typing import Final, Literal
+from typing import Any, Final, Literal, NamedTuple, Protocol
+from weakref import WeakValueDictionary
 
 from ..operations.values import NOTHING, sums
+from ..rules.balances import ShardLimit
 from ..runtime import forks
 from ..runtime.elapsed import elapsed_ms
+from ..schema.items import BucketState
 from ..values.limits import MILLI, Limit
 from ..values.resolution import Config
-from .blocks import Block, Draw, Pace, Shard, Terms, come_back, pay, pay_back, to_pay
 
 LEAST_ACQUIRES: Final = 3  # in the life of a block: fewer are not worth one
 EIGHTH: Final = 8  # a block is renewed when so small a part of it, or of its life, is left
@@ -34,11 +34,174 @@ SETTLED_MS: Final = 1000  # after a change of the limits no block is taken, as l
 Purpose = Literal["renew", "count", "end"]
 
 
+class Terms(NamedTuple):
+    """By what blocks are taken: the rules of the moment, and the limits as they are declared. So a block is void under
+    another time ahead or schedule, which the rules do not tell.
+
+    ``ahead``: the seconds by limit; ``life_ms``: that of a block, as long as every limit lets it.
+    """
+
+    limits: tuple[Limit, ...]
+    declared: tuple[Limit, ...]
+    ahead: Mapping[str, float]
+    life_ms: int
+
+
+NO_TERMS: Final = Terms((), (), NOTHING, 0)
+
+
+class Tally:
+    """Acquires that no write has counted yet: their amounts in millitokens by limit, their number, and how many of them
+    came from entities ``below``.
+    """
+
+    __slots__ = ("amounts", "below", "events")
+
+    def __init__(self, amounts: Mapping[str, int] = NOTHING, events: int = 0, below: int = 0) -> None:
+        self.amounts = dict(amounts)
+        self.events = events
+        self.below = below
+
+    def __bool__(self) -> bool:
+        return bool(self.amounts or self.events or self.below)
+
+    def add(self, amounts: Mapping[str, int], events: int = 0, below: int = 0) -> None:
+        """Count more."""
+        for name, amount in amounts.items():
+            self.amounts[name] = self.amounts.get(name, 0) + amount
+        self.events += events
+        self.below += below
+
+
+Source = tuple[int, int]
+"""A shard as a block was taken from it: its number, and its anchor. Under another anchor it may be full without what
+was taken: somebody has made it anew, filled or split it, or it had other values of a schedule.
+"""
+
+
+class Block:
+    """The tokens that one write took ahead, in millitokens by limit: what is ``left`` of those ``taken``.
+
+    ``taken_ms`` is the instant of the write, ``until`` the end by ``elapsed_ms``. A write of another shard may have
+    brought other ``terms`` meanwhile, under which it is void. ``source`` is the shard that it was taken from.
+    """
+
+    __slots__ = ("left", "source", "taken", "taken_ms", "terms", "until")
+
+    def __init__(self, taken: Mapping[str, int], taken_ms: int, source: Source, terms: Terms) -> None:
+        self.terms = terms
+        self.taken = taken
+        self.left = dict(taken)
+        self.taken_ms = taken_ms
+        self.until = elapsed_ms() + terms.life_ms
+        self.source = source
+
+    def lives(self, now_ms: int) -> bool:
+        """Return whether it may still be spent, by the time of the limiter and by the time that has passed."""
+        return self.taken_ms - BACKWARD_MS <= now_ms < self.taken_ms + self.terms.life_ms and elapsed_ms() < self.until
+
+
+Payment = tuple[Block, str, int]  # what a block pays of a write, of a limit
+
+
+class Draw(NamedTuple):
+    """What one write does for a ``hold``, in millitokens by limit: it takes ``block``, brings ``back`` what is left of
+    the ``ended`` blocks, and counts what was ``served`` since the last write. What is ``paid`` by the hold for the
+    write's own acquires needs not be in the table.
+    """
+
+    hold: "Hold"
+    block: Block | None
+    ended: tuple[Block, ...]
+    back: Mapping[str, int]
+    served: Tally
+    payments: Sequence[Payment]
+
+    def written(self, _: object) -> None:
+        """Keep the block: the write was applied."""
+        self.hold.written(self)
+
+    def put_back(self) -> None:
+        """Leave what the write was to do to the next one."""
+        self.hold.put_back(self)
+
+    def doubt(self) -> None:
+        """Give up the block, and what was to be counted: nobody knows whether the write was applied."""
+
+    @property
+    def paid(self) -> Mapping[str, int]:
+        """What all blocks pay."""
+        paid: dict[str, int] = {}
+        for _, limit, amount in self.payments:
+            paid[limit] = paid.get(limit, 0) + amount
+        return paid
+
+    @property
+    def taken(self) -> Mapping[str, int]:
+        """What it takes. Of a limit of which it takes nothing, nothing is asked: it may be in debt, and then no write
+        would pass.
+        """
+        return {} if self.block is None else {name: amount for name, amount in self.block.taken.items() if amount}
+
+
+class Pace:
+    """What this process used of a bucket in the last life of a block, in millitokens by limit, by so many acquires."""
+
+    def __init__(self) -> None:
+        self.used: Mapping[str, float] = {}
+        self.events = 0.0
+        self.at_ms = 0
+
+    def add(self, used: Mapping[str, int], events: int, now_ms: int, life_ms: int) -> None:
+        """Add what was used since the last call."""
+        if life_ms <= 0:
+            return
+        passed = max(0.0, (now_ms - self.at_ms) / life_ms) if self.at_ms else 1.0
+        before, now = (1 - passed, 1.0) if passed < 1 else (0.0, 1 / passed)
+        names = {name for name in (*self.used, *used) if used.get(name) or before}
+        self.used = {name: self.used.get(name, 0) * before + used.get(name, 0) * now for name in names}
+        self.events = self.events * before + events * now
+        self.at_ms = now_ms
+
+
+class Write(Protocol):
+    """A batch (``bucket.batch``)."""
+
+    checked: dict[str, int]
+    unchecked: dict[str, int]
+    tried: dict[str, int]
+    events: int
+
+    @property
+    def carried(self) -> Sequence[Any]: ...
+
+    @property
+    def moves_nothing(self) -> bool: ...
+
+    def left(self, headroom: Mapping[str, int], ceilings: Mapping[str, int]) -> dict[str, int]:
+        """Return what it leaves for others."""
+
+    def do(self, draw: Draw) -> None:
+        """Add what it does for a hold."""
+
+
+class Plan(Protocol):
+    """The write plan of a batch (``bucket.write_plans``)."""
+
+    state: BucketState
+    now_ms: int
+
+    @property
+    def headroom(self) -> Mapping[str, int]: ...
+
+    @property
+    def ceilings(self) -> Mapping[str, int]: ...
+
+
 class Hold:
     """What this process holds of one bucket, over all its shards. Threads may share it; a child process begins again.
 
-    ``limits`` are the rules by which its blocks were taken. ``due``: a block should be renewed. ``reminded``: a
-    reminder is on its way.
+    ``terms`` are those of its blocks. ``due``: a block should be renewed. ``reminded``: a reminder is on its way.
     """
 
     def __init__(self, now: Callable[[], int]) -> None:
@@ -49,24 +212,17 @@ class Hold:
         self._generation = forks.generation
         self._lock = RLock()  # its `with` cannot be cut through by a signal
         self._change = Change(self)
-        self.torn = False
-        self.limits: tuple[Limit, ...] = ()
-        self._terms: Terms = ((), ())
-        self._ahead: Mapping[str, float] = NOTHING
-        self.due = False
-        self.reminded = False
-        self._life_ms = self._changed_ms = 0
+        self.terms = NO_TERMS
+        self._changed_ms = 0
+        self.due = self.reminded = False
         self._blocks: list[Block] = []
         self._ended: deque[Block] = deque(maxlen=MOST_ENDED)
-        self._spent: dict[str, int] = {}
-        self._events = self._below = 0
+        self._served = Tally()
         self._pace = Pace()
-        self._low: Mapping[str, int] = NOTHING
-        self._from_ms = self._until_ms = self._look_ms = self._renew_ms = 0
-        self._until = 0.0
-        self._left: dict[str, int] = {}  # of all blocks
-        self._known: Mapping[str, int] = NOTHING  # the same, as the blocks know it
+        self._left: dict[str, int] = {}  # of all blocks; these learn of it when somebody looks at them
         self._taken: Mapping[str, int] = NOTHING
+        self._low, self._renew_ms = NOTHING, 0  # a renewal is due when less is left, or from then on
+        self._served_between: tuple[int, int, float] = (0, 0, 0.0)  # from, until, and until by `elapsed_ms`
 
     # admit
 
@@ -84,26 +240,29 @@ class Hold:
         A hold takes back no more than its blocks had. Amounts that are all 0 are no acquire. The next write counts the
         ``counted`` amounts, which have no limit.
         """
-        if not self._left or self._is_cut():
+        # as `_is_cut`, at less cost: a signal handler's call serves nobody, nor does a child by what its parent holds
+        if not self._left or self._generation != forks.generation or self._lock._is_owned():  # type: ignore[attr-defined]
             return False
         with self._lock:
-            if self.torn or not (self._from_ms <= now_ms < self._look_ms and elapsed_ms() < self._until):
+            from_ms, until_ms, until = self._served_between
+            if self._change.torn or not (from_ms <= now_ms < until_ms and elapsed_ms() < until):
                 with self._change:
                     self._look(now_ms)
             left, low, some = self._left, self._low, 0
-            for name, amount in amounts.items():
+            for name in amounts:
+                amount = amounts[name]
                 some = some or amount
                 if name not in left or amount > left[name] or (amount < 0 and left[name] - amount > self._taken[name]):
                     return False
-            for name, amount in amounts.items():
-                left[name] = rest = left[name] - amount
-                if rest < low.get(name, 0):
+            for name in amounts:
+                left[name] = rest = left[name] - amounts[name]
+                if rest < low[name]:
                     self.due = True
             if counted:
-                self._spent = sums(self._spent, counted)
+                self._served.add(counted)
             if some or counted:
-                self._events += events
-                self._below += below
+                self._served.events += events
+                self._served.below += below
             return True
 
     def left(self) -> Mapping[str, int]:
@@ -116,17 +275,49 @@ class Hold:
 
     def goes_by(self, config: Config) -> bool:
         """Return whether its blocks were taken by these limits; under others they are void."""
-        return _terms(config) == self._terms
+        return config.limits == self.terms.limits and config.declared == self.terms.declared
+
+    def beside(self, headroom: Mapping[str, int], config: Config) -> Mapping[str, int]:
+        """Return what a bucket under these limits has, and what is held of it, with which ``draw`` can pay."""
+        held = self.left() if self.goes_by(config) else NOTHING
+        return {name: free + held.get(name, 0) for name, free in headroom.items()} if held else headroom
 
     # write
 
-    def draw(
-        self, config: Config, shard: Shard, used: Mapping[str, int], events: int, now_ms: int, purpose: Purpose
-    ) -> Draw | None:
-        """Return what the next write does for the hold; ``None`` if it has nothing to do.
-
-        ``used``: what the write takes for acquires, of which it has ``events``.
+    def draw(self, batch: Write, plan: Plan, config: Config | None) -> Sequence[Any]:
+        """Add to a batch what its write does for the hold; without a ``config`` that the bucket agrees with, it only
+        counts. Return the renewals of a batch that has nothing else and needs no write.
         """
+        renewals = [request for request in batch.carried if request.purpose]
+        purposes, alone = {each.purpose for each in renewals}, len(renewals) == len(batch.carried)
+        if "count" in purposes:
+            self.reminded = False
+        if not renewals and batch.moves_nothing:
+            return ()
+        if config is None:
+            draw = self.count(plan.state.shard_limits, plan.now_ms)
+        else:
+            left = batch.left(plan.headroom, plan.ceilings)
+            for name in left:  # less the corrections: what shadow limits tried is gone already
+                left[name] -= batch.unchecked.get(name, 0) - batch.tried.get(name, 0)
+            used = sums(batch.checked, batch.unchecked)
+            purpose: Purpose = "end" if "end" in purposes else "count" if alone and purposes == {"count"} else "renew"
+            draw = self._draw(config, plan.state, left, used, batch.events, plan.now_ms, purpose)
+        if draw is not None:
+            batch.do(draw)
+        return renewals if alone and draw is None else ()
+
+    def _draw(
+        self,
+        config: Config,
+        state: BucketState,
+        left: Mapping[str, int],
+        used: Mapping[str, int],
+        events: int,
+        now_ms: int,
+        purpose: Purpose,
+    ) -> Draw | None:
+        """Return what a write to a shard does, that uses something of it for acquires and leaves the rest."""
         if self._is_cut():
             return None
         with self._lock, self._change:
@@ -140,41 +331,36 @@ class Hold:
             if purpose == "count" and self._blocks:
                 return None
             self._note_pace(used, events, now_ms)
-            settled = now_ms - self._changed_ms >= max(self._life_ms, SETTLED_MS)
-            wanted = self._wanted(config, shard, now_ms) if purpose == "renew" and settled else None
-            ended = tuple(each for each in self._ended if each.source == shard.source)
-            others = [each for each in self._ended if each.source.number != shard.source.number]
+            settled = now_ms - self._changed_ms >= max(self.terms.life_ms, SETTLED_MS)
+            wanted = self._wanted(state.shard_limits, left, now_ms) if purpose == "renew" and settled else None
+            source = state.id.shard, state.anchor_ms
+            ended = tuple(each for each in self._ended if each.source == source)
+            others = [each for each in self._ended if each.source[0] != source[0]]
             self._ended = deque(others, MOST_ENDED)  # of this shard, nothing more can ever come back
-            back = come_back(ended, shard.limits, now_ms)
-            if payments := pay(self._blocks, to_pay(shard.left, used, self._left)):
-                self._look(now_ms)
-            spent, self._spent = self._to_count(shard.limits), {}
-            if not (wanted or back or spent or payments or self._events or self._below):
+            back = _come_back(ended, state.shard_limits, now_ms)
+            if payments := _pay(self._blocks, _to_pay(left, used, self._left)):
+                self._look_at_blocks()
+            served = self._to_count(state.shard_limits)
+            if not (wanted or back or payments or served):
                 return None
-            block = None
-            if wanted:
-                until = elapsed_ms() + self._life_ms
-                block = Block(wanted, now_ms, until, shard.source, self._terms)
-            draw = Draw(block, ended, back, spent, self._events, payments, self._below)
-            self._events = self._below = 0
-            return draw
+            block = Block(wanted, now_ms, source, self.terms) if wanted else None
+            return Draw(self, block, ended, back, served, payments)
 
     def count(self, names: Container[str], now_ms: int) -> Draw | None:
-        """Return what a write does that only counts what was spent of these limits; others have left the bucket."""
+        """Return what a write does that only counts what was served of these limits; others have left the bucket."""
         if self._is_cut():
             return None
         with self._lock, self._change:
             self._look(now_ms)
-            spent = self._to_count(names)
-            some = spent or self._events or self._below  # which a give-back may leave alone
-            draw = Draw(None, (), NOTHING, spent, self._events, (), self._below) if some else None
-            self._spent, self._events, self._below = {}, 0, 0
-            return draw
+            served = self._to_count(names)
+            return Draw(self, None, (), NOTHING, served, ()) if served else None
 
-    def _to_count(self, names: Container[str]) -> dict[str, int]:
-        """Return what was spent of these limits, and of names without a limit."""
-        gone = {limit.name for limit in self.limits if limit.name not in names}
-        return {name: amount for name, amount in self._spent.items() if amount and name not in gone}
+    def _to_count(self, names: Container[str]) -> Tally:
+        """Return what was served of these limits, and of names without a limit, for a write to count it."""
+        served, self._served = self._served, Tally()
+        gone = {limit.name for limit in self.terms.limits if limit.name not in names}
+        served.amounts = {name: amount for name, amount in served.amounts.items() if amount and name not in gone}
+        return served
 
     def is_left_alone(self, used: Mapping[str, int], events: int, now_ms: int) -> bool:
         """Return whether a write needs not care for the hold, because this process has not used the bucket for the life
@@ -183,26 +369,25 @@ class Hold:
         if self._is_cut():
             return False
         with self._lock, self._change:
-            if self.is_used or self._ended or now_ms - self._pace.at_ms < self._life_ms:
+            if self.is_used or self._ended or now_ms - self._pace.at_ms < self.terms.life_ms:
                 return False
             self._note_pace(used, events, now_ms)
-            return self._life_ms > 0
+            return self.terms.life_ms > 0
 
     def put_back(self, draw: Draw) -> None:
         """Take back what a write was to do that was not applied."""
         if self._is_cut():
             return
         with self._lock, self._change:
-            self._spent = sums(self._spent, draw.spent)
-            self._events += draw.events
-            self._below += draw.below
-            self._tell_blocks()
-            pay_back(draw.payments)
+            self._served.add(draw.served.amounts, draw.served.events, draw.served.below)
             self._look(self.now())
-            self._ended.extend(block for block in draw.ended if block.terms == self._terms)
+            for block, name, amount in draw.payments:  # no block has more than was taken
+                block.left[name] = min(block.left[name] + amount, block.taken[name])
+            self._look_at_blocks()
+            self._ended.extend(block for block in draw.ended if block.terms == self.terms)
 
-    def written(self, draw: Draw | None) -> None:
-        """Note that a write of the bucket did what was drawn, if anything was.
+    def written(self, draw: Draw) -> None:
+        """Note that a write of the bucket did what was drawn.
 
         Its answer may come long after its instant: other writes have taken blocks since.
         """
@@ -210,12 +395,12 @@ class Hold:
             return
         with self._lock, self._change:
             self._look(self.now())
-            if draw is not None and draw.block is not None and draw.block.terms == self._terms:
+            if draw.block is not None and draw.block.terms == self.terms:
                 self._blocks.append(draw.block)
+                life_ms = self.terms.life_ms
+                self._renew_ms = draw.block.taken_ms + life_ms - life_ms // EIGHTH
                 self._look_at_blocks()
                 self._low = {name: amount // EIGHTH for name, amount in self._left.items()}
-                self._renew_ms = draw.block.taken_ms + self._life_ms - self._life_ms // EIGHTH
-                self._look_ms = min(self._renew_ms, self._until_ms)
                 self.due = False
 
     def renews(self, now_ms: int) -> None:
@@ -223,14 +408,15 @@ class Hold:
         if self._is_cut():
             return
         with self._lock, self._change:
-            self._low, self._renew_ms = NOTHING, now_ms + max(1, self._life_ms // EIGHTH)
-            self._look_ms = min(self._renew_ms, self._until_ms)
+            self._renew_ms = now_ms + max(1, self.terms.life_ms // EIGHTH)
+            self._look(now_ms)
+            self._low = dict.fromkeys(self._left, 0)
             self.due = False
 
     @property
     def is_used(self) -> bool:
         """Whether it has a block, or something to count."""
-        return bool(self._blocks or self._events or self._spent)
+        return bool(self._blocks or self._served)
 
     def reminder(self) -> float | None:
         """Return the seconds until a write of its own has to end the hold; ``None`` if it has nothing, or one is on its
@@ -243,10 +429,10 @@ class Hold:
                 return None
             self.reminded = True
             ends = [block.until - elapsed_ms() + 1 for block in self._blocks]
-            return max(1, max(ends, default=self._life_ms)) / 1000
+            return max(1, max(ends, default=self.terms.life_ms)) / 1000
 
     def void(self) -> None:
-        """Drop what is held, but for the count of what was spent: the bucket is full without it."""
+        """Drop what is held, but for the count of what was served: the bucket is full without it."""
         if self._is_cut():
             return
         with self._lock, self._change:
@@ -256,79 +442,74 @@ class Hold:
     # blocks
 
     def _go_by(self, config: Config, now_ms: int) -> None:
-        """Drop the blocks of other limits, also of another time ahead or schedule, which the rules do not tell."""
-        self._changed_ms = now_ms if self.limits else 0
-        self.limits, self._terms = config.limits, _terms(config)
-        self._ahead = config.ahead
-        self._life_ms = round(min(config.ahead.values(), default=0) * 1000)  # as long as every limit lets it
+        """Drop the blocks of other limits."""
+        self._changed_ms = now_ms if self.terms.limits else 0
+        life_ms = round(min(config.ahead.values(), default=0) * 1000)
         self._tell_blocks()
+        self.terms = Terms(config.limits, config.declared, config.ahead, life_ms)
         self.drop_blocks()
 
     def _note_pace(self, used: Mapping[str, int], events: int, now_ms: int) -> None:
         """Note what acquires have used that a block can serve: those of a write that names other limits are not."""
-        if not used.keys() <= self._ahead.keys():
+        if not used.keys() <= self.terms.ahead.keys():
             used, events = NOTHING, 0
-        self._pace.add(sums(used, self._spent), events + self._events, now_ms, self._life_ms)
+        served = self._served
+        self._pace.add(sums(used, served.amounts), events + served.events, now_ms, self.terms.life_ms)
 
-    def _wanted(self, config: Config, shard: Shard, now_ms: int) -> dict[str, int] | None:
+    def _wanted(
+        self, limits: Mapping[str, ShardLimit], there: Mapping[str, int], now_ms: int
+    ) -> Mapping[str, int] | None:
         """Return the size of the next block: what was used in the life of a block, less what is held.
 
         It leaves at least what is minted in the time ahead, so that others find their next block, too. Nothing if too
         few acquires would be served by it.
         """
-        ahead, least = config.ahead, 1.0
+        ahead, least = self.terms.ahead, 1.0
         pace = {name: round(used) for name, used in self._pace.used.items() if name in ahead}
         wanted = {name: max(0, used - self._left.get(name, 0)) for name, used in pace.items()}
         for name, amount in wanted.items():
-            limit = shard.limits[name]
+            limit = limits[name]
             floor = limit.minted(now_ms + round(ahead[name] * 1000)) - limit.minted(now_ms) + 1
-            if amount and amount > (there := shard.left[name] - floor):
-                least = min(least, max(0, there) / amount)
+            if amount and amount > (free := there[name] - floor):
+                least = min(least, max(0, free) / amount)
         whole = {name: int(amount * least) // MILLI * MILLI for name, amount in wanted.items()}
         return whole if self._pace.events * least >= LEAST_ACQUIRES and any(whole.values()) else None
 
     def _look(self, now_ms: int) -> None:
         """Tell the blocks what was spent, and end those whose time is over."""
-        if not (self._blocks or self._left or self._known):
+        if not (self._blocks or self._left):
             return  # a limit whose tokens are all asked for leaves none to hold, at each of its writes
         self._tell_blocks()
-        real, live = elapsed_ms(), []
-        for block in self._blocks:
-            ends_ms = block.taken_ms + self._life_ms
-            if block.taken_ms - BACKWARD_MS <= now_ms < ends_ms and real < block.until:
-                live.append(block)
-            else:
-                self._ended.append(block)
-        self._blocks = live
+        ended = [block for block in self._blocks if not block.lives(now_ms)]
+        self._ended.extend(ended)
+        self._blocks = [block for block in self._blocks if block not in ended]
+        if self._blocks and now_ms >= self._renew_ms:
+            self.due, self._renew_ms = True, self._blocks[-1].taken_ms + 2 * self.terms.life_ms
         self._look_at_blocks()
-        if live and now_ms >= self._renew_ms:
-            self.due = True
-        self._look_ms = self._until_ms if now_ms >= self._renew_ms else min(self._renew_ms, self._until_ms)
 
     def _tell_blocks(self) -> None:
         """Take what was spent from the blocks, the oldest first; what came back goes to the newest first."""
-        for name, before in self._known.items():
-            change = before - self._left[name]
+        for name, left in self._left.items():
+            change = sum(block.left.get(name, 0) for block in self._blocks) - left
             if change:
-                self._spent[name] = self._spent.get(name, 0) + change
+                self._served.add({name: change})
             for block in self._blocks if change > 0 else reversed(self._blocks):
                 free, taken = block.left.get(name, 0), block.taken.get(name, 0)
                 part = min(change, free) if change > 0 else max(change, free - taken)
                 if part:
                     block.left[name] = free - part
                     change -= part
-        self._known = dict(self._left)
 
     def _look_at_blocks(self) -> None:
-        """Sum up the blocks."""
+        """Sum up the blocks, and note when to look again."""
         self._left, self._taken = {}, {}
         for block in self._blocks:
-            self._left = sums(self._left, block.left)
-            self._taken = sums(self._taken, block.taken)
-        self._known = dict(self._left)
-        self._from_ms = max((block.taken_ms for block in self._blocks), default=0) - BACKWARD_MS
-        self._until_ms = self._look_ms = min((block.taken_ms for block in self._blocks), default=0) + self._life_ms
-        self._until = min((block.until for block in self._blocks), default=0.0)
+            self._left, self._taken = sums(self._left, block.left), sums(self._taken, block.taken)
+        self._low = {name: self._low.get(name, 0) for name in self._left}
+        from_ms = max((block.taken_ms for block in self._blocks), default=0) - BACKWARD_MS
+        until_ms = min((block.taken_ms for block in self._blocks), default=0) + self.terms.life_ms
+        until = min((block.until for block in self._blocks), default=0.0)
+        self._served_between = from_ms, min(self._renew_ms, until_ms), until
 
     def _is_cut(self) -> bool:
         """Return whether a signal handler cuts through a call of its own thread; a child process begins again."""
@@ -349,19 +530,71 @@ class Change:
 
     def __init__(self, hold: Hold) -> None:
         self._hold = hold
+        self.torn = False
 
     def __enter__(self) -> None:
-        if self._hold.torn:
+        if self.torn:
             self._hold.drop_blocks()
-        self._hold.torn = True
+        self.torn = True
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if kind is None:
-            self._hold.torn = False
+            self.torn = False
 
 
-def _terms(config: Config) -> Terms:
-    """Return what a block is taken by: the rules of the moment, and the limits as they are declared."""
-    return config.limits, config.declared
+class Holds:
+    """The holds of one process, one a bucket. ``ever``: there has been any. ``in_use``: those that have something, each
+    with the request that ends it.
+    """
+
+    ever = False
+
+    def __init__(self, now: Callable[[], int]) -> None:
+        self._now = now
+        self._by_bucket: WeakValueDictionary[tuple[str, str], Hold] = WeakValueDictionary()
+        self.in_use: dict[Hold, Any] = {}
+
+    def of(self, entity_id: str, resource: str) -> Hold:
+        """Return the hold of a bucket: that which is in use, also if the process has forgotten the bucket since."""
+        self.ever = True
+        return self._by_bucket.setdefault((entity_id, resource), Hold(self._now))
+
+
+def _come_back(ended: Sequence[Block], limits: Mapping[str, ShardLimit], now_ms: int) -> dict[str, int]:
+    """Return what is left of blocks, less what was minted since they were taken: the bucket may have that again."""
+    back: dict[str, int] = {}
+    for block in ended:
+        for name, left in block.left.items():
+            if left and name in limits:
+                minted = limits[name].minted(now_ms) - limits[name].minted(block.taken_ms)
+                minted += limits[name].unit > 0  # by another fraction it may have been one more
+                back[name] = back.get(name, 0) + max(0, left - max(0, minted))
+    return {name: amount for name, amount in back.items() if amount}
+
+
+def _pay(blocks: Iterable[Block], amounts: Mapping[str, int]) -> list[Payment]:
+    """Take the amounts from blocks that have them, the oldest first."""
+    payments = list[Payment]()
+    for name, amount in amounts.items():
+        rest = amount
+        for block in blocks:
+            if part := min(rest, block.left.get(name, 0)):
+                block.left[name] -= part
+                rest -= part
+                payments.append((block, name, part))
+    return payments
+
+
+def _to_pay(there: Mapping[str, int], used: Mapping[str, int], held: Mapping[str, int]) -> dict[str, int]:
+    """Return what blocks pay of a write for the limits of which the bucket has too little: all that it uses, if that
+    much is held, else what is short, as far as it is held. The little that is there is what all other writes reckon
+    with, too.
+    """
+    paid: dict[str, int] = {}
+    for name, left in there.items():
+        if left < 0 < (most := held.get(name, 0)):
+            whole = used.get(name, 0)
+            paid[name] = whole if -left <= whole <= most else min(-left, most)
+    return paid

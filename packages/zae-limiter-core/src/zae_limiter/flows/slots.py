@@ -182,6 +182,9 @@ class SlotWork:
     def written(self, state: BucketState | None) -> None:
         """Note that its write was applied, and left this state."""
 
+    def put_back(self) -> None:
+        """Note that its write was not applied."""
+
     def doubt(self) -> None:
         """Note that the answer to its write was lost."""
 

@@ -282,7 +282,7 @@ class SyncLease(SyncLeaseCalls):
             raise LeaseExpiredError(self._request.entity_id, self._request.resource)
         self._call.enter()
         granted: Grant | None = None
-        if self._namespace_state.holds_ahead and self._driver.is_here:
+        if self._namespace_state.holds.ever and self._driver.is_here:
             granted = grant_ahead(self._namespace_state, self._request, self._driver.post)
         if granted is None:
             granted = self._run(acquire_in_time(self._namespace_state, self._request))

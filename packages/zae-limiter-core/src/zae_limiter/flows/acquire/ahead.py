@@ -4,12 +4,11 @@ The way of every other acquire is ``acquire``. Both have the same outcome.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple
 
 from ...schema.items import BucketState
 from ...values.resolution import Resolved
 from ..bucket.serving import hold_ahead
-from ..bucket_queue import BucketRequest, Outcome, Renewal, Waiter
+from ..bucket_queue import BucketRequest, Outcome, Waiter, renewal
 from ..hold import Hold
 from ..process.namespace_state import CachedBucket, NamespaceState
 from .acquire import known_claims
@@ -18,40 +17,32 @@ from .path import Path, parents_to_ask
 from .requests import AcquireRequest
 from .shard_selection import choose_shard
 
-
-class Part(NamedTuple):
-    """One bucket that an acquire draws on, with what this process holds of it, and its shard 0 as seen by then."""
-
-    home: CachedBucket
-    hold: Hold
-    resolved: Resolved
-    state: BucketState | None
-    path: tuple[str, ...] = ()
+Part = tuple[CachedBucket, Resolved, BucketState | None, tuple[str, ...]]
+"""A bucket that an acquire draws on, with its limits, its shard 0 and the way to it as they were then."""
 
 
 class HeldGrant(Grant):
     """The tokens of an acquire that was served by holds. Few leases need the claims, so they are made on demand."""
 
-    def __init__(self, request: AcquireRequest, parts: Sequence[Part], at_ms: int) -> None:
-        super().__init__(request, ())
-        self._parts = parts
-        self._at_ms = at_ms
+    parts: Sequence[Part] = ()
+    at_ms = 0
 
     @property
     def claims(self) -> Sequence[Claim]:
         """The claims, as if each had been served by a write."""
         with self.lock:
             if not self._claims:
-                self._claims = [self._claim(place, part) for place, part in enumerate(self._parts)]
+                self._claims = [self._claim(place, *part) for place, part in enumerate(self.parts)]
             return self._claims
 
-    def _claim(self, place: int, part: Part) -> Claim:
-        home, hold, resolved, state, path = part
-        config = config_of(self.request, resolved, hold.now)
-        claim = Claim(home, home, resolved, config, _amounts(self.request, part), path=path, place=place)
+    def _claim(
+        self, place: int, home: CachedBucket, resolved: Resolved, state: BucketState | None, path: tuple[str, ...]
+    ) -> Claim:
+        config = config_of(self.request, resolved, lambda: self.at_ms)
+        claim = Claim(home, home, resolved, config, _amounts(self.request, resolved), path=path, place=place)
         claim.default_limits = self.request.default_limits
-        claim.limited = {name for each in self._parts for name in each.resolved.config.by_name}
-        claim.enter().outcome = Outcome("admitted", state, self._at_ms)
+        claim.limited = {name for _, known, *_ in self.parts for name in known.config.by_name}
+        claim.enter().outcome = Outcome("admitted", state, self.at_ms)
         return claim
 
 
@@ -68,21 +59,24 @@ def grant_ahead(
     now_ms = hold.now()
     if request.also:
         return _grant_with_draws(namespace_state, request, now_ms, post)
-    part = _part(namespace_state, home, hold, now_ms)
-    if part is None:
+    resolved = home.resolved
+    if resolved is None or not _is_of(namespace_state, home, hold, resolved, now_ms):
         return None
-    resolved, parts = part.resolved, [part]
+    parts: list[Part] = [(home, resolved, home.state, ())]
     if resolved.parent_ids and parents_to_ask(request, request.entity_id, resolved):
         parts = _path(namespace_state, request, now_ms)
-        if not parts or not _move_all([(each, _amounts(request, each)) for each in parts], now_ms, post):
+        amounts = [(home, _amounts(request, resolved)) for home, resolved, *_ in parts]
+        if not parts or not _move_all(amounts, now_ms, post):
             return None
     elif not hold.move(request.amounts, now_ms):  # a limit that the bucket lacks is not held
         return None
-    namespace_state.configs.hits += len(parts)
-    for each in parts:
-        if each.hold.due:
-            _renew(namespace_state, each, now_ms, post)
-    return HeldGrant(request, parts, now_ms)
+    for home, resolved, *_ in parts:
+        namespace_state.configs.hits += 1
+        if (hold := home.queue.hold) is not None and hold.due:
+            _renew(namespace_state, home, hold, resolved, post)
+    grant = HeldGrant(request, ())
+    grant.parts, grant.at_ms = parts, now_ms
+    return grant
 
 
 def _grant_with_draws(
@@ -90,86 +84,83 @@ def _grant_with_draws(
 ) -> Grant | None:
     """Do the same for a call with draws."""
     claims = known_claims(namespace_state, request) or ()
-    holding = [(claim, hold) for claim in claims if (hold := claim.cached.queue.hold) is not None]
-    parts = [_part(namespace_state, claim.cached, hold, now_ms) for claim, hold in holding]
-    known = [part for part in parts if part is not None]
-    if not claims or len(known) < len(claims) or any(claim.unlimited for claim in claims):
-        return None
-    if not _move_all([(part, claim.amounts) for part, claim in zip(known, claims, strict=True)], now_ms, post):
-        return None
-    namespace_state.configs.hits += len(claims)
     for claim in claims:
+        home, hold = claim.cached, claim.cached.queue.hold
+        if claim.unlimited or hold is None or home.resolved is None:
+            return None
+        if not _is_of(namespace_state, home, hold, home.resolved, now_ms):
+            return None
+    if not claims or not _move_all([(claim.cached, claim.amounts) for claim in claims], now_ms, post):
+        return None
+    for claim in claims:
+        namespace_state.configs.hits += 1
         claim.enter().outcome = Outcome("admitted", claim.target.state, now_ms)
-    for part in known:
-        if part.hold.due:
-            _renew(namespace_state, part, now_ms, post)
+        if (hold := claim.cached.queue.hold) is not None and hold.due:
+            _renew(namespace_state, claim.cached, hold, claim.resolved, post)
     return Grant(request, claims)
 
 
-def _part(namespace_state: NamespaceState, home: CachedBucket, hold: Hold, now_ms: int) -> Part | None:
-    """Return the part of a bucket whose limits are known and fresh; ``None`` if nothing is held by them, or if callers
-    wait for it.
-    """
-    resolved = home.resolved
-    if resolved is None or resolved.generation != namespace_state.configs.generation or home.line:
-        return None
+def _is_of(namespace_state: NamespaceState, home: CachedBucket, hold: Hold, resolved: Resolved, now_ms: int) -> bool:
+    """Return whether a bucket is held by these limits, which are fresh, and nobody waits for it."""
+    if resolved.generation != namespace_state.configs.generation or home.line:
+        return False
     limits = resolved.config.limits
-    if limits is not hold.limits and limits != hold.limits:
-        return None
-    if not 0 <= resolved.valid_until_ms - now_ms <= namespace_state.settings.config_ttl_ms:
-        return None
-    return Part(home, hold, resolved, home.state)
+    if limits is not hold.terms.limits and limits != hold.terms.limits:
+        return False
+    return 0 <= resolved.valid_until_ms - now_ms <= namespace_state.settings.config_ttl_ms
 
 
 def _path(namespace_state: NamespaceState, request: AcquireRequest, now_ms: int) -> list[Part]:
     """Return the parts of the acquire's path; none if something of it is not held."""
-    path, parts = Path(request.entity_id), list[Part]()
+    path, parts, known = Path(request.entity_id), list[Part](), set[str]()
     for entity_id in path.order:
         home = namespace_state.cached_buckets.get((entity_id, request.resource, 0))
-        if home is None or (hold := home.queue.hold) is None:
+        if home is None or (hold := home.queue.hold) is None or (resolved := home.resolved) is None:
             return []
-        part = _part(namespace_state, home, hold, now_ms)
-        if part is None:
+        if not _is_of(namespace_state, home, hold, resolved, now_ms):
             return []
-        parts.append(part._replace(path=path.to[entity_id]))
-        path.rise(entity_id, parents_to_ask(request, entity_id, part.resolved))
-    known = {name for part in parts for name in part.resolved.config.by_name}
+        parts.append((home, resolved, home.state, path.to[entity_id]))
+        known.update(resolved.config.by_name)
+        path.rise(entity_id, parents_to_ask(request, entity_id, resolved))
     return parts if request.amounts.keys() <= known else []
 
 
-def _move_all(parts: Sequence[tuple[Part, Mapping[str, int]]], now_ms: int, post: Callable[[Waiter], object]) -> bool:
-    """Take amounts from all holds, or from none."""
-    for rank, (part, amounts) in enumerate(parts):
-        if not part.hold.move(amounts, now_ms, below=1 if rank else 0):
-            for place, (taken, given) in enumerate(parts[:rank]):
-                _give_back(taken, given, 1 if place else 0, now_ms, post)
-            return False
+def _move_all(
+    asked: Sequence[tuple[CachedBucket, Mapping[str, int]]], now_ms: int, post: Callable[[Waiter], object]
+) -> bool:
+    """Take amounts from all holds, or from none: what one gave before another had too little goes back to it, and to
+    the table, if its block has ended since.
+    """
+    for place, (home, amounts) in enumerate(asked):
+        hold = home.queue.hold
+        if hold is not None and hold.move(amounts, now_ms, below=1 if place else 0):
+            continue
+        for before, (giver, taken) in enumerate(asked[:place]):
+            back, below = {name: -amount for name, amount in taken.items()}, -1 if before else 0
+            of_giver, given = giver.queue.hold, {name: amount for name, amount in taken.items() if amount}
+            if (of_giver is None or not of_giver.move(back, now_ms, events=-1, below=below)) and given:
+                shards = 0 if giver.state is None else giver.state.shard_count
+                request = BucketRequest(giver.queue, given=given, events=-1, shards=shards)
+                request.below = below
+                post(request)
+        return False
     return True
 
 
-def _give_back(
-    part: Part, amounts: Mapping[str, int], below: int, now_ms: int, post: Callable[[Waiter], object]
+def _amounts(request: AcquireRequest, resolved: Resolved) -> Mapping[str, int]:
+    """Return the amounts of the limits of a bucket, in millitokens."""
+    return {name: amount for name, amount in request.amounts.items() if name in resolved.config.by_name}
+
+
+def _renew(
+    namespace_state: NamespaceState,
+    home: CachedBucket,
+    hold: Hold,
+    resolved: Resolved,
+    post: Callable[[Waiter], object],
 ) -> None:
-    """Give back what a hold gave, and the acquire; to the table, if its block has ended since."""
-    back = {name: -amount for name, amount in amounts.items()}
-    if part.hold.move(back, now_ms, events=-1, below=-below) or not any(amounts.values()):
-        return
-    shards = 0 if part.state is None else part.state.shard_count
-    given = {name: amount for name, amount in amounts.items() if amount}
-    request = BucketRequest(part.home.queue, given=given, events=-1, shards=shards)
-    request.below = -below
-    post(request)
-
-
-def _amounts(request: AcquireRequest, part: Part) -> Mapping[str, int]:
-    """Return the amounts of the part's own limits, in millitokens."""
-    names = part.resolved.config.by_name
-    return {name: amount for name, amount in request.amounts.items() if name in names}
-
-
-def _renew(namespace_state: NamespaceState, part: Part, now_ms: int, post: Callable[[Waiter], object]) -> None:
     """Take the next block before this one runs out, from any shard."""
-    part.hold.renews(now_ms)
-    shard = choose_shard(namespace_state, part.home)
-    hold_ahead(namespace_state, part.home, shard)
-    post(Renewal(shard.queue, part.resolved.config))
+    hold.renews(hold.now())
+    shard = choose_shard(namespace_state, home)
+    hold_ahead(namespace_state, home, shard)
+    post(renewal(shard.queue, resolved.config, "renew"))

@@ -12,16 +12,29 @@ A write at the ceiling forgets what overflowed. Otherwise an idle minute would c
 
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
-from typing import Any
+from typing import Any, Protocol
 
 from ...operations.values import NOTHING, Conditions, Key, Update
 from ...schema.attributes import ACQUIRES, BELOW, REFUSED_ASK, SHADOWED, TTL, BucketAttributes, bucket_attributes
-from ...schema.items import ONE_WRITE, WRITES
-from ..blocks import Draw
+from ...schema.items import ONE_WRITE, WRITES, BucketState
 from ..bucket_queue import BucketRequest
+from ..hold import Draw
 from ..slots import SlotChange, SlotWork
 
 TTL_SLACK_SECONDS = 5  # the most that the clocks of processes may differ
+
+
+class Along(Protocol):
+    """What a write does for the tokens that this process has of a bucket, as the hold and the slots see it."""
+
+    def written(self, state: BucketState | None) -> None:
+        """Note that the write was applied, and left this state."""
+
+    def put_back(self) -> None:
+        """Note that the write was not applied."""
+
+    def doubt(self) -> None:
+        """Note that nobody knows whether the write was applied."""
 
 
 class Batch:
@@ -31,11 +44,12 @@ class Batch:
     ``tried``: the part of ``unchecked`` that
     shadow limits gave; ``elsewhere``: what these have on other shards. ``shadow_short``: the requests that shadow
     limits would have refused, with what those limits had left. Such an amount is in ``count_only``. ``draw``: what the
-    write does for what this process holds of the bucket. ``slots``: what it changes of slots that are held.
+    write does for what this process holds of the bucket. ``slots``: what it changes of slots that are held. ``along``:
+    who wants to know whether it was applied.
     """
 
     __slots__ = (
-        *("below", "carried", "checked", "count_only", "draw", "elsewhere", "events", "given", "refused"),
+        *("along", "below", "carried", "checked", "count_only", "draw", "elsewhere", "events", "given", "refused"),
         "refused_ask",
         *("shadows", "short", "shadow_short", "slots", "tried", "unchecked"),
     )
@@ -53,6 +67,7 @@ class Batch:
         self.below = 0
         self.refused: Mapping[str, int] = NOTHING
         self.refused_ask = ""
+        self.along: list[Along] = []
         self.draw: Draw | None = None
         self.slots: dict[str, SlotChange] = {}
         self.carried: list[BucketRequest] = []
@@ -73,6 +88,7 @@ class Batch:
 
     def change_slots(self, slots: SlotWork) -> None:
         """Add the slots that a request frees and renews."""
+        self.along.append(slots)
         _add(self.given, slots.freed)
         if slots.keeps_count:
             _add(self.count_only, slots.freed)
@@ -95,12 +111,9 @@ class Batch:
             self.shadows += request.events
 
     def do(self, draw: Draw) -> None:
-        """Add what the write does for what this process holds of the bucket: that is no consumption yet.
-
-        Of a limit that a block takes nothing of, nothing is asked: it may be in debt, and then no write would pass.
-        """
-        taken = {} if draw.block is None else {name: amount for name, amount in draw.block.taken.items() if amount}
-        self.draw, paid = draw, draw.paid
+        """Add what the write does for what this process holds of the bucket: that is no consumption yet."""
+        self.draw, taken, paid = draw, draw.taken, draw.paid
+        self.along.append(draw)
         self.checked, self.given = dict(self.checked), dict(self.given)
         _add(self.checked, taken)
         _add(self.given, draw.back)
@@ -108,9 +121,9 @@ class Batch:
         _add(self.count_only, {name: -amount for name, amount in taken.items()})
         _add(self.count_only, draw.back)
         _add(self.count_only, paid)
-        _add(self.count_only, draw.spent)
-        self.events += draw.events
-        self.below += draw.below
+        _add(self.count_only, draw.served.amounts)
+        self.events += draw.served.events
+        self.below += draw.served.below
 
     def left(self, headroom: Mapping[str, int], ceilings: Mapping[str, int]) -> dict[str, int]:
         """Return the tokens of each limit that the batch leaves for the short requests, in millitokens."""

@@ -5,7 +5,7 @@ This module decides and learns; ``batch`` chooses the requests that fit, ``write
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from ...operations.errors import ConditionFailed, StoreError, Throttled, Unserved
+from ...operations.errors import ConditionFailed, NotApplied, StoreError, Throttled, Unserved
 from ...operations.retry_budget import RetryBudget
 from ...operations.values import NOTHING, Get, Item, Put, Update
 from ...schema.attributes import CONFIG_READ_AT, REFUSED_ASK, bucket_attributes, late_counts_of
@@ -20,7 +20,6 @@ from .anchor_repair import repair
 from .batch import Batch, fit_batch, hopeless
 from .contest import is_newer, may_reshape
 from .doubts import Doubts
-from .drawing import draw_ahead, drawn, headroom_and_held, put_back
 from .limit_removal import TooManyLimits, excess, make_room
 from .other_shards import headroom_elsewhere
 from .shifting import begins_for, goes_blind, in_force, shape_of
@@ -121,7 +120,7 @@ class CommitRun:
             return Decision(Get(self.cached.key), Batch())
         self._settle_hopeless(plan)
         elsewhere = headroom_elsewhere(self.namespace_state, self.cached, self.config, self.pending, self.now_ms)
-        batch = fit_batch(self.pending, headroom_and_held(self.cached, plan), plan.ceilings, elsewhere)
+        batch = fit_batch(self.pending, self._there(plan), plan.ceilings, elsewhere)
         if plan.reshapes:
             return self._write(plan, batch) if self.pending else None
         if batch.short and not batch.carried and isinstance(plan, CreateWrite):
@@ -136,9 +135,21 @@ class CommitRun:
 
     def _ends_with_draw(self, batch: Batch, plan: WritePlan) -> bool:
         """Let the write take tokens ahead. Return whether nothing is to be written: renewals alone were in vain."""
-        if isinstance(plan, ConsumeWrite) and (vain := draw_ahead(self.cached, batch, plan, self.config)):
-            self.settle(vain, "admitted")
+        hold = self.cached.queue.hold
+        if hold is not None and isinstance(plan, ConsumeWrite):
+            self.settle(hold.draw(batch, plan, self._agreed()), "admitted")
         return not self.pending
+
+    def _agreed(self) -> Config | None:
+        """Return the config if the bucket agrees with it: under other limits nothing is held."""
+        return self.config if self.config is not None and self.cached.agrees_with(self.config) else None
+
+    def _there(self, plan: WritePlan) -> Mapping[str, int]:
+        """Return what the bucket has under a plan, and what this process holds of it, which can pay for a write."""
+        hold = self.cached.queue.hold
+        if hold is None or not isinstance(plan, ConsumeWrite) or (config := self._agreed()) is None:
+            return plan.headroom
+        return hold.beside(plan.headroom, config)
 
     def answered(self, decision: Decision, answer: Item | None) -> None:
         """Settle the requests that the answer decides."""
@@ -156,7 +167,8 @@ class CommitRun:
         cached.learn(item, self.now_ms, own_writes=1, own=own)
         if plan.reshapes and self.config is not None:
             cached.reshaped = self.config.limits, self.now_ms
-        drawn(cached, batch)
+        for each in batch.along:
+            each.written(cached.state)
         if self.budget is not None:
             self.budget.shared(len(batch.carried))
         self._admit(batch, batch.carried)
@@ -180,7 +192,7 @@ class CommitRun:
             return None
         doubts.again, known = None, error if doubts.first is None else doubts.first.error  # of all that may be applied
         if decision is not None:
-            put_back(self.namespace_state, self.cached, decision.batch, known if sent_before else error)
+            self._leave(decision.batch, known if sent_before else error)
         if isinstance(error, ConditionFailed) and not doubts.is_past(error.item):
             self._refused(error.item, None if decision is None else decision.plan)
             yield from self._lose()
@@ -190,6 +202,19 @@ class CommitRun:
         else:
             self.settle(self.pending, "failed", known)
         return None
+
+    def _leave(self, batch: Batch, error: StoreError) -> None:
+        """Leave to the next write what this one was to do beside its requests, if the error says that it was not
+        applied.
+        """
+        if not isinstance(error, ConditionFailed | NotApplied):
+            for each in batch.along:
+                each.doubt()
+            return
+        for each in batch.along:
+            each.put_back()
+        if batch.refused:
+            self.namespace_state.refusals.put_back(self.cached, batch.refused)
 
     def _backs_off(self, error: StoreError) -> Flow[bool]:
         """Pause after a request that was not served, and return whether it may be sent again.
@@ -351,7 +376,7 @@ class CommitRun:
         self.settle(deferring, "outdated")
         since_ms = state.item[CONFIG_READ_AT]
         old = [each for each in self.pending if (each.config or config).is_older_than(since_ms)]
-        takers = [each for each in old if (each.is_acquire or each.renews) and not each.insists]
+        takers = [each for each in old if (each.is_acquire or each.purpose == "renew") and not each.insists]
         if takers:
             self.namespace_state.outdate(self.cached, since_ms)
             self.settle(takers, "outdated")
@@ -385,7 +410,7 @@ class CommitRun:
         A caller behind a refused one in a waiting line is refused with it. A stale copy refuses nothing: if no request
         fits, ask the store with the first one.
         """
-        headroom = headroom_and_held(self.cached, plan)
+        headroom = self._there(plan)
         if self._fresh():
             refused = list(hopeless(batch.short, headroom))
             self.settle(refused, "refused", left=batch.left(headroom, plan.ceilings))
@@ -422,6 +447,6 @@ class CommitRun:
         if plan.reshapes:
             return
         known = [request for request in self.pending if request.amounts.keys() <= plan.headroom.keys()]
-        headroom = headroom_and_held(self.cached, plan)
+        headroom = self._there(plan)
         batch = fit_batch(known, headroom, plan.ceilings)
         self.settle(batch.short, "refused", left=batch.left(headroom, plan.ceilings))

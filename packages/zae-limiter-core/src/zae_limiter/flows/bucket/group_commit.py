@@ -23,7 +23,7 @@ from ...operations.errors import StoreError
 from ...operations.values import Item
 from ...values.limits import MILLI
 from ...values.resolution import Config
-from ..bucket_queue import BucketRequest, Outcome, RefusalCount, Renewal, slot_renewal
+from ..bucket_queue import BucketRequest, Outcome, RefusalCount, renewal, slot_renewal
 from ..process.namespace_state import CachedBucket, NamespaceState
 from ..retry import ATTEMPTS, RaceLost
 from ..slots import Renewing
@@ -134,8 +134,8 @@ def _remind(namespace_state: NamespaceState, cached: CachedBucket, config: Confi
             return  # shard 0 counts it, if there is one
         hold.count((), namespace_state.now())  # nothing is left that could count it
     if not hold.is_used:
-        namespace_state.holding.pop(hold, None)
+        namespace_state.holds.in_use.pop(hold, None)
         return
-    namespace_state.holding[hold] = Renewal(cached.queue, config, "end")
+    namespace_state.holds.in_use[hold] = renewal(cached.queue, config, "end")
     if (seconds := hold.reminder()) is not None:
-        yield Remind(Renewal(cached.queue, config, "count"), seconds)
+        yield Remind(renewal(cached.queue, config, "count"), seconds)

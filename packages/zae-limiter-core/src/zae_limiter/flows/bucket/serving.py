@@ -12,7 +12,7 @@ from ...operations.errors import StoreError
 from ...schema.attributes import CASCADE, PARENT_ID
 from ...schema.items import BucketId
 from ...values.resolution import Config, Resolved
-from ..bucket_queue import BucketQueue, BucketRequest, Outcome, Renewal, Waiter
+from ..bucket_queue import BucketQueue, BucketRequest, Outcome, Waiter, renewal
 from ..hold import Hold
 from ..process.namespace_state import CachedBucket, NamespaceState
 from ..process.queueing import queue
@@ -38,17 +38,10 @@ def cached_bucket(namespace_state: NamespaceState, entity_id: str, resource: str
 
 
 def hold_ahead(namespace_state: NamespaceState, home: CachedBucket, shard: CachedBucket) -> None:
-    """Let this process hold tokens of a bucket ahead, given by its shard 0: one hold serves all shards.
-
-    If the process has forgotten shard 0 meanwhile, another shard keeps the former hold until a write has counted what
-    was spent of it, and the answers of all writes that draw for it are there.
-    """
+    """Let this process hold tokens of a bucket ahead, given by its shard 0: one hold serves all shards."""
     if home.queue.hold is None:
-        home.queue.hold = Hold(namespace_state.now)
-        namespace_state.holds_ahead = True
-    hold = shard.queue.hold
-    if hold is not home.queue.hold and (hold is None or not (hold.is_used or shard.queue.busy)):
-        shard.queue.hold = home.queue.hold
+        home.queue.hold = namespace_state.holds.of(home.id.entity_id, home.id.resource)
+    shard.queue.hold = home.queue.hold
 
 
 def serve(namespace_state: NamespaceState, cached: CachedBucket, requests: Sequence[BucketRequest]) -> Flow[None]:
@@ -89,18 +82,12 @@ def serve(namespace_state: NamespaceState, cached: CachedBucket, requests: Seque
 
 
 def _pass_hold_on(namespace_state: NamespaceState, gone: CachedBucket, hold: Hold, config: Config | None) -> Flow[None]:
-    """Let shard 0 count what was spent of a hold: the shard of these requests is gone, because it has merged."""
+    """Let shard 0 count what was served by a hold: the shard of these requests is gone, because it has merged."""
     home = cached_bucket(namespace_state, gone.id.entity_id, gone.id.resource)
-    if home.queue.hold is None:
-        home.queue.hold = hold
-    elif home.queue.hold is not hold:  # this process had forgotten shard 0
-        spent = hold.count([limit.name for limit in hold.limits], namespace_state.now())
-        if spent is not None:
-            home.queue.hold.put_back(spent)
-        gone.queue.hold = hold = home.queue.hold
+    home.queue.hold = hold
     if hold.is_used:
-        namespace_state.holding[hold] = Renewal(home.queue, config, "end")
-        yield Post(Renewal(home.queue, config, "count"))
+        namespace_state.holds.in_use[hold] = renewal(home.queue, config, "end")
+        yield Post(renewal(home.queue, config, "count"))
 
 
 def resolve(namespace_state: NamespaceState, cached: CachedBucket, *, bucket_too: bool) -> Flow[Resolved]:

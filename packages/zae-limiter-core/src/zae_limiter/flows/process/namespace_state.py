@@ -19,8 +19,8 @@ from ...schema.items import ONE_WRITE, WRITES, BucketId, BucketState, read_bucke
 from ...values.limit_status import LimitStatus
 from ...values.limits import Limit, Policy
 from ...values.resolution import Config, Resolved
-from ..bucket_queue import BucketQueue, BucketRequest
-from ..hold import Hold
+from ..bucket_queue import BucketQueue
+from ..hold import Holds
 from ..slots import HeldSlots
 from .config_cache import ConfigCache
 from .consumption import Consumption, is_void, window_end
@@ -239,11 +239,9 @@ class NamespaceState:
 
     ``now`` returns epoch milliseconds, ``pick(n)`` a random number below ``n``, and ``doubted`` whether the last
     answers contradict the clock. ``opening``: the queue of the calls that wait for an id that is not known yet.
-    ``holding``: the holds in use, each with the request that ends it. ``holds_ahead``: any bucket has had a hold.
     ``write_tokens``: makes the tokens of writes, whose answers may get lost; ``None`` over a store that loses none.
     """
 
-    holds_ahead = False
     write_tokens: WriteTokens | None = None
 
     def __init__(
@@ -267,7 +265,7 @@ class NamespaceState:
         self.identify(namespace_id, spread=spread)
         self.degraded, self.unreturned = LogThrottle(), LogThrottle()
         self.bounded, self.ended_slots = LogThrottle(), LogThrottle()
-        self.holding: dict[Hold, BucketRequest] = {}
+        self.holds = Holds(now)
         self.refusals = PendingRefusals[CachedBucket](settings.buckets_remembered)
         self.shares = Shares[CachedBucket]()
         self.settled_amounts = SettledAmounts()
