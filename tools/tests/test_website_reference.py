@@ -26,12 +26,10 @@ INTERNAL = {  # modules of the integrations that only the others import
         for name in (
             "answers",
             "arguments",
-            "estimates",
             "heard",
             "inbox",
             "leases",
             "litellm_routing",
-            "litellm_later",
             "media",
             "litellm_stream",
             "settlement",

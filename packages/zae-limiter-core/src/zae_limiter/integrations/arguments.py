@@ -1,40 +1,76 @@
 """Validate an integration's arguments: constants at setup, the results of callables at each request."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from inspect import isawaitable
+from typing import Any, TypeVar
 
 from ..aio.limiter import RateLimiter
 from ..exceptions import InvalidIdentifierError, ValidationError
 from ..flows.acquire.requests import AcquireOptions, validate_request
 from ..sync.limiter import SyncRateLimiter
+from ..wiring import of_call
 from .answers import InvalidClientId
-from .leases import REFUNDS
+from .leases import REFUNDS, Refund, with_end
 
 Kind = type[RateLimiter] | type[SyncRateLimiter]
+T = TypeVar("T")
 
 
-def check_arguments(
-    kind: Kind,
-    limiter: object,
-    identity: object,
-    resource: object,
-    cost: object,
-    refund: object,
-    options: AcquireOptions,
-) -> None:
-    """Raise ``ValidationError`` for arguments that no request could be limited with."""
-    check_opened(kind, limiter)
-    if not callable(cost):
-        check_cost(cost)
-    check_refund(refund)
-    known = sorted(AcquireOptions.__annotations__)
-    for name, value in options.items():
-        if name not in known:
-            raise ValidationError(name, value, f"is no option of acquire: {', '.join(known)}")
-    entity: Any = "entity-of-no-draw" if callable(identity) else identity
-    constant: Any = "resource-of-no-draw" if callable(resource) else resource
-    validate_request(entity, constant, {"limit": 1}, **options)
+class Rule:
+    """The arguments of an acquire for each request: values, or functions of the request.
+
+    Raises ``ValidationError`` for those that no request could be limited with.
+    """
+
+    def __init__(
+        self,
+        kind: Kind,
+        limiter: object,
+        identity: object,
+        resource: object,
+        cost: object,
+        refund: Refund,
+        options: AcquireOptions,
+    ) -> None:
+        check_opened(kind, limiter)
+        if not callable(cost):
+            check_cost(cost)
+        check_refund(refund)
+        known = sorted(AcquireOptions.__annotations__)
+        for name, value in options.items():
+            if name not in known:
+                raise ValidationError(name, value, f"is no option of acquire: {', '.join(known)}")
+        entity: Any = "entity-of-no-draw" if callable(identity) else identity
+        constant: Any = "resource-of-no-draw" if callable(resource) else resource
+        validate_request(entity, constant, {"limit": 1}, **options)
+        self._cost, self._place = cost, (limiter, identity, resource)
+        self.refund, self._options = refund, with_end(options)
+
+    def lease_of(self, *request: Any) -> Any:
+        """Return the lease for a request, which is not entered yet; ``None`` for one that costs nothing."""
+        if not (cost := check_cost(of_call(self._cost, request, {}))):
+            return None
+        limiter, identity, resource = (of_call(each, request, {}) for each in self._place)
+        return self.acquire(limiter, identity, resource, cost)
+
+    async def lease_of_async(self, request: Any) -> Any:
+        """Return what ``lease_of`` does; functions of the request may be ``async``."""
+        if not (cost := check_cost(await resolve(self._cost, request))):
+            return None
+        limiter, identity, resource = [await resolve(each, request) for each in self._place]
+        return self.acquire(limiter, identity, resource, cost)
+
+    def acquire(self, limiter: Any, identity: object, resource: object, cost: Mapping[str, int]) -> Any:
+        """Return a lease by what was found for a request. Raises ``InvalidClientId``."""
+        with ids_of_client():
+            return limiter.acquire(identity, resource, cost, **self._options)
+
+
+async def resolve(given: T | Callable[[Any], T | Awaitable[T]], request: Any) -> T:
+    """Return a value, or what a function of the request returns, which may be ``async``."""
+    found = given(request) if callable(given) else given
+    return await found if isawaitable(found) else found
 
 
 @contextmanager

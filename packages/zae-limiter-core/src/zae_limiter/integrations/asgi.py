@@ -11,7 +11,6 @@ ended is cut off (``SlotEnded``). Websockets and lifespans pass through.
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, MutableMapping, Sequence
-from inspect import isawaitable
 from typing import Any, Final, TypeAlias, TypeVar, Unpack
 
 from ..aio.lease import Lease
@@ -22,8 +21,8 @@ from ..runtime.log_throttle import LogThrottle
 from . import inbox
 from .addresses import AddressOptions, Proxies
 from .answers import Answer, AnswerOptions, Answers, NotServed, Options, refusal_of, served, split
-from .arguments import check_arguments, check_cost, ids_of_client
-from .leases import Leases, Refund, SlotEnded, with_end
+from .arguments import Rule
+from .leases import Leases, Refund, SlotEnded
 
 Scope = MutableMapping[str, Any]
 Message = inbox.Message
@@ -282,10 +281,8 @@ class RateLimitMiddleware:
         **options: Unpack[Options],
     ) -> None:
         self._app = app
-        self._answers, self._options = split(options)
-        check_arguments(RateLimiter, limiter, identity, resource, cost, refund, self._options)
-        self._limiter, self._identity, self._resource, self._cost = limiter, identity, resource, cost
-        self._refund, self._options = refund, with_end(self._options)
+        self._answers, acquire = split(options)
+        self._rule = Rule(RateLimiter, limiter, identity, resource, cost, refund, acquire)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve a scope."""
@@ -295,19 +292,9 @@ class RateLimitMiddleware:
             await self._app(scope, receive, send)
 
     async def _limited(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if cost := check_cost(await resolve(self._cost, scope)):
-            limiter = await resolve(self._limiter, scope)
-            identity, resource = await resolve(self._identity, scope), await resolve(self._resource, scope)
-            with ids_of_client():
-                lease = limiter.acquire(identity, resource, cost, **self._options)
-            await Exchange.of(scope).acquire(lease, refund=self._refund)
+        if lease := await self._rule.lease_of_async(scope):
+            await Exchange.of(scope).acquire(lease, refund=self._rule.refund)
         await self._app(scope, receive, send)
-
-
-async def resolve(given: T | Callable[[Any], T | Awaitable[T]], request: Any) -> T:
-    """Return a value, or what a function of the request returns, which may be ``async``."""
-    found = given(request) if callable(given) else given
-    return await found if isawaitable(found) else found
 
 
 def _comes_of(error: BaseException | None, ended: SlotEnded) -> bool:

@@ -9,7 +9,6 @@ view has returned, or when the server has sent or closed a stream.
 
 from asyncio import CancelledError
 from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any, TypeAlias, TypeVar, Unpack
 
 from asgiref.sync import iscoroutinefunction, markcoroutinefunction, sync_to_async
@@ -17,17 +16,14 @@ from django.http import HttpResponse
 
 from ..aio.lease import Lease
 from ..aio.limiter import RateLimiter
-from ..flows.acquire.requests import AcquireOptions
 from ..runtime.tasks import result_of
 from ..runtime.threads import in_thread
 from ..sync.lease import SyncLease
 from ..sync.limiter import SyncRateLimiter
-from ..wiring import of_call
 from .addresses import AddressOptions, Proxies
 from .answers import ANSWERED, Answered, Answers, NotServed, Options, refusal_of, served, split
-from .arguments import check_arguments, check_cost, ids_of_client
-from .asgi import resolve
-from .leases import Leases, Paced, Refund, SyncLeases, with_end
+from .arguments import Rule
+from .leases import Leases, Paced, Refund, SyncLeases
 
 T = TypeVar("T")
 OfRequest: TypeAlias = T | Callable[[Any], T]
@@ -62,37 +58,6 @@ def _lease_of(request: Any, kind: type[T]) -> T:
     return leases.last
 
 
-@dataclass(frozen=True, slots=True)
-class _Rule:
-    """The arguments of an acquire for a request. Each is a value, or a function of the request."""
-
-    limiter: Any
-    identity: Callable[[Any], Any]
-    resource: Any
-    cost: Any
-    refund: Refund
-    options: AcquireOptions
-    answers: Answers
-
-    def reply(self, request: Any, error: Answered, *, turned_away: bool) -> Any:
-        answer = self.answers.to(error, request.path)
-        response = HttpResponse(answer.body, status=answer.status, headers=answer.headers)
-        response.rate_limit_refused, response.rate_limit_turned_away = True, turned_away
-        return response
-
-    def serves(self, leases: SyncLeases | Leases, response: Any) -> bool:
-        """Show the lease in the response, unless inner middleware does; return whether its tokens stay taken."""
-        leases.turned_away = getattr(response, "rate_limit_turned_away", False)
-        if getattr(response, "rate_limit_refused", False):
-            return False
-        if leases.last is not None and not getattr(response, "rate_limit_shown", False):
-            fields = self.answers.fields(leases.last)
-            response.rate_limit_shown = bool(fields)
-            for name, value in fields.items():
-                response[name] = value
-        return served(response.status_code)
-
-
 class RateLimits:
     """Limits the requests of a site, with a ``SyncRateLimiter``.
 
@@ -115,13 +80,12 @@ class RateLimits:
         refund: Refund = "never",
         **options: Unpack[Options],
     ) -> None:
-        answers, acquire = split(options)
-        check_arguments(SyncRateLimiter, limiter, identity, resource, cost, refund, acquire)
-        self._rule = _Rule(limiter, identity, resource, cost, refund, with_end(acquire), answers)
+        self._answers, acquire = split(options)
+        self._rule = Rule(SyncRateLimiter, limiter, identity, resource, cost, refund, acquire)
 
     def __call__(self, get_response: Callable[[Any], Any]) -> "_SyncMiddleware":
         """Return what Django calls for each site."""
-        return _SyncMiddleware(self._rule, get_response)
+        return _SyncMiddleware(self._rule, self._answers, get_response)
 
 
 class AsyncRateLimits:
@@ -143,32 +107,51 @@ class AsyncRateLimits:
         refund: Refund = "never",
         **options: Unpack[Options],
     ) -> None:
-        answers, acquire = split(options)
-        check_arguments(RateLimiter, limiter, identity, resource, cost, refund, acquire)
-        self._rule = _Rule(limiter, identity, resource, cost, refund, with_end(acquire), answers)
+        self._answers, acquire = split(options)
+        self._rule = Rule(RateLimiter, limiter, identity, resource, cost, refund, acquire)
 
     def __call__(self, get_response: Callable[[Any], Any]) -> "_AsyncMiddleware":
         """Return what Django calls for each site."""
-        return _AsyncMiddleware(self._rule, get_response)
+        return _AsyncMiddleware(self._rule, self._answers, get_response)
 
 
 class _Middleware:
-    def __init__(self, rule: _Rule, get_response: Callable[[Any], Any]) -> None:
-        self._rule, self._get_response = rule, get_response
+    def __init__(self, rule: Rule, answers: Answers, get_response: Callable[[Any], Any]) -> None:
+        self._rule, self._answers, self._get_response = rule, answers, get_response
 
     def process_exception(self, request: Any, error: Exception) -> Any:
         """Answer a refusal of more tokens inside a view; Django calls it on a thread."""
         refusal = refusal_of(error)
-        return None if refusal is None else self._rule.reply(request, refusal, turned_away=False)
+        return None if refusal is None else self._reply(request, refusal, turned_away=False)
+
+    def _reply(self, request: Any, error: Answered, *, turned_away: bool) -> Any:
+        answer = self._answers.to(error, request.path)
+        response = HttpResponse(answer.body, status=answer.status, headers=answer.headers)
+        response.rate_limit_refused, response.rate_limit_turned_away = True, turned_away
+        return response
+
+    def _serves(self, leases: SyncLeases | Leases, response: Any) -> bool:
+        """Show the lease in the response, unless inner middleware does; return whether its tokens stay taken."""
+        leases.turned_away = getattr(response, "rate_limit_turned_away", False)
+        if getattr(response, "rate_limit_refused", False):
+            return False
+        if leases.last is not None and not getattr(response, "rate_limit_shown", False):
+            fields = self._answers.fields(leases.last)
+            response.rate_limit_shown = bool(fields)
+            for name, value in fields.items():
+                response[name] = value
+        return served(response.status_code)
 
 
 class _SyncMiddleware(_Middleware):
     def __call__(self, request: Any) -> Any:
         leases = SyncLeases()
         try:
-            self._acquire(leases, request)
+            if lease := self._rule.lease_of(request):
+                request.rate_limit_leases = leases
+                leases.enter(lease, self._rule.refund)
         except ANSWERED as error:
-            return self._rule.reply(request, error, turned_away=True)
+            return self._reply(request, error, turned_away=True)
         try:
             response = self._get_response(request)
         except BaseException as error:
@@ -176,35 +159,27 @@ class _SyncMiddleware(_Middleware):
                 leases.keep()
             leases.end(error)
             raise
-        if not self._rule.serves(leases, response):
+        if not self._serves(leases, response):
             leases.end(NotServed())
         else:
             leases.keep()
             _end_with(response, leases)
         return response
 
-    def _acquire(self, leases: SyncLeases, request: Any) -> None:
-        rule = self._rule
-        if cost := check_cost(of_call(rule.cost, (request,), {})):
-            limiter = of_call(rule.limiter, (request,), {})
-            identity, resource = rule.identity(request), of_call(rule.resource, (request,), {})
-            with ids_of_client():
-                lease = limiter.acquire(identity, resource, cost, **rule.options)
-            request.rate_limit_leases = leases
-            leases.enter(lease, rule.refund)
-
 
 class _AsyncMiddleware(_Middleware):
-    def __init__(self, rule: _Rule, get_response: Callable[[Any], Any]) -> None:
-        super().__init__(rule, get_response)
+    def __init__(self, rule: Rule, answers: Answers, get_response: Callable[[Any], Any]) -> None:
+        super().__init__(rule, answers, get_response)
         markcoroutinefunction(self)
 
     async def __call__(self, request: Any) -> Any:
         leases = Leases()
         try:
-            await self._acquire(leases, request)
+            if lease := await self._rule.lease_of_async(request):
+                request.rate_limit_leases = leases
+                await leases.enter(lease, self._rule.refund)
         except ANSWERED as error:
-            return self._rule.reply(request, error, turned_away=True)
+            return self._reply(request, error, turned_away=True)
         try:
             response = await self._get_response(request)
         except BaseException as error:
@@ -213,22 +188,12 @@ class _AsyncMiddleware(_Middleware):
                 await sync_to_async(_nothing)()  # behind the view, on its thread
             await leases.end(error)
             raise
-        if not self._rule.serves(leases, response):
+        if not self._serves(leases, response):
             await leases.end(NotServed())
         else:
             leases.keep()
             await _end_with_async(response, leases)
         return response
-
-    async def _acquire(self, leases: Leases, request: Any) -> None:
-        rule = self._rule
-        if cost := check_cost(await resolve(rule.cost, request)):
-            limiter = await resolve(rule.limiter, request)
-            identity, resource = await resolve(rule.identity, request), await resolve(rule.resource, request)
-            with ids_of_client():
-                lease = limiter.acquire(identity, resource, cost, **rule.options)
-            request.rate_limit_leases = leases
-            await leases.enter(lease, rule.refund)
 
 
 def _done_nonetheless(request: Any, error: BaseException) -> bool:

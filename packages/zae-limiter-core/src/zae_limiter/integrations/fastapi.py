@@ -6,7 +6,7 @@ tokens are kept or given back as ``zae_limiter.integrations.asgi`` says.
 
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from inspect import Parameter, Signature, isfunction, signature
-from typing import Any, Final, Unpack, cast
+from typing import Any, Final, Unpack
 
 from fastapi import Depends, FastAPI, routing
 from fastapi.dependencies.models import Dependant
@@ -20,9 +20,9 @@ from ..http import DISABLED, PROBLEM_MEDIA_TYPE, STATUS, Show, check_show
 from . import asgi
 from .addresses import AddressOptions
 from .answers import INVALID, UNAVAILABLE, AnswerOptions
-from .arguments import check_arguments, check_cost, ids_of_client
+from .arguments import Rule, check_cost
 from .asgi import AnswerMiddleware, Exchange
-from .leases import Refund, with_end
+from .leases import Refund
 
 _PLAIN: Final[dict[str, Any]] = {
     "type": "object",
@@ -91,9 +91,9 @@ class RateLimited:
         show: Show | None = None,
         **options: Unpack[AcquireOptions],
     ) -> None:
-        check_arguments(RateLimiter, limiter, identity, resource, cost, refund, options)
+        self._rule = Rule(RateLimiter, limiter, identity, resource, cost, refund, options)
         check_show("own" if show is None else show)
-        self._refund, self._show, self._options = refund, show, with_end(options)
+        self._show = show
         given = {"limiter": limiter, "identity": identity, "resource": resource, "cost": cost}
         for name, value in given.items():
             _check_dependency(name, value)
@@ -117,9 +117,8 @@ class RateLimited:
         if connection.scope["type"] == "websocket" or not check_cost(cost):
             return None
         exchange = Exchange.of(connection.scope)
-        with ids_of_client():
-            lease = limiter.acquire(identity, resource, cost, **self._options)
-        return await exchange.acquire(lease, refund=self._refund, show=self._show)
+        lease = self._rule.acquire(limiter, identity, resource, cost)
+        return await exchange.acquire(lease, refund=self._rule.refund, show=self._show)
 
 
 def client_address(**options: Unpack[AddressOptions]) -> Callable[[HTTPConnection], Awaitable[str]]:
@@ -174,17 +173,15 @@ def _depends(value: Any) -> Any:
 
 def _limited_operations(app: FastAPI, paths: Mapping[str, Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
     """Yield what the document says of the routes that have a ``RateLimited``."""
-    for route in _routes(app):
+    contexts = getattr(
+        routing, "iter_route_contexts", None
+    )  # newer ``app.routes`` have the included routers themselves
+    routes: Iterable[Any] = app.routes if contexts is None else contexts(app.routes)
+    for route in routes:
         dependant, methods = getattr(route, "dependant", None), getattr(route, "methods", None)
         if dependant is not None and methods and _limits(dependant):  # a websocket has no methods
             documented = paths.get(route.path_format, {})  # without the routes that are left out of the document
             yield from (documented[name] for method in methods if (name := method.lower()) in documented)
-
-
-def _routes(app: FastAPI) -> Iterable[Any]:
-    """Return all routes, those of included routers among them: newer ``app.routes`` have the routers themselves."""
-    contexts = getattr(routing, "iter_route_contexts", None)
-    return app.routes if contexts is None else cast("Iterable[Any]", contexts(app.routes))
 
 
 def _limits(dependant: Dependant) -> bool:

@@ -16,11 +16,10 @@ from ..flows.acquire.requests import AcquireOptions
 from ..http import Show, check_show
 from ..sync.lease import SyncLease
 from ..sync.limiter import SyncRateLimiter
-from ..wiring import of_call
 from .addresses import AddressOptions, Proxies
 from .answers import ANSWERED, Answered, AnswerOptions, Answers, NotServed, served
-from .arguments import check_arguments, check_cost, ids_of_client
-from .leases import Paced, Refund, SyncLeases, with_end
+from .arguments import Rule
+from .leases import Paced, Refund, SyncLeases
 
 F = TypeVar("F", bound=Callable[..., Any])
 _EXTENSION: Final = "zae_limiter"  # of app.extensions
@@ -48,10 +47,9 @@ class RateLimited:
         show: Show | None = None,
         **options: Unpack[AcquireOptions],
     ) -> None:
-        check_arguments(SyncRateLimiter, limiter, identity, resource, cost, refund, options)
+        self._rule = Rule(SyncRateLimiter, limiter, identity, resource, cost, refund, options)
         check_show("own" if show is None else show)
-        self._limiter, self._identity, self._resource, self._cost = limiter, identity, resource, cost
-        self._refund, self._show, self._options = refund, show, with_end(options)
+        self._show = show
 
     def __call__(self, view: F) -> F:
         """Limit a view, which may be ``async``."""
@@ -67,17 +65,11 @@ class RateLimited:
         """Take the tokens of the current request. Raises the errors of ``acquire``."""
         if _EXTENSION not in current_app.extensions:
             raise LookupError("zae_limiter.integrations.flask is not installed in this application: call init_app(app)")
-        cost = check_cost(of_call(self._cost, (), {}))
-        if not cost:
-            return
-        limiter = of_call(self._limiter, (), {})
-        identity, resource = self._identity(), of_call(self._resource, (), {})
-        with ids_of_client():
-            lease = limiter.acquire(identity, resource, cost, **self._options)
-        setattr(g, _SHOW, self._show)
-        if _LEASES not in g:
-            setattr(g, _LEASES, SyncLeases())
-        _leases().enter(lease, self._refund)
+        if lease := self._rule.lease_of():
+            setattr(g, _SHOW, self._show)
+            if _LEASES not in g:
+                setattr(g, _LEASES, SyncLeases())
+            _leases().enter(lease, self._rule.refund)
 
 
 def current_lease() -> SyncLease:
@@ -127,7 +119,7 @@ def init_app(app: Flask, **options: Unpack[AnswerOptions]) -> None:
     for kind in ANSWERED:
         app.register_error_handler(kind, refused)
     app.after_request(answered)
-    app.teardown_request(_end_unanswered)
+    app.teardown_request(lambda error: None if error is None else _end(error))
 
 
 def _leases() -> SyncLeases:
@@ -137,8 +129,3 @@ def _leases() -> SyncLeases:
 def _end(error: BaseException) -> None:
     if _LEASES in g:
         _leases().end(error)
-
-
-def _end_unanswered(error: BaseException | None) -> None:
-    if error is not None:
-        _end(error)

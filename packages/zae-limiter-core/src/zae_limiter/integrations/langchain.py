@@ -45,11 +45,10 @@ from ..values.on_refused import OnRefused
 from ..values.refusal import RateLimitExceeded
 from .answers import NotServed
 from .arguments import calls_cost, check_either, check_refund
-from .estimates import assumed_answer
 from .heard import bytes_heard
 from .leases import MAX_OPEN, Leases, OpenCalls, Refund, SyncLeases
 from .litellm_stream import Stream
-from .settlement import settle, settle_at_least, settle_at_least_sync, settle_sync
+from .settlement import assumed_answer, settle, settle_at_least, settle_at_least_sync, settle_sync
 from .tokens import estimate, floor
 from .usage import TokenUsage, UsageReader, part_of
 

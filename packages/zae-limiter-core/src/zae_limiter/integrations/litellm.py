@@ -35,9 +35,7 @@ from ..values.naming import check_resource
 from ..values.refusal import RateLimitExceeded
 from .answers import ANSWERED, INVALID, Options, split
 from .arguments import calls_cost, check_opened, check_refund, ids_of_client
-from .estimates import assumed_answer
 from .leases import Leases, OpenCalls, Refund, with_end
-from .litellm_later import GONE, goes_on, id_of, is_later, later_id
 from .litellm_routing import (
     ConfigurationError,
     Models,
@@ -49,8 +47,8 @@ from .litellm_routing import (
     models_of,
     request_of,
 )
-from .litellm_stream import Stream
-from .settlement import settle, settle_at_least
+from .litellm_stream import GONE, Stream, goes_on, id_of, is_later, later_id
+from .settlement import assumed_answer, settle, settle_at_least
 from .tokens import estimate
 from .usage import TokenUsage, read_usage
 

@@ -1,12 +1,19 @@
 """Settle the lease of a call by its usage: a limit with weights by them, another one by the tokens of all kinds.
+Explain an estimate that can never pass.
 
 A draw of ``also`` that has the amounts of the call is settled with it; one with amounts of its own keeps them.
 ``most`` is the bound of ``Lease.settle``: a usage is what a provider says.
 """
 
+import math
+from collections.abc import Callable, Mapping
+from typing import Any
+
 from ..aio.lease import Lease, LeaseCalls
 from ..sync.lease import SyncLease, SyncLeaseCalls
+from ..values.refusal import RateLimitExceeded
 from ..values.token_usage import MOST_TOKENS, TokenUsage
+from .tokens import estimate
 
 
 def settle_sync(lease: SyncLease, tokens: str | None, usage: TokenUsage, most: int | None = None) -> None:
@@ -51,3 +58,20 @@ def _settled(lease: Lease) -> tuple[LeaseCalls, ...]:
 def _unweighted(held: LeaseCalls | SyncLeaseCalls, tokens: str | None, usage: TokenUsage) -> dict[str, int]:
     known = tokens and tokens in held.consumed and tokens not in held.weights
     return {tokens: min(usage.total, MOST_TOKENS)} if tokens and known else {}
+
+
+def assumed_answer(error: RateLimitExceeded, tokens: str, request: Mapping[str, Any], by: Callable[..., object]) -> str:
+    """Return a sentence about the part of the refused estimate that was assumed; empty if the refusal is for another.
+
+    ``tokens`` is the limit that the estimate was taken from, ``by`` the function that made it.
+    """
+    worst = error.primary_violation
+    if by is not estimate or worst.limit_name != tokens or not math.isinf(worst.retry_after_seconds):
+        return ""
+    assumed = estimate(request) - estimate(request, answer=0)
+    if not assumed:
+        return ""
+    return (
+        f"{assumed} of the {worst.requested} {tokens} are assumed for the answer, because the request does not say how "
+        f"long it may be: set max_tokens, or give estimate=partial(estimate, answer=...)"
+    )

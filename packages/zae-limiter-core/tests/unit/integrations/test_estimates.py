@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from zae_limiter import Limit, LimitStatus, RateLimitExceeded
-from zae_limiter.integrations.estimates import assumed_answer
+from zae_limiter.integrations.settlement import assumed_answer
 from zae_limiter.integrations.tokens import estimate
 
 REQUEST = {"messages": [{"role": "user", "content": "x" * 40}]}
