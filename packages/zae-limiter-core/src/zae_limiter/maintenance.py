@@ -78,14 +78,14 @@ from .flows.records.usage import StreamState, Use, count_usage, stream_state
 from .flows.records.versions import change_version_record
 from .flows.skipped import Skipped
 from .flows.steps import Flow
+from .observers.emf import NAMESPACE as METRICS_NAMESPACE
+from .observers.emf import embedded_metrics
 from .operations.errors import StoreError, is_invalid
 from .operations.values import Key, Scan
 from .replay.hourly import Bounds, Hour, judged, looks_back_ms, summed
 from .replay.writes import DISABLED, BucketLimits, BucketReplay, Judged
 from .rules.registry import lasts_seconds
 from .rules.windows import given_in, period_seconds
-from .runtime.embedded_metrics import NAMESPACE as METRICS_NAMESPACE
-from .runtime.embedded_metrics import embedded_metrics
 from .runtime.json_logs import log_as_json
 from .schema.alerts import Told
 from .schema.attributes import ACQUIRES, REFUSED, TTL, UNCOUNTED

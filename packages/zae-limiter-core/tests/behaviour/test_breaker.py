@@ -36,7 +36,7 @@ from zae_limiter.operations.errors import (
     Throttled,
     Unreachable,
 )
-from zae_limiter.operations.probing import FIRST_PAUSE, LONGEST_PAUSE
+from zae_limiter.operations.guard import FIRST_PAUSE, LONGEST_PAUSE
 from zae_limiter.operations.values import (
     BatchGet,
     BatchWrite,

@@ -1,7 +1,7 @@
 """The dates of answers as they come in: an intermediary, or a host with a wrong clock, may send wrong ones.
 
 Lives here: sequences of wrong dates, such as a repeated one, and when they begin. Never: the choice of the date that a
-process believes (zae_limiter.clock.agreement).
+process believes (zae_limiter.clock.estimate).
 """
 
 from collections.abc import Callable

@@ -3,8 +3,8 @@
 Buckets mint by the time that a process writes, so processes have to agree on it, and it must not step: one that writes
 as of an hour ahead takes what others were to have. Wall clocks are wrong, and are set. So the time is the clock that
 nobody sets and that no suspension stops (``runtime.elapsed``), plus an offset that the ``Date`` of each answer of the
-store corrects, without a request of its own. ``offset`` says what a date proves, ``agreement`` which dates are
-believed.
+store corrects, without a request of its own. ``estimate`` says what a date proves, and which
+dates are believed.
 
 The price: a date has whole seconds, so a machine whose clock is wrong by less becomes right only by and by; and before
 the first answer there is nothing but its wall clock. docs/design/admission.md ("Clocks"),
@@ -18,8 +18,7 @@ from time import time_ns
 from typing import Protocol
 
 from ..runtime.elapsed import elapsed_ns
-from .agreement import JUMP_MS, TimeEstimate
-from .offset import Offset
+from .estimate import JUMP_MS, Offset, TimeEstimate
 
 NANOS_PER_MILLI = 1_000_000
 
@@ -41,7 +40,7 @@ class SystemClock:
     """The elapsed time plus an offset: a step of the wall clock does nothing. Threads may share it.
 
     At the start the offset is the wall clock's; then the ``Date`` of every answer corrects it. A date that contradicts
-    the belief counts once other answers, or the wall clock, agree with it (``agreement``). ``wall_ns`` and
+    the belief counts once other answers, or the wall clock, agree with it (``estimate``). ``wall_ns`` and
     ``monotonic_ns`` are the two clocks, in nanoseconds; for tests.
     """
 
@@ -74,16 +73,13 @@ class SystemClock:
             return
         self._known = after
         if after.offset is not before.offset:
-            _report(after.offset.ms - before.offset.ms)
+            moved_ms = after.offset.ms - before.offset.ms
+            if abs(moved_ms) > JUMP_MS:
+                where = "behind" if moved_ms > 0 else "ahead of"
+                log.warning("this process's clock was %.1f s %s the store's: corrected", abs(moved_ms) / 1000, where)
 
     def _by_wall(self) -> Offset:
         return Offset((self._wall_ns() - self._monotonic_ns()) / NANOS_PER_MILLI)
-
-
-def _report(moved_ms: float) -> None:
-    if abs(moved_ms) > JUMP_MS:
-        where = "behind" if moved_ms > 0 else "ahead of"
-        log.warning("this process's clock was %.1f s %s the store's: corrected", abs(moved_ms) / 1000, where)
 
 
 @lru_cache(maxsize=16)  # answers of the same second have the same date

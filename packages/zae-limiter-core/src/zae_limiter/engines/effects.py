@@ -3,10 +3,10 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
-from ..operations.errors import ConditionFailed, Invalid, NotApplied, Reason, TransactionCancelled
+from ..operations.errors import ConditionFailed, Invalid, NotApplied, Reason, TableExists, TransactionCancelled
 from ..operations.plain import copy_of, plain
 from ..operations.sizes import item_size
-from ..operations.values import UNCONDITIONAL, Check, Conditions, Delete, Item, Key, Put, Update, Value
+from ..operations.values import UNCONDITIONAL, Check, Conditions, CreateTable, Delete, Item, Key, Put, Update, Value
 from ..schema.attributes import PK, SK, TTL
 from ..schema.changes import consumption
 from ..schema.items import BucketId
@@ -23,6 +23,11 @@ _ABSENT: Final = object()
 _EMPTY: Final[Item] = {}
 
 Write = Put | Update | Delete | Check
+
+
+def refuse_table(_: CreateTable) -> None:
+    """Raise ``TableExists``: a store in this process, and a file, have their table from the start."""
+    raise TableExists("the store has its table from the start")
 
 
 def distinct(keys: list[Key], *, at_most: int) -> list[Key]:

@@ -51,7 +51,8 @@ def metered(meter: Meter, operation: Operation[Any], look_up: Lookup, carry_out:
         raise
     factor = TRANSACTION_FACTOR if type(operation) is Transact else 1
     for before, key in zip(earlier, keys, strict=True):
-        _count_write(meter, before, look_up(key), factor)
+        after = look_up(key)
+        meter.count_units(write=factor * write_units(before, after), index=factor * index_units(before, after))
     meter.count_units(read=_read_units(operation, answer))
     return answer
 
@@ -66,10 +67,6 @@ def _written_keys(operation: Operation[Any] | Check) -> list[Key]:
             return [key for write in writes for key in _written_keys(write)]
         case _:
             return []
-
-
-def _count_write(meter: Meter, before: Item | None, after: Item | None, factor: int) -> None:
-    meter.count_units(write=factor * write_units(before, after), index=factor * index_units(before, after))
 
 
 def _read_units(operation: Operation[Any], answer: Any) -> float:

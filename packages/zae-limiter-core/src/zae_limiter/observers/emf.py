@@ -2,13 +2,14 @@
 
 import json
 import sys
+import time
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, TextIO
 from urllib.parse import quote
 
-from ..runtime.embedded_metrics import embedded_metrics
 from .events import AcquireEvent, Event, limit_names
 
+NAMESPACE: Final = "zae-limiter"
 MOST_RESOURCES: Final = 1000
 OTHERS: Final = "all others"  # no resource has white space
 UNITS: Final[Mapping[str, str]] = {
@@ -28,6 +29,22 @@ UNITS: Final[Mapping[str, str]] = {
     "lost_slots": "Count",
     "write_units": "Count",
 }
+
+
+def embedded_metrics(
+    dimensions: Mapping[str, str], figures: Mapping[str, float], units: Mapping[str, str]
+) -> dict[str, Any]:
+    """Return the fields of a line from which CloudWatch extracts the figures, each in its unit."""
+    declared = {
+        "Namespace": NAMESPACE,
+        "Dimensions": [list(dimensions)],
+        "Metrics": [{"Name": name, "Unit": units[name]} for name in figures],
+    }
+    return {
+        "_aws": {"Timestamp": time.time_ns() // 1_000_000, "CloudWatchMetrics": [declared]},
+        **dimensions,
+        **figures,
+    }
 
 
 class EmbeddedMetricsObserver:
@@ -50,10 +67,16 @@ class EmbeddedMetricsObserver:
     def __call__(self, event: Event, /) -> None:
         """Write the lines of the event."""
         own = {"namespace": event.namespace, "resource": self._resource(event)}
-        more = _entities(event) if self._entity_ids else {}
+        more = {"entity_id": event.entity_id} if self._entity_ids else {}
+        if more and isinstance(event, AcquireEvent) and event.refused_by is not None:
+            more["refused_by"] = event.refused_by
         lines = [(own, _figures(event))]
         lines += [({**own, "limit": limit}, figures) for limit, figures in _by_limit(event)]
-        texts = [_line(dimensions, figures, more) for dimensions, figures in lines if figures]
+        texts = [
+            json.dumps({**embedded_metrics(dimensions, figures, UNITS), **more}) + "\n"
+            for dimensions, figures in lines
+            if figures
+        ]
         stream = self._stream or sys.stdout
         stream.write("".join(texts))
         stream.flush()
@@ -64,20 +87,10 @@ class EmbeddedMetricsObserver:
             if len(self._resources) >= self._most_resources:
                 return OTHERS
             self._resources.add(place)
-        return _dimension(event.resource)
-
-
-def _entities(event: Event) -> dict[str, str]:
-    refused_by = event.refused_by if isinstance(event, AcquireEvent) else None
-    return {"entity_id": event.entity_id} | ({"refused_by": refused_by} if refused_by is not None else {})
-
-
-def _dimension(name: str) -> str:
-    """Return a name as CloudWatch takes it, percent-encoded where it is not ASCII or begins with a colon, or has a
-    ``%``.
-    """
-    taken = name.isascii() and not name.startswith(":") and "%" not in name
-    return name if taken else quote(name, safe="/@|+")
+        # CloudWatch takes no name that is not ASCII or begins with a colon; with `%` encoded, no two become the same.
+        name = event.resource
+        taken = name.isascii() and not name.startswith(":") and "%" not in name
+        return name if taken else quote(name, safe="/@|+")
 
 
 def _figures(event: Event) -> dict[str, float]:
@@ -106,7 +119,3 @@ def _by_limit(event: Event) -> Iterator[tuple[str, dict[str, float]]]:
                 yield name, (figures | {"bounded": 1}) if name in event.bounded else figures
         for name in event.lost_slots:
             yield name, {"lost_slots": 1}
-
-
-def _line(dimensions: Mapping[str, str], figures: Mapping[str, float], more: Mapping[str, Any]) -> str:
-    return json.dumps({**embedded_metrics(dimensions, figures, UNITS), **more}) + "\n"

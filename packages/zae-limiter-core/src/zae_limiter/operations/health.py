@@ -2,7 +2,7 @@
 
 With a store that hangs, every call takes its whole budget, also one that may go on without a limiter. So the breaker,
 *closed* while the store answers, opens after ``FAILURES`` requests in a row without an answer. While it is open,
-requests fail at once without being sent, and the driver sends probes in the background; ``probing`` says when, and why
+requests fail at once without being sent, and the driver sends probes in the background; ``guard`` says when, and why
 no caller's own request is one. The pattern is the circuit breaker of Nygard ("Release It!", 2007), without its
 half-open state.
 
@@ -134,7 +134,9 @@ class Health:
         ``proves``: whether a missing answer shows that the store is away now.
         """
         kind = self.kind(operation)
-        if isinstance(error, Refusal) and not _expects(error, operation):
+        # A missing table is an answer to who creates it, or waits for it.
+        expected = isinstance(error, TableMissing) and isinstance(operation, CreateTable | DescribeTable)
+        if isinstance(error, Refusal) and not expected:
             shown = self._refused(error)
             if shown is error:
                 self._forget_failures()
@@ -154,7 +156,8 @@ class Health:
         if isinstance(error, OutcomeUnknown):
             kind.retries.unanswered(kind.answers)
             error.budget = kind.retries
-        if not proves or self._repeats(operation, kind):
+        repeats = operation is kind.failed and max(kind.in_a_row, self._in_a_row) == FAILURES - 1
+        if not proves or repeats:  # a call alone, sent again, may be to one broken partition: it opens no breaker
             return error
         kind.failed = operation
         kind.in_a_row += 1
@@ -162,12 +165,6 @@ class Health:
         if not self.is_open and max(kind.in_a_row, self._in_a_row) >= FAILURES:
             self._open(kind, error)
         return error
-
-    def _repeats(self, operation: Operation[Any], kind: Requests) -> bool:
-        """Return whether it is sent again, and would open the breaker: one call alone, maybe to one broken partition,
-        shows no outage.
-        """
-        return operation is kind.failed and max(kind.in_a_row, self._in_a_row) == FAILURES - 1
 
     def dropped(self, foreign: int, unreadable: int) -> None:
         """Count rows of an index that a call dropped."""
@@ -247,8 +244,3 @@ class Health:
 
     def _forget_failures(self) -> None:
         self.reads.in_a_row = self.writes.in_a_row = self._in_a_row = 0
-
-
-def _expects(error: Refusal, operation: Operation[Any]) -> bool:
-    """Return whether the refusal is an answer: a missing table to who creates it, or waits for it."""
-    return isinstance(error, TableMissing) and isinstance(operation, CreateTable | DescribeTable)

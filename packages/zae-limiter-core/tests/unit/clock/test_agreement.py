@@ -5,8 +5,7 @@ import math
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from zae_limiter.clock.agreement import TimeEstimate
-from zae_limiter.clock.offset import Offset
+from zae_limiter.clock.estimate import Offset, TimeEstimate
 
 EPOCH_MS = 1_790_000_000_000.0
 MOST_MS = 2100.0  # a lie of less than a second more is not told from the truth; the trips take their time

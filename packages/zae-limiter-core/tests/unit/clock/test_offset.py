@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from zae_limiter.clock.offset import DRIFT, Offset
+from zae_limiter.clock.estimate import DRIFT, Offset
 
 EPOCH_MS = 1_790_000_000_000
 HOUR_MS = 3_600_000.0

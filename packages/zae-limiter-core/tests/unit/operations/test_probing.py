@@ -2,7 +2,7 @@
 
 import pytest
 
-from zae_limiter.operations.probing import BUSY, LONGEST_PAUSE, STANDSTILL, Probing
+from zae_limiter.operations.guard import BUSY, LONGEST_PAUSE, STANDSTILL, Probing
 
 TIMEOUT = 3.0
 

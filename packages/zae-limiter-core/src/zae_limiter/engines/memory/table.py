@@ -14,7 +14,7 @@ from collections.abc import Callable
 from threading import Lock
 from typing import Any, Final
 
-from ...operations.errors import NotApplied, TableExists
+from ...operations.errors import NotApplied
 from ...operations.plain import copy_of, is_flat
 from ...operations.sizes import projected
 from ...operations.values import (
@@ -40,7 +40,7 @@ from ...operations.values import (
 from ...runtime import forks
 from ...schema.attributes import PK, SK, TTL
 from ...schema.table import INDEXES, TABLE_KEYS
-from ..effects import HOUR_MS, Write, after, checked_key, distinct, key_of, outcomes
+from ..effects import HOUR_MS, Write, after, checked_key, distinct, key_of, outcomes, refuse_table
 from ..meter import Meter
 from ..metering import metered
 from .usage import Usage
@@ -78,7 +78,7 @@ class MemoryTable:
             Delete: self._put_or_delete,
             Transact: self._transact,
             BatchWrite: self._batch_write,
-            CreateTable: _create_table,
+            CreateTable: refuse_table,
             DescribeTable: lambda _: "ACTIVE",
             EnableTtl: lambda _: None,
         }
@@ -181,19 +181,16 @@ class MemoryTable:
     def _transact(self, transact: Transact) -> None:
         keys = distinct([key_of(write) for write in transact.writes], at_most=100)
         if transact.request_token in self._tokens:
-            return _check_repeated(self._tokens[transact.request_token], transact)
+            if self._tokens[transact.request_token] != transact.writes:
+                raise NotApplied("the token was used for another transaction")
+            return
         items = outcomes(transact.writes, keys, [self._items.get(key) for key in keys])
         for key, item in zip(keys, items, strict=True):
             self._replace(key, item)
-        self._remember(transact)
-        return None
-
-    def _remember(self, transact: Transact) -> None:
-        if transact.request_token is None:
-            return
-        self._tokens[transact.request_token] = transact.writes
-        if len(self._tokens) > _REMEMBERED_TOKENS:
-            del self._tokens[next(iter(self._tokens))]
+        if transact.request_token is not None:
+            self._tokens[transact.request_token] = transact.writes
+            if len(self._tokens) > _REMEMBERED_TOKENS:
+                del self._tokens[next(iter(self._tokens))]
 
     def _replace(self, key: Key, item: Item | None) -> None:
         if self._usage is not None:
@@ -232,15 +229,6 @@ class MemoryTable:
         page = [item for item in items if _place(item, SK) > start][: scan.limit]
         last = {name: page[-1][name] for name in TABLE_KEYS} if len(page) == scan.limit else None
         return Page([copy_of(item) for item in page], last)
-
-
-def _check_repeated(done: tuple[Write, ...], transact: Transact) -> None:
-    if done != transact.writes:
-        raise NotApplied("the token was used for another transaction")
-
-
-def _create_table(_: CreateTable) -> None:
-    raise TableExists("a store in memory has its table from the start")
 
 
 def _in_range(query: Query, sk: str | None) -> bool:

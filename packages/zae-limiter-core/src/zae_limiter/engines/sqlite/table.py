@@ -10,7 +10,7 @@ from hashlib import sha256
 from typing import Any, Final
 
 from ...clock.system import Clock
-from ...operations.errors import ConditionFailed, NotApplied, TableExists, Unreadable
+from ...operations.errors import ConditionFailed, NotApplied, Unreadable
 from ...operations.sizes import projected
 from ...operations.values import (
     BatchGet,
@@ -38,7 +38,7 @@ from ...schema.items import AHEAD_MS
 from ...schema.keys import sk_state
 from ...schema.table import INDEXES, TABLE_KEYS
 from ...values.usage import KEPT_DAYS, Window
-from ..effects import HOUR_MS, after, checked_key, distinct, key_of, outcomes
+from ..effects import HOUR_MS, after, checked_key, distinct, key_of, outcomes, refuse_table
 from ..meter import Meter
 from ..metering import metered
 from .connection import VERSION
@@ -77,7 +77,7 @@ class SQLiteTable:
             Delete: self._put_or_delete,
             Transact: self._transact,
             BatchWrite: self._batch_write,
-            CreateTable: _create_table,
+            CreateTable: refuse_table,
             DescribeTable: lambda _: "ACTIVE",
             EnableTtl: lambda _: None,
         }
@@ -227,7 +227,3 @@ def _next(items: list[Item], names: tuple[str, ...], limit: int | None) -> dict[
 
 def _digest(transact: Transact) -> bytes:
     return sha256(repr(transact.writes).encode("utf-8", "surrogatepass")).digest()
-
-
-def _create_table(_: CreateTable) -> None:
-    raise TableExists("a file of SQLite has its table from the start")
