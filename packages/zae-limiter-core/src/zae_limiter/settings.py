@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Self, TypedDict, Unpack
 
 from .clock.system import Clock
-from .engines.connection import Connection, check_flag, check_number, check_whole
+from .engines.connection import Connection
 from .engines.dynamodb.options import Handed, Transport
 from .engines.engine import Capabilities
 from .exceptions import ValidationError
@@ -15,6 +15,7 @@ from .flows.records.opening import FIRST_NAMESPACE
 from .values.limits import Policy, check_on_unavailable
 from .values.naming import check_namespace
 from .values.usage import KEPT_DAYS, Window
+from .values.whole import check_flag, check_number, check_whole
 
 # Out of step with whole seconds. A process that only sees refusals asks the store at this interval. Dates of answers
 # have whole seconds: if all answers came at the same part of one, they would prove little about the clock.
@@ -76,12 +77,8 @@ class Options(Connection):
             check_number(field, getattr(self, field), at_least=0)
         if self.acquire_timeout is not None:
             check_number("acquire_timeout", self.acquire_timeout, at_least=0.001)
-        least_of = {
-            "bucket_ttl_multiplier": 0,
-            "buckets_remembered": 1,
-        }
-        for field, least in least_of.items():
-            check_whole(field, getattr(self, field), at_least=least)
+        check_whole("bucket_ttl_multiplier", self.bucket_ttl_multiplier, at_least=0)
+        check_whole("buckets_remembered", self.buckets_remembered, at_least=1)
         check_whole("split_above", 1 if self.split_above is None else self.split_above, at_least=1)
         for field in ("register", "create_table", "check_version"):
             check_flag(field, getattr(self, field))

@@ -1,13 +1,13 @@
 """The connection of an engine: which store, where it is, and how long to wait for it."""
 
 import os
-import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from ..exceptions import ValidationError
-from .dynamodb.options import TRANSPORTS, Handed, Transport, check_handed, is_session, region_in, transport_of
+from ..values.whole import check_flag, check_number, check_whole
+from .dynamodb.options import TRANSPORTS, Handed, Transport, check_handed, is_session, place_in, transport_of
 from .meter import Meter
 
 DEFAULT_STACK = "zae-limiter"
@@ -55,7 +55,7 @@ class Connection:
         check_flag("count_units", self.count_units)
         if self.transport is not None:
             _check_transport("transport", self.transport)
-        of_table = region_in(self.stack_name)
+        of_table, _ = place_in(self.stack_name)
         if of_table is not None and self.region not in (None, of_table):
             raise ValidationError("region", self.region, f"leave it out: by its ARN, the table is in {of_table}")
         _ = self.file  # which checks the URL
@@ -104,24 +104,6 @@ class Connection:
     def file_options(self) -> dict[str, Any]:
         """Return the options of a store in a file."""
         return {"meter": Meter() if self.count_units else None}
-
-
-def check_number(field: str, value: object, *, at_least: float) -> None:
-    """Raise ``ValidationError`` unless it is a number of seconds."""
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not at_least <= value <= sys.float_info.max:
-        raise ValidationError(field, value, f"must be a number of seconds, at least {at_least}")
-
-
-def check_whole(field: str, value: object, *, at_least: int) -> None:
-    """Raise ``ValidationError`` unless it is a whole number."""
-    if type(value) is not int or value < at_least:
-        raise ValidationError(field, value, f"must be a whole number, at least {at_least}")
-
-
-def check_flag(field: str, value: object) -> None:
-    """Raise ``ValidationError`` unless it is true or false."""
-    if type(value) is not bool:
-        raise ValidationError(field, value, "must be true or false")
 
 
 def _check_transport(field: str, name: str) -> None:

@@ -12,11 +12,7 @@ def check_amounts(field: str, amounts: Mapping[str, int], *, signed: bool = Fals
     milli = {}
     for name, amount in amounts.items():
         if type(amount) is not int or not least <= amount <= MAX_TOKENS:
-            _refuse_amount(f"{field}[{name!r}]", amount, signed=signed)
+            kind = "a whole number of tokens" if signed else "a whole number of tokens, 0 or more"
+            raise ValidationError(f"{field}[{name!r}]", amount, f"must be {kind}, at most {MAX_TOKENS}")
         milli[name] = amount * MILLI
     return milli
-
-
-def _refuse_amount(field: str, amount: object, *, signed: bool) -> None:
-    kind = "a whole number of tokens" if signed else "a whole number of tokens, 0 or more"
-    raise ValidationError(field, amount, f"must be {kind}, at most {MAX_TOKENS}")

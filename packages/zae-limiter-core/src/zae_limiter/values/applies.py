@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ..exceptions import ValidationError
+from .whole import check_flag, check_whole
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,7 +18,7 @@ class ApplyProgress:
 
     def __post_init__(self) -> None:
         for name in ("done", "total", "began_at_ms", "at_ms"):
-            _check_count(name, getattr(self, name))
+            check_whole(name, getattr(self, name), at_least=0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +46,7 @@ class ApplyRecord:
 
     def __post_init__(self) -> None:
         for name in ("serial", "created", "updated", "deleted", "failed", "left"):
-            _check_count(name, getattr(self, name))
+            check_whole(name, getattr(self, name), at_least=0)
         for name in ("at", "owner", "manifest_hash", "principal", "source"):
             value = getattr(self, name)
             if value is None and name in {"principal", "source"}:
@@ -55,10 +56,4 @@ class ApplyRecord:
         if isinstance(self.targets, str) or not all(isinstance(each, str) for each in self.targets):
             raise ValidationError("targets", self.targets, "must be a list of patterns")
         object.__setattr__(self, "targets", tuple(self.targets))
-        if type(self.ended) is not bool:
-            raise ValidationError("ended", self.ended, "must be true or false")
-
-
-def _check_count(name: str, value: object) -> None:
-    if type(value) is not int or value < 0:
-        raise ValidationError(name, value, "must be a whole number, at least 0")
+        check_flag("ended", self.ended)

@@ -66,11 +66,8 @@ def _is_seconds(text: str) -> bool:
     """Return whether a text is a number of seconds with at most five digits, and three decimals."""
     whole, dot, decimals = text.partition(".")
     digits = f"{whole}{decimals}"
-    return 1 <= len(whole) <= 5 and len(decimals) <= 3 and bool(dot) == bool(decimals) and _is_digits(digits)
-
-
-def _is_digits(text: str) -> bool:
-    return text.isascii() and text.isdecimal()
+    is_number = digits.isascii() and digits.isdecimal() and bool(dot) == bool(decimals)
+    return is_number and 1 <= len(whole) <= 5 and len(decimals) <= 3
 
 
 def _no_policy(field: str, text: str) -> ValidationError:

@@ -74,12 +74,10 @@ class OwnParts:
 
     def of(self, snapshots: Sequence[UsageSnapshot]) -> list[Part]:
         """Return the parts of snapshots, and remember them."""
-        return [self._of(each) for each in snapshots]
-
-    def _of(self, usage: UsageSnapshot) -> Part:
-        place = usage.entity_id, usage.resource
-        part = own_part(usage)
-        if part is None:
-            return self._last.get(place, "none" if usage.total_refused_below > 0 else "all")
-        self._last[place] = part
-        return part
+        parts: list[Part] = []
+        for usage in snapshots:
+            place = usage.entity_id, usage.resource
+            if (part := own_part(usage)) is not None:
+                self._last[place] = part
+            parts.append(part or self._last.get(place, "none" if usage.total_refused_below > 0 else "all"))
+        return parts

@@ -15,6 +15,7 @@ from .naming import PLAN_SUBJECT, check_identifier, check_plan, check_resource
 from .on_refused import OnRefused
 from .overrides import Override
 from .switches import NO_SWITCHES, Switches
+from .whole import check_flag, check_whole
 
 ConfigPlace = tuple[str | None, str | None]
 """An entity and a resource; no entity: a resource; neither: the system. A plan is in the entity's place, by the name
@@ -81,7 +82,7 @@ class StoredEntity:
 
     def __post_init__(self) -> None:
         self._check_parents()
-        _check_truth("cascade", self.cascade)
+        check_flag("cascade", self.cascade)
         if self.plan is not None:
             check_plan("plan", self.plan)
         if self.cascade and self.parent_id is None:
@@ -111,7 +112,7 @@ class HandledEvent:
 
     def __post_init__(self) -> None:
         _check_text("event_id", self.event_id)
-        _check_truth("ok", self.ok)
+        check_flag("ok", self.ok)
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +126,7 @@ class ProvisionerLock:
     def __post_init__(self) -> None:
         _check_text("lock_id", self.lock_id)
         _check_text("owner", self.owner)
-        _check_count("expires_at_ms", self.expires_at_ms)
+        check_whole("expires_at_ms", self.expires_at_ms, at_least=0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +164,7 @@ class ProvisionerState:
         for name in ("last_applied", "applied_hash", "owner", "stop", "share"):
             if getattr(self, name) is not None:
                 _check_text(name, getattr(self, name))
-        _check_count("serial", self.serial)
+        check_whole("serial", self.serial, at_least=0)
         if self.lock is not None and not isinstance(self.lock, ProvisionerLock):
             raise ValidationError("lock", self.lock, "must be a ProvisionerLock")
         if self.progress is not None and not isinstance(self.progress, ApplyProgress):
@@ -173,7 +174,7 @@ class ProvisionerState:
         object.__setattr__(self, "handled", tuple(self.handled)[-EVENTS_REMEMBERED:])
         # sorted, so that two states that say the same are equal
         for kind in ("managed", "intended"):
-            _check_truth(f"{kind}_system", getattr(self, f"{kind}_system"))
+            check_flag(f"{kind}_system", getattr(self, f"{kind}_system"))
             for name, checked in (
                 (f"{kind}_resources", _resources),
                 (f"{kind}_entities", _entities),
@@ -218,13 +219,3 @@ def _resources(name: str, resources: Sequence[str], *, allow_default: bool = Fal
 def _check_text(name: str, value: object) -> None:
     if not isinstance(value, str) or not 1 <= len(value) <= 2048:
         raise ValidationError(name, value, "must be a string of 1 to 2048 characters")
-
-
-def _check_truth(name: str, value: object) -> None:
-    if type(value) is not bool:
-        raise ValidationError(name, value, "must be true or false")
-
-
-def _check_count(name: str, value: object) -> None:
-    if type(value) is not int or value < 0:
-        raise ValidationError(name, value, "must be a whole number, at least 0")

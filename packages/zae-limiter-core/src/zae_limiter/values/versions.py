@@ -7,6 +7,7 @@ from typing import Final
 
 from ..exceptions import ClientTooOldError, OlderClientsError, StackTooOldError, ValidationError
 from ..runtime.forks import without_forks
+from .whole import check_whole
 
 SCHEMA_VERSION: Final = 2  # the newest that this release writes; rises if an older client would misread the items
 OLDEST_SCHEMA_VERSION: Final = 1  # the oldest schema that this release supports
@@ -27,8 +28,7 @@ class VersionRecord:
     min_client_version: str
 
     def __post_init__(self) -> None:
-        if type(self.schema_version) is not int or self.schema_version < 0:
-            raise ValidationError("schema_version", self.schema_version, "must be a whole number, at least 0")
+        check_whole("schema_version", self.schema_version, at_least=0)
         parse_version("core_version", self.core_version)
         parse_version("min_client_version", self.min_client_version)
 

@@ -92,12 +92,12 @@ def _session_in(given: Any) -> Any:
     return given if hasattr(given, "instance_variables") else getattr(given, "_session", None)
 
 
-def region_in(table_name: str) -> str | None:
-    """Return the region of a table that is named by its ARN; ``None`` of a plain name."""
+def place_in(table_name: str) -> tuple[str | None, str]:
+    """Return the region and the account of a table that is named by its ARN; ``None`` and no text of a plain name."""
     match table_name.split(":", 5):
-        case ["arn", _, "dynamodb", region, _, _] if region:
-            return region
-    return None
+        case ["arn", _, "dynamodb", region, account, _] if region:
+            return region, account
+    return None, ""
 
 
 def transport_of(chosen: Transport | None) -> str:
@@ -125,7 +125,7 @@ class ClientOptions:
     @property
     def chosen_region(self) -> str | None:
         """The region that the program has chosen, by its name or by the ARN of the table."""
-        return self.region or region_in(self.table_name)
+        return self.region or place_in(self.table_name)[0]
 
     @property
     def operation_timeout(self) -> float:

@@ -25,6 +25,7 @@ from ...schema.applies import (
 )
 from ...schema.attributes import PK
 from ...values.applies import ApplyRecord
+from ...values.whole import check_whole
 from ..index_rows import IndexRows, query_rows, report
 from ..pages import delete_all
 from ..process.namespace_state import NamespaceState
@@ -76,8 +77,7 @@ def read_apply(namespace_state: NamespaceState, serial: int) -> Flow[tuple[Apply
 
     Raises ``RateLimiterUnavailable`` if a part of the manifest is missing.
     """
-    if type(serial) is not int or serial < 0:
-        raise ValidationError("serial", serial, "must be a whole number, at least 0")
+    check_whole("serial", serial, at_least=0)
     record = yield from read(_key(namespace_state, ApplyPart(serial, 0)))
     if record is None:
         return None

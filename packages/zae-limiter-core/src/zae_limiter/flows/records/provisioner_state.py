@@ -25,6 +25,7 @@ from ...schema.provisioner import (
 )
 from ...values.applies import ApplyProgress
 from ...values.provisioner import ProvisionerState
+from ...values.whole import check_whole
 from ..index_rows import IndexRows, query_rows, report
 from ..pages import delete_all
 from ..process.namespace_state import NamespaceState
@@ -65,7 +66,7 @@ def put_state(
     """
     if not isinstance(state, ProvisionerState):
         raise ValidationError("state", state, "must be a ProvisionerState")
-    _validate_serial(expected_serial)
+    check_whole("expected_serial", expected_serial, at_least=0)
     stored = replace(state, serial=expected_serial + 1, progress=None, stop=None)
     head, parts = state_items(namespace_state.namespace_id, stored, tag=tag)
     if len(parts) > MAX_PARTS:
@@ -109,7 +110,7 @@ def request_stop(namespace_state: NamespaceState, by: str, *, expected_serial: i
 
 def _note(namespace_state: NamespaceState, attributes: Item, expected_serial: int) -> Flow[Item]:
     """Set attributes beside a state without a new serial; return the head."""
-    _validate_serial(expected_serial)
+    check_whole("expected_serial", expected_serial, at_least=0)
     unchanged = Conditions(equals={SERIAL: expected_serial})
     try:
         head: Item = yield from with_retries(Update(_key(namespace_state), set=attributes, when=unchanged))
@@ -117,11 +118,6 @@ def _note(namespace_state: NamespaceState, attributes: Item, expected_serial: in
         _refuse_stale(failure.item, expected_serial)
         raise
     return head
-
-
-def _validate_serial(expected_serial: int) -> None:
-    if type(expected_serial) is not int or expected_serial < 0:
-        raise ValidationError("expected_serial", expected_serial, "must be a whole number, at least 0")
 
 
 def _put_head(head: Item, expected_serial: int) -> Flow[None]:
