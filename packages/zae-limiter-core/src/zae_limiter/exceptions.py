@@ -76,7 +76,12 @@ class _InvalidNamingError(ValidationError):
     """A name is invalid. What is given as one may be a secret, such as a header: its texts show the beginning only."""
 
     def __str__(self) -> str:
-        return f"{self.field} {_masked(self.value)}: {self.problem}"
+        value = self.value
+        if isinstance(value, str) and len(value) > LONGEST_SHOWN:
+            shown = f"{value[:BEGINNING]!r}... ({len(value)} characters)"
+        else:
+            shown = _shown(value) if isinstance(value, str | int | float | None) else f"<{type(value).__name__}>"
+        return f"{self.field} {shown}: {self.problem}"
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({str(self)!r})"
@@ -356,9 +361,3 @@ def _shown(value: object) -> str:
     except (RecursionError, ValueError):  # nested without end, or a number of thousands of digits
         text = f"<{type(value).__name__}>"
     return text if len(text) <= 80 else f"{text[:77]}..."
-
-
-def _masked(value: object) -> str:
-    if isinstance(value, str):
-        return repr(value) if len(value) <= LONGEST_SHOWN else f"{value[:BEGINNING]!r}... ({len(value)} characters)"
-    return _shown(value) if value is None or isinstance(value, int | float) else f"<{type(value).__name__}>"

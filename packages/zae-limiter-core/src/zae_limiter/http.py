@@ -145,7 +145,8 @@ def _limits(result: HasStatuses, show: Show, names: Names | None) -> list[_Limit
     for status in result.statuses:
         whole = show == "all" or (not status.draw and status.entity_id == result.entity_id)
         if not status.limit.shadow and (whole or status is refuser):
-            found.append(_Limit(_name(status, result.entity_id, show, names), status, whole))
+            name = status.name_for(result.entity_id) if show == "all" else status.limit_name
+            found.append(_Limit(name if names is None else quote(names(status), safe=PLAIN), status, whole))
     return found
 
 
@@ -156,12 +157,6 @@ def _short(limits: Sequence[_Limit]) -> list[_Limit]:
         if each.status.exceeded and (each.name not in found or found[each.name].reset_seconds < each.reset_seconds):
             found[each.name] = each
     return [*found.values()]
-
-
-def _name(status: LimitStatus, entity_id: str, show: Show, names: Names | None) -> str:
-    if names is not None:
-        return quote(names(status), safe=PLAIN)
-    return status.name_for(entity_id) if show == "all" else status.limit_name
 
 
 def _policy(shown: _Limit, units: Mapping[str, str]) -> str:

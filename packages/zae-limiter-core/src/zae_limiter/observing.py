@@ -3,7 +3,7 @@ it.
 """
 
 import logging
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from time import perf_counter
 
@@ -12,7 +12,6 @@ from .exceptions import LeaseExpiredError, ValidationError
 from .flows.acquire.claims import Grant
 from .flows.acquire.requests import AcquireRequest
 from .flows.acquire.statuses import shadowed
-from .flows.bucket_queue import BucketRequest
 from .flows.process.namespace_state import NamespaceState
 from .flows.slots import lost_slots
 from .observers import AcquireEvent, Call, Ending, Event, LeaseEvent, Observer, Outcome
@@ -90,15 +89,19 @@ class Watch:
         """Measure an acquire or a ``lease.consume`` in the block, and tell the observers. A caller's mistake is no
         event.
         """
-        begun, outage, known = perf_counter(), self._outage(), self._shadow_requests()
+        claims = () if self.grant is None else self.grant.all_claims
+        known = {request for claim in claims if claim.config.shadow for request in claim.requests}  # before the call
+        begun, outage = perf_counter(), self._outage()
         try:
             yield
         except (LeaseExpiredError, ValidationError):
             raise
         except BaseException as error:
-            self._tell_call(call, amounts, _outcome_of(error), perf_counter() - begun, error)
+            outcome: Outcome = "failed" if isinstance(error, Exception) else "cancelled"
+            outcome = "refused" if isinstance(error, RateLimitExceeded) else outcome
+            self._tell_call(call, amounts, outcome, perf_counter() - begun, error)
             raise
-        outcome: Outcome = "admitted" if self._outage() is outage else "degraded"
+        outcome = "admitted" if self._outage() is outage else "degraded"
         would_refuse = () if self.grant is None else shadowed(self.grant.all_claims, known)
         self._tell_call(call, amounts, outcome, perf_counter() - begun, would_refuse=would_refuse)
 
@@ -169,20 +172,9 @@ class Watch:
             )
         )
 
-    def _shadow_requests(self) -> Collection[BucketRequest]:
-        """Return the requests of shadow limits before a call."""
-        claims = () if self.grant is None else self.grant.all_claims
-        return {request for claim in claims if claim.config.shadow for request in claim.requests}
-
     def _outage(self) -> object:
         return None if self.grant is None else self.grant.outage
 
 
 def _overflow_of(grant: Grant | None) -> str | None:
     return None if grant is None or grant.overflow is None else grant.request.resource
-
-
-def _outcome_of(error: BaseException) -> Outcome:
-    if isinstance(error, RateLimitExceeded):
-        return "refused"
-    return "failed" if isinstance(error, Exception) else "cancelled"

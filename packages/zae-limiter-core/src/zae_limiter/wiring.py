@@ -93,14 +93,10 @@ def open_in_memory(options: Options, name: str, clock: Clock, table: "MemoryTabl
 
 def new_namespace(name: str, clock: Clock) -> Namespace:
     """Return a new namespace, with a random id. Raises ``ValidationError`` for a bad name."""
-    return Namespace(check_namespace("namespace", name), _new_id(), iso_time(clock))
-
-
-def _new_id() -> str:
-    """Return a random id that does not begin with ``-``: a command line would take it for an option."""
+    check_namespace("namespace", name)
     while (drawn := secrets.token_urlsafe(NAMESPACE_ID_BYTES)).startswith("-"):
-        pass
-    return drawn
+        pass  # a command line would take it for an option
+    return Namespace(name, drawn, iso_time(clock))
 
 
 _MEANWHILE: Final[Mapping[Policy, str]] = {"allow": "no call is counted", "share": "no call passes"}

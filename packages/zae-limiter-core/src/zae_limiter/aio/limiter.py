@@ -154,7 +154,8 @@ class RateLimiter(LimitMethods, EntityMethods):
         ``limits`` replace the stored ones, as in ``acquire``. Raises ``RateLimiterUnavailable``, and
         ``ValidationError`` if no level has limits.
         """
-        return await self._run(inspection.available(self.namespace_state, self._place(entity_id, resource, limits)))
+        request = validate_place(entity_id, resource, limits=limits, default_limits=self._default_limits)
+        return await self._run(inspection.available(self.namespace_state, request))
 
     async def time_until_available(
         self,
@@ -241,26 +242,8 @@ class RateLimiter(LimitMethods, EntityMethods):
         also: Sequence[Draw],
     ) -> AcquireRequest:
         """Return a call to look at; ``consume`` is ``None`` for one token of each limit."""
-        if consume is not None:
-            return validate_request(
-                entity_id,
-                resource,
-                consume,
-                limits=limits,
-                default_limits=self._default_limits,
-                cascade=cascade,
-                also=also,
-                shadow=self._shadow,
-            )
-        return validate_place(
-            entity_id,
-            resource,
-            limits=limits,
-            default_limits=self._default_limits,
-            cascade=cascade,
-            also=also,
-            shadow=self._shadow,
-        )
-
-    def _place(self, entity_id: str, resource: str, limits: Sequence[Limit | str] | None) -> AcquireRequest:
-        return validate_place(entity_id, resource, limits=limits, default_limits=self._default_limits)
+        options: dict[str, Any] = {"limits": limits, "default_limits": self._default_limits, "shadow": self._shadow}
+        options |= {"cascade": cascade, "also": also}
+        if consume is None:
+            return validate_place(entity_id, resource, **options)
+        return validate_request(entity_id, resource, consume, **options)

@@ -64,8 +64,7 @@ class Proxies:
         hop = _address(peer or "")
         if not self._trusts(hop, unnamed=not peer):
             return self._id(hop)
-        chains = [_chain(name, ",".join(lines)) for name, lines in header.items() if lines]
-        found = {self._walk(hop, chain) for chain in chains}
+        found = {self._walk(hop, name, ",".join(lines)) for name, lines in header.items() if lines}
         return self._id(found.pop() if len(found) == 1 else hop)
 
     def of_environ(self, environ: Mapping[str, Any]) -> str:
@@ -76,8 +75,10 @@ class Proxies:
     def _trusts(self, hop: _Address | None, *, unnamed: bool = False) -> bool:
         return (unnamed and self._unix) if hop is None else any(hop in each for each in self._networks)
 
-    def _walk(self, client: _Address | None, chain: Iterator[_Address | None]) -> _Address | None:
-        for hop in chain:
+    def _walk(self, client: _Address | None, field: str, text: str) -> _Address | None:
+        """Return the first address from the right that is no trusted proxy's, or the one behind what is no address."""
+        for entry in filter(None, _from_right(text, ",")):
+            hop = _node(_for(entry) if field == "forwarded" else entry)
             if hop is None:
                 break
             client = hop
@@ -108,13 +109,6 @@ def _network(given: object) -> _Network:
     return network
 
 
-def _chain(field: str, text: str) -> Iterator[_Address | None]:
-    """Yield the hops from the right, ``None`` for one that is not an address."""
-    for entry in _from_right(text, ","):
-        if entry:
-            yield _node(_for(entry) if field == "forwarded" else entry)
-
-
 def _from_right(text: str, separator: str) -> Iterator[str]:
     """Yield the parts of a list, the last one first, with separators in quoted strings left alone.
 
@@ -123,18 +117,14 @@ def _from_right(text: str, separator: str) -> Iterator[str]:
     end, quoted = len(text), False
     for at in range(len(text) - 1, -1, -1):
         if text[at] == '"':
-            quoted = not quoted or _is_escaped(text, at)
+            before = at
+            while before and text[before - 1] == "\\":
+                before -= 1
+            quoted = not quoted or (at - before) % 2 == 1  # an odd number of backslashes escapes the quote
         elif text[at] == separator and not quoted:
             yield text[at + 1 : end].strip()
             end = at
     yield text[:end].strip()
-
-
-def _is_escaped(text: str, at: int) -> bool:
-    before = at
-    while before and text[before - 1] == "\\":
-        before -= 1
-    return (at - before) % 2 == 1
 
 
 def _for(element: str) -> str:

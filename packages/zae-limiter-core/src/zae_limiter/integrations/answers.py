@@ -87,7 +87,9 @@ class Answers:
     def to(self, error: Answered, path: str) -> Answer:
         """Return the answer to an error of ``ANSWERED``; the path is the request's, decoded."""
         document, fields = self.document(error)
-        body = json.dumps({**document, "instance": _reference(path)}).encode()
+        # A URI reference on this server: with one slash in front, so that it names no other one.
+        instance = "/" + quote(path.lstrip("/"), safe="/:@!$&'()*+,;=", errors="replace")
+        body = json.dumps({**document, "instance": instance}).encode()
         named = {"Content-Type": PROBLEM_MEDIA_TYPE, "Content-Length": str(len(body)), **fields}
         return Answer(document["status"], named, body)
 
@@ -121,13 +123,6 @@ def split(options: Options) -> tuple[Answers, AcquireOptions]:
     rest: dict[str, Any] = {**options}
     own = {name: rest.pop(name) for name in AnswerOptions.__annotations__ if name in rest}
     return Answers(**own), cast("AcquireOptions", rest)
-
-
-def _reference(path: str) -> str:
-    """Return the URI reference of a decoded path on this server, with one slash in front, so that it names no other
-    server.
-    """
-    return "/" + quote(path.lstrip("/"), safe="/:@!$&'()*+,;=", errors="replace")
 
 
 def served(status: int) -> bool:

@@ -32,14 +32,19 @@ def bytes_heard(*parts: object) -> int:
         for name, value in _fields(part):
             texts: list[str] = []
             _collect(texts, name, value, _DEEPEST)
-            size += sum(_size(text) for text in texts if text not in heard)
+            new = [text for text in texts if text not in heard]
+            size += sum(len(text) if text.isascii() else len(text.encode(errors="replace")) for text in new)
             heard.update(texts)
     return size
 
 
 def _collect(texts: list[str], name: str, value: object, deeper: int) -> None:
     if isinstance(value, str):
-        if value and _is_text(name, value):
+        if name in _NO_TEXTS or (isinstance(name, str) and name.endswith("_id")):
+            is_text = not _WORD.fullmatch(value)
+        else:
+            is_text = not (value.startswith("data:") and _DATA_URL.fullmatch(value))
+        if value and is_text:
             texts.append(value)
     elif isinstance(value, list | tuple):
         for each in value if deeper else ():
@@ -59,13 +64,3 @@ def _fields(value: Any) -> Iterable[tuple[str, Any]]:
     own: dict[str, Any] = getattr(value, "__dict__", None) or {}
     more = getattr(value, "__pydantic_extra__", None)
     return ({**own, **more} if more else own).items()
-
-
-def _is_text(name: str, value: str) -> bool:
-    if name in _NO_TEXTS or (isinstance(name, str) and name.endswith("_id")):
-        return not _WORD.fullmatch(value)
-    return not (value.startswith("data:") and _DATA_URL.fullmatch(value))
-
-
-def _size(text: str) -> int:
-    return len(text) if text.isascii() else len(text.encode(errors="replace"))

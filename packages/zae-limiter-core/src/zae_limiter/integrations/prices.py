@@ -66,9 +66,7 @@ class Prices:
         models = values.get("models")
         if not isinstance(models, Mapping) or not models:
             raise ValidationError("models of prices", models, "must map each model to its prices")
-        return cls(
-            {_name(model): _prices(model, each) for model, each in models.items()}, str(values.get("revision", ""))
-        )
+        return cls({model: _prices(model, each) for model, each in models.items()}, str(values.get("revision", "")))
 
     @property
     def models(self) -> list[str]:
@@ -97,7 +95,9 @@ class Prices:
         return self._price(model, at).per_million
 
     def _price(self, model: str, at: datetime | None) -> Price:
-        instant = datetime.now(UTC) if at is None else _aware("at", at)
+        if at is not None and (not isinstance(at, datetime) or at.utcoffset() is None):
+            raise ValidationError("at", at, "must be a datetime with a zone: datetime.now(UTC)")
+        instant = at or datetime.now(UTC)
         prices = self._models.get(model)
         if prices is None:
             close = difflib.get_close_matches(str(model), self._models, n=1)
@@ -145,7 +145,9 @@ def _check_usage(usage: object) -> None:
         raise ValidationError("usage", usage, problem)
 
 
-def _prices(model: str, given: object) -> list[Price]:
+def _prices(model: object, given: object) -> list[Price]:
+    if not isinstance(model, str) or not model:
+        raise ValidationError("model of prices", model, "must be a name: put it in quotes")
     if not isinstance(given, list | tuple) or not given:
         raise ValidationError(
             f"prices of {model!r}", given, "must be a list of prices, like [{input: 1.25, output: 10}]"
@@ -174,12 +176,6 @@ def _check_keys(field: str, given: object, known: Iterable[str]) -> None:
             raise ValidationError(field, key, f"is no key of it: there are {', '.join(known)}")
 
 
-def _name(model: object) -> str:
-    if not isinstance(model, str) or not model:
-        raise ValidationError("model of prices", model, "must be a name: put it in quotes")
-    return model
-
-
 def _number(field: str, value: object) -> object:
     """Return the number of a text; leave anything else to the weights."""
     try:
@@ -201,12 +197,6 @@ def _instant(field: str, given: object) -> datetime:
     if isinstance(found, date):
         return datetime.combine(found, time(), UTC)
     raise ValidationError(field, given, "must be a date like 2026-01-31, or a time like 2026-01-31T14:00Z")
-
-
-def _aware(field: str, instant: object) -> datetime:
-    if not isinstance(instant, datetime) or instant.utcoffset() is None:
-        raise ValidationError(field, instant, "must be a datetime with a zone: datetime.now(UTC)")
-    return instant
 
 
 def _of_json(text: str) -> Any:

@@ -36,7 +36,9 @@ def estimate(request: Mapping[str, Any], *, answer: int = 1000) -> int:
     size = _size_of(request)
     if size is None:
         return MAX_TOKENS
-    tokens, in_bytes = _given(request)
+    prompts = [request[name] for name in _PROMPTS if isinstance(request.get(name), list | tuple)]
+    given = [each for prompt in prompts for each in (prompt, *prompt) if _is_tokens(each)]
+    tokens, in_bytes = sum(map(len, given)), sum(map(_bytes_of, given))
     read = max(tokens - (in_bytes - size) // BYTES_PER_TOKEN, -(-size // MOST_BYTES_PER_TOKEN))
     return min(read + _longest(request, answer) * _answers(request), MAX_TOKENS)
 
@@ -65,13 +67,6 @@ def _size_of(request: Mapping[str, Any]) -> int | None:
 def _bytes_of(value: object) -> int:
     text = _JSON.encode(value)
     return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
-
-
-def _given(request: Mapping[str, Any]) -> tuple[int, int]:
-    """Return the tokens of prompts that are tokens already, and their bytes."""
-    prompts = [request[name] for name in _PROMPTS if isinstance(request.get(name), list | tuple)]
-    lists = [each for prompt in prompts for each in (prompt, *prompt) if _is_tokens(each)]
-    return sum(map(len, lists)), sum(map(_bytes_of, lists))
 
 
 def _is_tokens(prompt: object) -> bool:

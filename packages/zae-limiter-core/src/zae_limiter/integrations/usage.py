@@ -211,7 +211,9 @@ class UsageReader:
         return bool(found)
 
     def _count(self, name: str, value: Any) -> None:
-        number = number_of(int(value) if _is_text_of_field(name, value) else value)
+        if name.startswith(_FIELD) and isinstance(value, str) and len(value) <= LONGEST_COUNT:
+            value = int(value) if value.isascii() and value.isdigit() else value
+        number = number_of(value)
         if number is None or (isinstance(value, float) and not value.is_integer()):
             self._unreadable = True
         else:
@@ -278,11 +280,6 @@ def part_of(holder: object, name: str) -> Any:
     if holder is None or isinstance(holder, str | bytes | int | float | list | tuple):
         return None
     return holder.get(name) if isinstance(holder, Mapping) else getattr(holder, name, None)
-
-
-def _is_text_of_field(name: str, value: Any) -> bool:
-    is_digits = isinstance(value, str) and value.isascii() and value.isdigit() and len(value) <= LONGEST_COUNT
-    return is_digits and name.startswith(_FIELD)
 
 
 def documents(answer: object) -> Iterator[object]:

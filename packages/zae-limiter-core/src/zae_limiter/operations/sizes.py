@@ -64,15 +64,11 @@ def _value_size(value: Value) -> int:
     if isinstance(value, bool) or value is None:
         return 1
     if isinstance(value, int):
-        return _number_size(value)
+        # One byte for two significant digits, one more, and one for a minus sign. Trailing zeros are not significant.
+        digits = len(str(abs(value)).rstrip("0"))
+        return 1 + -(-digits // 2) + (value < 0)
     if isinstance(value, str):
         return len(value.encode())
     if isinstance(value, Mapping):
         return 3 + sum(1 + len(name.encode()) + _value_size(part) for name, part in value.items())
     return 3 + sum(1 + _value_size(part) for part in value)
-
-
-def _number_size(value: int) -> int:
-    # One byte for two significant digits, one more, and one for a minus sign. Trailing zeros are not significant.
-    digits = len(str(abs(value)).rstrip("0"))
-    return 1 + -(-digits // 2) + (value < 0)

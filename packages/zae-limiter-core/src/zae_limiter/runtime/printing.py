@@ -21,9 +21,7 @@ def printable(text: str) -> str:
     text = text if len(text) <= LONGEST else f"{text[:LONGEST]}..."
     if text.isprintable() and (text.isascii() or not INVISIBLE.search(text)):
         return text
-    return "".join(map(_shown, text))
-
-
-def _shown(character: str) -> str:
-    seen = character.isprintable() and not INVISIBLE.search(character)
-    return character if seen else character.encode("unicode_escape").decode()
+    seen = [each.isprintable() and not INVISIBLE.search(each) for each in text]
+    return "".join(
+        each if is_seen else each.encode("unicode_escape").decode() for each, is_seen in zip(text, seen, strict=True)
+    )

@@ -142,7 +142,7 @@ def read_fault(operation: Operation[Any], response: Response) -> StoreError | No
 def _known(operation: Operation[Any], response: Response, code: str, message: str) -> StoreError | None:
     if code == "ConditionalCheckFailedException":
         return ConditionFailed(_item(operation, response))
-    shown = f"{message}{request_id(response.get('ResponseMetadata', {}).get('HTTPHeaders', {}))}"
+    shown = f"{message}{request_id(headers_of(response))}"
     match code:
         case "TransactionCanceledException" if isinstance(operation, Transact):
             return _cancelled(operation, response, shown)
@@ -166,6 +166,12 @@ def _known(operation: Operation[Any], response: Response, code: str, message: st
     return Throttled(f"{code}: {shown} ({', '.join(reasons)})" if reasons else f"{code}: {shown}", reasons)
 
 
+def headers_of(response: Response) -> Mapping[str, str]:
+    """Return the header fields of an answer, good or bad."""
+    headers: Mapping[str, str] = response.get("ResponseMetadata", {}).get("HTTPHeaders", {})
+    return headers
+
+
 def request_id(headers: Mapping[str, str]) -> str:
     """Return the id that AWS gave a request, as the end of a message; no text if there is none."""
     found = headers.get(REQUEST_ID, "")
@@ -175,8 +181,7 @@ def request_id(headers: Mapping[str, str]) -> str:
 
 def is_of_store(response: Response) -> bool:
     """Return whether an error ``response`` is DynamoDB's: it has the id of a request, or the code of the protocol."""
-    headers = response.get("ResponseMetadata", {}).get("HTTPHeaders", {})
-    return bool(request_id(headers)) or not _code(response).isdigit()
+    return bool(request_id(headers_of(response))) or not _code(response).isdigit()
 
 
 def is_of_credentials(response: Response) -> bool:
@@ -190,8 +195,7 @@ def _of_status(response: Response, problem: str, *, certain: bool = False) -> St
     for codes, fault in ((_THROTTLED, Throttled), (_CONFLICTS, Conflict), (_DENIED, Denied)):
         if code in codes:
             return fault(problem)
-    metadata = response.get("ResponseMetadata", {})
-    status = metadata.get("HTTPStatusCode", 500)
+    status = response.get("ResponseMetadata", {}).get("HTTPStatusCode", 500)
     if status == HTTPStatus.TOO_MANY_REQUESTS:  # without a code it comes from something before DynamoDB, as the next
         return Throttled(problem)
     if status >= HTTPStatus.INTERNAL_SERVER_ERROR:
@@ -202,7 +206,7 @@ def _of_status(response: Response, problem: str, *, certain: bool = False) -> St
         return NotApplied(problem)
     if not is_of_store(response):
         page = printable(problem.partition(": ")[2][:_LONGEST_PAGE])
-        of = printable(metadata.get("HTTPHeaders", {}).get("content-type", "no type"))
+        of = printable(headers_of(response).get("content-type", "no type"))
         return Unrecognized(f"an answer that is not DynamoDB's, with the status {status} ({of}): {page}", foreign=True)
     return Unrecognized(problem)
 

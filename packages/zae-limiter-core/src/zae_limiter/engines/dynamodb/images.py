@@ -7,7 +7,7 @@ attribute, whose name may be anything; and never a value.
 import re
 from collections.abc import Mapping
 from functools import lru_cache
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from ...exceptions import ValidationError
 from ...rules.sharding import MAX_SHARDS, SHARD_COUNTS
@@ -24,7 +24,6 @@ from ...schema.attributes import (
 from ...schema.items import BucketId, Item
 from ...values.limits import MAX_LIMITS
 from ...values.naming import check_identifier, check_limit_name, check_namespace_id, check_resource
-from ...values.usage import Refuser
 from .marshal import read_value
 
 MOST: Final = 10**30  # of a counter: a window adds up a great many such numbers before DynamoDB's 38 digits are full
@@ -57,12 +56,29 @@ def read_bucket_image(image: object) -> Item:
     limits, refusers = set[str](), 0
     for name, value in image.items():
         column = _column(name)
-        told = "a count of refusals" if column.is_of_refuser else name  # whose name has the id of an ancestor
-        item[name] = _number(told, value) if column.is_number else _any(value)
+        if column.is_number:
+            digits = value.get("N") if isinstance(value, Mapping) else None
+            if not (isinstance(digits, str) and _WHOLE.fullmatch(digits) and -MOST <= (number := int(digits)) <= MOST):
+                told = "a count of refusals" if column.is_of_refuser else name  # whose name has the id of an ancestor
+                raise ValueError(f"{told} is not a whole number from -10^30 to 10^30")
+            item[name] = number
+        else:
+            try:
+                item[name] = read_value(value)
+            except (TypeError, ValueError, AttributeError):
+                raise ValueError("an attribute that is no number of a bucket cannot be read") from None
         if column.limit is not None:
             limits.add(column.limit)
         refusers += column.is_of_refuser
-    _check_shape(item, len(limits - {WCU}), refusers)
+    for name in (ANCHOR, SHARD_COUNT):
+        if name not in item:
+            raise ValueError(f"{name} is missing")
+    if item[SHARD_COUNT] not in SHARD_COUNTS:
+        raise ValueError(f"{SHARD_COUNT} is not a power of two up to {MAX_SHARDS}")
+    if len(limits - {WCU}) > MAX_LIMITS:
+        raise ValueError(f"there are more than {MAX_LIMITS} limits")
+    if refusers > 2 * MAX_LIMITS:  # processes add some at once
+        raise ValueError(f"there are more than {2 * MAX_LIMITS} limits of ancestors")
     return item
 
 
@@ -79,7 +95,11 @@ def _column(name: str) -> _Column:
     """Parse the name of an attribute; the same names come with every image. Raises ``ValueError``."""
     attribute, refuser = parse_bucket_attribute(name), parse_refused_by(name)
     if refuser is not None:
-        _check_refuser(refuser)
+        try:
+            check_identifier("entity", refuser.entity_id)
+        except ValidationError:
+            raise ValueError("a count of refusals names no valid ancestor") from None
+        _check_limit(refuser.limit_name)
         return _Column(is_number=True, is_of_refuser=True)
     if attribute is None:
         return _Column(name in _NUMBERS)
@@ -90,42 +110,8 @@ def _column(name: str) -> _Column:
     return _Column(is_number=True, limit=attribute.limit)
 
 
-def _check_shape(item: Item, limits: int, refusers: int) -> None:
-    for name in (ANCHOR, SHARD_COUNT):
-        if name not in item:
-            raise ValueError(f"{name} is missing")
-    if item[SHARD_COUNT] not in SHARD_COUNTS:
-        raise ValueError(f"{SHARD_COUNT} is not a power of two up to {MAX_SHARDS}")
-    if limits > MAX_LIMITS:
-        raise ValueError(f"there are more than {MAX_LIMITS} limits")
-    if refusers > 2 * MAX_LIMITS:  # processes add some at once
-        raise ValueError(f"there are more than {2 * MAX_LIMITS} limits of ancestors")
-
-
 def _check_limit(limit: str) -> None:
     try:
         check_limit_name("limit", limit)
     except ValidationError:
         raise ValueError("the name of an attribute has no valid name of a limit") from None
-
-
-def _check_refuser(refuser: Refuser) -> None:
-    try:
-        check_identifier("entity", refuser.entity_id)
-    except ValidationError:
-        raise ValueError("a count of refusals names no valid ancestor") from None
-    _check_limit(refuser.limit_name)
-
-
-def _number(name: str, value: Any) -> int:
-    digits = value.get("N") if isinstance(value, Mapping) else None
-    if isinstance(digits, str) and _WHOLE.fullmatch(digits) and -MOST <= (number := int(digits)) <= MOST:
-        return number
-    raise ValueError(f"{name} is not a whole number from -10^30 to 10^30")
-
-
-def _any(value: Any) -> Any:
-    try:
-        return read_value(value)
-    except (TypeError, ValueError, AttributeError):
-        raise ValueError("an attribute that is no number of a bucket cannot be read") from None

@@ -32,7 +32,7 @@ from ...schema.attributes import PK, SK, TTL
 from ...schema.record import UNREADABLE
 from ...schema.table import INDEXES, TABLE_KEYS, create_table_request
 from .expressions import condition_parameters, query_parameters, update_json, update_parameters
-from .faults import request_id
+from .faults import headers_of, request_id
 from .marshal import read_item, read_key, read_one, read_row, write_item
 
 Request = dict[str, Any]
@@ -68,19 +68,14 @@ def read_answer(operation: Operation[Any], answer: Answer) -> Any:
     except StoreError:
         raise
     except KeyError as error:
-        raise OutcomeUnknown(f"the answer has no {error}{_request_of(answer)}") from error
+        raise OutcomeUnknown(f"the answer has no {error}{request_id(headers_of(answer))}") from error
     except UNREADABLE as error:
-        raise OutcomeUnknown(f"the answer cannot be read: {error}{_request_of(answer)}") from error
-
-
-def _request_of(answer: Answer) -> str:
-    return request_id(answer.get("ResponseMetadata", {}).get("HTTPHeaders", {}))
+        raise OutcomeUnknown(f"the answer cannot be read: {error}{request_id(headers_of(answer))}") from error
 
 
 def read_date(answer: Answer) -> str | None:
     """Return the HTTP ``Date`` header of an answer, good or bad; ``None`` without headers."""
-    date: str | None = answer.get("ResponseMetadata", {}).get("HTTPHeaders", {}).get("date")
-    return date
+    return headers_of(answer).get("date")
 
 
 def _update(update: Update, table: str) -> Request:

@@ -212,9 +212,19 @@ class MemoryTable:
             self._usage.count_for(query)
         index = INDEXES[query.index] if query.index else None
         pk, sk = (index.pk, index.sk) if index else TABLE_KEYS
-        items = [item for item in self._items.values() if item.get(pk) == query.pk and _in_range(query, item.get(sk))]
+        items = [
+            item
+            for item in self._items.values()
+            if item.get(pk) == query.pk
+            and (at := item.get(sk)) is not None
+            and at.startswith(query.begins_with or "")
+            and (query.after is None or at > query.after)
+        ]
         items.sort(key=lambda item: _place(item, sk), reverse=query.descending)
-        page = _behind_start(items, sk, query)[: query.limit]
+        if query.start is not None:
+            start, descends = _place(dict(query.start), sk), query.descending
+            items = [item for item in items if (_place(item, sk) < start if descends else _place(item, sk) > start)]
+        page = items[: query.limit]
         # As in DynamoDB, a full page has a ``next``, even if it is the last one.
         full = query.limit is not None and len(page) == query.limit
         last = {name: page[-1][name] for name in (*TABLE_KEYS, pk, sk)} if full else None
@@ -231,23 +241,8 @@ class MemoryTable:
         return Page([copy_of(item) for item in page], last)
 
 
-def _in_range(query: Query, sk: str | None) -> bool:
-    if sk is None:
-        return False
-    return sk.startswith(query.begins_with or "") and (query.after is None or sk > query.after)
-
-
 def _place(item: Item, sk: str) -> tuple[str, ...]:
     return item[sk], item[PK], item[SK]
-
-
-def _behind_start(items: list[Item], sk: str, query: Query) -> list[Item]:
-    if query.start is None:
-        return items
-    start = _place(dict(query.start), sk)
-    if query.descending:
-        return [item for item in items if _place(item, sk) < start]
-    return [item for item in items if _place(item, sk) > start]
 
 
 def _is_expired(item: Item, now_seconds: int) -> bool:

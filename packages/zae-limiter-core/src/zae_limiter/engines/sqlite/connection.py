@@ -140,7 +140,13 @@ def check_tables(connection: sqlite3.Connection, path: Path, is_late: Callable[[
     """
     connection.set_progress_handler(partial(bool, True), SCHEMA_STEPS)
     try:
-        _check_tables(connection, path)
+        application, version, tables = connection.execute(_MARKS).fetchone()
+        if application == APPLICATION and version not in (1, VERSION):
+            raise other_version(path)
+        if application != APPLICATION and (application or version or tables):
+            raise NotApplied(f"{path} is the database of another program: name another file")
+        if tables:
+            _check_schema(connection, path)
     except UnicodeError as error:  # in the text of an error of SQLite
         raise damaged(path, "its schema is no text") from error
     except sqlite3.Error as error:
@@ -151,16 +157,6 @@ def check_tables(connection: sqlite3.Connection, path: Path, is_late: Callable[[
         ) from error
     finally:
         connection.set_progress_handler(is_late, LOOKS_AFTER)
-
-
-def _check_tables(connection: sqlite3.Connection, path: Path) -> None:
-    application, version, tables = connection.execute(_MARKS).fetchone()
-    if application == APPLICATION and version not in (1, VERSION):
-        raise other_version(path)
-    if application != APPLICATION and (application or version or tables):
-        raise NotApplied(f"{path} is the database of another program: name another file")
-    if tables:
-        _check_schema(connection, path)
 
 
 def _check_schema(connection: sqlite3.Connection, path: Path) -> None:

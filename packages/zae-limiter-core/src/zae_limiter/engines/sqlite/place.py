@@ -88,7 +88,10 @@ def make_file(path: Path, *, mounts: Path = MOUNTS) -> None:
         with suppress(FileExistsError):
             os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0), 0o600))
         check_file(path)
-        _tell_risks(path)
+        for risk in risks_of(path):
+            if risk.told not in _told:
+                _told.add(risk.told)
+                logger.warning("%s; %s", risk.told, risk.remedy)
 
 
 def check_place(path: Path, *, mounts: Path = MOUNTS, probe: bool = False) -> None:
@@ -145,13 +148,6 @@ def check_again(path: Path) -> None:
     """Check what is beside a file once a connection has it open. Raises ``NotApplied``."""
     with _refusing(path), suppress(FileNotFoundError):  # one that was deleted is found at the next look at the inodes
         check_file(path)
-
-
-def _tell_risks(path: Path) -> None:
-    for risk in risks_of(path):
-        if risk.told not in _told:
-            _told.add(risk.told)
-            logger.warning("%s; %s", risk.told, risk.remedy)
 
 
 def mounts_in(mounts: Path) -> list[Mount]:

@@ -176,8 +176,12 @@ class SQLiteTable:
 
     def _transact(self, transact: Transact) -> None:
         keys = distinct([key_of(write) for write in transact.writes], at_most=100)
-        if self._is_repeated(transact):
-            return
+        if (token := transact.request_token) is not None:
+            found = self._execute("SELECT digest FROM tokens WHERE token = ?", (token,)).fetchone()
+            if found is not None and found[0] != _digest(transact):
+                raise NotApplied("the token was used for another transaction")
+            if found is not None:
+                return
         rows = [self._rows.get(key) for key in keys]
         for write, key, row in zip(transact.writes, keys, rows, strict=True):
             if not isinstance(write, Put | Delete):
@@ -186,18 +190,9 @@ class SQLiteTable:
         for write, key, row, item in zip(transact.writes, keys, rows, items, strict=True):
             if type(write) is not Check:
                 self._replace(key, row, item, adds=isinstance(write, Update) and not write.remove)
-        if transact.request_token is not None:
-            values = (transact.request_token, _digest(transact), self._now_ms())
+        if token is not None:
+            values = (token, _digest(transact), self._now_ms())
             self._execute("INSERT INTO tokens (token, digest, used) VALUES (?, ?, ?)", values)
-
-    def _is_repeated(self, transact: Transact) -> bool:
-        """Return whether the transaction of this token was applied. Raises ``NotApplied`` if it was another one."""
-        if transact.request_token is None:
-            return False
-        found = self._execute("SELECT digest FROM tokens WHERE token = ?", (transact.request_token,)).fetchone()
-        if found is not None and found[0] != _digest(transact):
-            raise NotApplied("the token was used for another transaction")
-        return found is not None
 
     def _query(self, query: Query) -> Page:
         index = INDEXES[query.index] if query.index else None

@@ -177,18 +177,15 @@ class CredentialSource:
     def _failed(self, error: Exception) -> StoreError:
         self._pause_until = self._now() + jittered(min(LONGEST_PAUSE, FIRST_PAUSE * 2.0**self._failures))
         self._failures = min(self._failures + 1, 10)
-        fault = _fault(error, lost=self._held is not None)
+        held, now, known = self._held, self._now(), unsent(error)
+        text = str(known) if known is not None else f"no credentials: {type(error).__name__}: {error}"
+        fault = Unreachable(text) if held is not None else known or Denied(text)
         fault.__cause__ = error
-        self._warn(fault)
+        if held is not None and now >= self._quiet_until:  # else a caller waits, and raises it
+            self._quiet_until = now + QUIET
+            left = max(0.0, held.expiry - now)
+            log.warning("the credentials were not renewed, those at hand expire in %.0f s: %s", left, fault)
         return fault
-
-    def _warn(self, fault: StoreError) -> None:
-        held, now = self._held, self._now()
-        if held is None or now < self._quiet_until:
-            return  # a caller waits, and raises it
-        self._quiet_until = now + QUIET
-        left = max(0.0, held.expiry - now)
-        log.warning("the credentials were not renewed, those at hand expire in %.0f s: %s", left, fault)
 
     def _tell(self, answer: Answer) -> None:
         waiting = self._waiting
@@ -214,12 +211,3 @@ def hold(credentials: Credentials, expiry: float, now: float) -> Held:
         if not (part.isascii() and part.isprintable()):
             raise ValueError("the access key or the session token has a character that no HTTP header may have")
     return Held(credentials, expiry - min(EARLY, life / 2), expiry - min(MARGIN, life / 10), expiry)
-
-
-def _fault(error: Exception, *, lost: bool) -> StoreError:
-    """Return the store error of a refresh. ``lost``: there were credentials before."""
-    known = unsent(error)
-    text = str(known) if known is not None else f"no credentials: {type(error).__name__}: {error}"
-    if lost:
-        return Unreachable(text)
-    return known if known is not None else Denied(text)

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 from ....operations.errors import NotApplied
 from ..faults import no_client
-from ..options import ClientOptions
+from ..options import ClientOptions, place_in
 
 _LOCAL: Final = "local"  # DynamoDB Local, whatever the partition
 _LOCAL_SIGNS_FOR: Final = "us-east-1"
@@ -89,7 +89,9 @@ def _found(session: Any, options: ClientOptions) -> Endpoint:
     _check(source, url)
     bundle = session.get_config_variable("ca_bundle") or os.environ.get("REQUESTS_CA_BUNDLE") or None
     required = by_account is not None and mode == "required"
-    return Endpoint(url, region, bundle, _proxy(url), by_account, required, _account_of(options.table_name, region))
+    table_region, account = place_in(options.table_name)
+    of_table = account if table_region == region and _is_label(account) else None
+    return Endpoint(url, region, bundle, _proxy(url), by_account, required, of_table)
 
 
 def _account_mode(session: Any) -> str:
@@ -99,14 +101,6 @@ def _account_mode(session: Any) -> str:
     if mode not in _MODES:
         raise NotApplied(f"no client: {_MODE}: {mode!r} must be one of {', '.join(_MODES)}")
     return mode
-
-
-def _account_of(table_name: str, region: str) -> str | None:
-    """Return the account of a table that is named by its ARN, in this region."""
-    match table_name.split(":", 5):
-        case ["arn", _, "dynamodb", of_arn, account, _] if of_arn == region and _is_label(account):
-            return account
-    return None
 
 
 def _is_label(account: str) -> bool:

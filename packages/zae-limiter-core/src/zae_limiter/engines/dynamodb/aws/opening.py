@@ -63,21 +63,17 @@ class Service(NamedTuple):
 def open_service(options: ClientOptions) -> Service:
     """Read the configuration of AWS, from files and the environment. Raises ``StoreError`` for a bad one."""
     with without_forks():
-        return _open_service(options)
-
-
-def _open_service(options: ClientOptions) -> Service:
-    session = open_session(options)
-    endpoint = find_endpoint(session, options)
-    agent = user_agent(session)
-    try:
-        writer = RequestWriter(endpoint.url, region=endpoint.region, user_agent=agent)
-    except ValueError as error:
-        raise NotApplied("no client: endpoint_url: must be like https://host:port/path") from error
-    tls = tls_context(endpoint.ca_bundle) if writer.tls else None
-    log_retries(session)
-    addresses = Addresses(writer.host, writer.port)
-    return Service(endpoint, agent, writer, addresses, CredentialSource(session), tls)
+        session = open_session(options)
+        endpoint = find_endpoint(session, options)
+        agent = user_agent(session)
+        try:
+            writer = RequestWriter(endpoint.url, region=endpoint.region, user_agent=agent)
+        except ValueError as error:
+            raise NotApplied("no client: endpoint_url: must be like https://host:port/path") from error
+        tls = tls_context(endpoint.ca_bundle) if writer.tls else None
+        log_retries(session)
+        addresses = Addresses(writer.host, writer.port)
+        return Service(endpoint, agent, writer, addresses, CredentialSource(session), tls)
 
 
 def user_agent(session: Any) -> str:
