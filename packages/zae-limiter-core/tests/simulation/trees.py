@@ -73,11 +73,13 @@ def places(tree: Tree, request: AcquireRequest, cascades: Callable[[str, str], s
         return lambda entity: cascades(entity, resource)
 
     resource = request.resource
-    found = path(tree, request.entity_id, cascade=request.cascade, switched=on(resource))
+    found = path(tree, request.entity_id, cascade=request.cascade is True, switched=on(resource))
     wanted = {(each, resource) for each in found}
     for draw in request.also:
-        alone, switched = draw.alone, on(draw.resource)
-        entities = {draw.entity_id} if alone else path(tree, draw.entity_id, cascade=draw.cascade, switched=switched)
+        alone, switched = draw.cascade is False, on(draw.resource)
+        entities = (
+            {draw.entity_id} if alone else path(tree, draw.entity_id, cascade=draw.cascade is True, switched=switched)
+        )
         wanted |= {(each, draw.resource) for each in entities}
     return wanted
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
 from typing import Any, Self, Unpack, cast
 
-from ..flows.acquire import explaining, inspection
+from ..flows.acquire import inspection
 from ..flows.acquire.requests import AcquireOptions, AcquireRequest, validate_place, validate_request
 from ..flows.validation import validate_flag
 from ..observers import Observer
@@ -219,7 +219,7 @@ class RateLimiter(LimitMethods, EntityMethods):
         less. Raises ``RateLimiterUnavailable``, ``ValidationError``.
         """
         request = self._asked(entity_id, resource, consume, limits, cascade=cascade, also=also)
-        return await self._run(explaining.explain(self.namespace_state, request))
+        return await self._run(inspection.explain(self.namespace_state, request))
 
     async def close(self) -> None:
         """Close the repository."""

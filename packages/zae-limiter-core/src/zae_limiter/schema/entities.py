@@ -6,7 +6,6 @@ from typing import Any, Final, NamedTuple
 
 from ..values.entities import Entity
 from ..values.naming import check_identifier, check_plan
-from ..values.switches import ResolvedSwitches
 from . import keys
 from .attributes import (
     ANCESTOR_IDS,
@@ -50,14 +49,12 @@ def read_plan(item: Item | None) -> str | None:
 class ParentLink(NamedTuple):
     """The parents of an entity, and whether an acquire of the entity also consumes from them.
 
-    ``further_ids``: who was above the parents when the entity got them. ``switches``: what holds by the configs, if the
-    link was read with them.
+    ``further_ids``: who was above the parents when the entity got them.
     """
 
     parent_ids: tuple[str, ...] = ()
     cascade: bool = False
     further_ids: tuple[str, ...] = ()
-    switches: ResolvedSwitches | None = None
 
 
 @reads

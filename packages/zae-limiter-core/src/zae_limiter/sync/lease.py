@@ -10,7 +10,6 @@ from typing import Self, TypeVar
 from ..exceptions import InfrastructureError, LeaseExpiredError
 from ..flows.acquire.ahead import grant_ahead
 from ..flows.acquire.claims import Grant
-from ..flows.acquire.draws import draw_of
 from ..flows.acquire.lease import (
     adjust,
     check_open,
@@ -183,8 +182,7 @@ class SyncLease(SyncLeaseCalls):
         The bucket is named as in ``Draw``: what is left out is the call's. The lease's own calls are for its own bucket
         and those above it. Raises ``LeaseExpiredError`` before the block, and ``ValidationError`` for another bucket.
         """
-        grant = draw_of(self._grant, entity_id, resource)
-        return SyncDrawLease(self, self._namespace_state, grant)
+        return SyncDrawLease(self, self._namespace_state, self._grant.draw(entity_id, resource))
 
     @property
     def draws(self) -> tuple[SyncDrawLease, ...]:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
 from typing import Any, Self, Unpack, cast
 
-from ..flows.acquire import explaining, inspection
+from ..flows.acquire import inspection
 from ..flows.acquire.requests import AcquireOptions, AcquireRequest, validate_place, validate_request
 from ..flows.validation import validate_flag
 from ..observers import Observer
@@ -215,7 +215,7 @@ class SyncRateLimiter(SyncLimitMethods, SyncEntityMethods):
         less. Raises ``RateLimiterUnavailable``, ``ValidationError``.
         """
         request = self._asked(entity_id, resource, consume, limits, cascade=cascade, also=also)
-        return self._run(explaining.explain(self.namespace_state, request))
+        return self._run(inspection.explain(self.namespace_state, request))
 
     def close(self) -> None:
         """Close the repository."""

@@ -6,32 +6,29 @@ This module orders the requests; ``group_commit`` writes one bucket, ``outage`` 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from ...exceptions import ValidationError
 from ...operations.errors import BudgetSpent, RaceLost, StoreError
 from ...schema.attributes import CONFIG_READ_AT
 from ...schema.items import BucketState
 from ...values.refusal import RateLimitExceeded
-from ...values.resolution import Config, Resolved
-from ..bucket.serving import cached_bucket, hold_ahead, resolve, resolve_all
-from ..process.late_opening import opened
-from ..process.namespace_state import CachedBucket, NamespaceState
+from ...values.resolution import Config
+from ..bucket.serving import resolve
+from ..process.namespace_state import NamespaceState
 from ..process.queueing import give_back_all, queue
 from ..steps import Enqueue, Flow, Sleep
-from .claims import Claim, Grant, Seen, config_of
+from .claims import Claim, Grant, Seen
 from .create_path import create_path
-from .disabling import refuse_if_disabled, still_hold
-from .draws import join, walks_of, with_amounts
+from .disabling import refuse_if_disabled
 from .outage import grant_without_store
 from .outdated import expire_what_a_bucket_outdates, expire_what_nobody_told, is_refused_by_old_limits
-from .path import parents_to_ask
+from .path import find_claims, fresh_enough, known_claims
 from .requests import AcquireRequest
-from .shard_selection import cached_shards, choose_shard, fresh_shards, read_shards, try_other_shards
+from .shard_selection import cached_shards, fresh_shards, read_shards, try_other_shards
 from .statuses import refusal_of
 from .taking_in_turn import take_in_turn
 from .taking_together import ASKS_AGAIN, less_coming_back, take_together, until_decided
 from .view import View
 
-ROUNDS, INSISTS, AGAIN_SECONDS = 8, 3, 0.01
+ROUNDS, AGAIN_SECONDS = 8, 0.01
 
 
 def acquire(namespace_state: NamespaceState, request: AcquireRequest) -> Flow[Grant]:
@@ -47,9 +44,10 @@ def acquire(namespace_state: NamespaceState, request: AcquireRequest) -> Flow[Gr
             if attempt > 1:  # let others finish
                 yield Sleep(AGAIN_SECONDS * attempt)
             request.rereads = attempt
-            claims = known_claims(namespace_state, request) or (yield from find_claims(namespace_state, request))
+            known = fresh_enough(namespace_state, known_claims(namespace_state, request))
+            claims = known or (yield from find_claims(namespace_state, request))
             claim = claims[0]
-            alone = len(claims) == 1 and not claim.stale and request.turn is None
+            alone = claim is claims[-1] and not claim.stale and request.turn is None
             try:
                 if alone:
                     # a bucket that nobody was refused by, and whose queue is empty, is not worth a look
@@ -76,7 +74,7 @@ def acquire(namespace_state: NamespaceState, request: AcquireRequest) -> Flow[Gr
                 attempt += 1
         raise RaceLost(f"the limits of {request.entity_id}/{request.resource} changed during {ROUNDS} attempts")
     except StoreError as error:
-        refuse_if_disabled(namespace_state, request, _expired_claims(namespace_state, request) or ())
+        refuse_if_disabled(namespace_state, request, known_claims(namespace_state, request) or ())
         _raise_if_answered(request, claims or (), error)
         return (yield from grant_without_store(namespace_state, request, error, claims or ()))
 
@@ -93,102 +91,6 @@ def _raise_if_answered(request: AcquireRequest, claims: Sequence[Claim], error: 
         seen = (each.seen_at_ms for claim in claims for each in (claim.cached, claim.target))
         if any(seen_at_ms > request.since_ms for seen_at_ms in seen):
             raise NotYet from error
-
-
-def find_claims(namespace_state: NamespaceState, request: AcquireRequest) -> Flow[list[Claim]]:
-    """Return the claims, each with the limits that hold for it; read configs that are unknown or have expired.
-
-    Raises ``ValidationError`` for an amount without a limit, and if there are no limits at all. For a namespace that
-    was not opened yet, raises what opening it raises.
-    """
-    yield from opened(namespace_state)
-    claims = yield from _walk(namespace_state, request)
-    return claims if still_hold(namespace_state, claims) else (yield from _walk(namespace_state, request))
-
-
-def _walk(namespace_state: NamespaceState, request: AcquireRequest) -> Flow[list[Claim]]:
-    walks, further = walks_of(request), dict[tuple[str, str], None]()
-    while level := [(walk, (each, walk.request.resource)) for walk in walks for each in walk.level]:
-        met = {(each, walk.request.resource) for walk in walks for each in walk.path.to}
-        homes = [cached_bucket(namespace_state, *place) for _, place in level]
-        likely = [cached_bucket(namespace_state, *place) for place in further if place not in met]
-        found = yield from resolve_all(namespace_state, homes, likely)
-        for (walk, _), home, resolved in zip(level, homes, found, strict=True):
-            if walk.meet(_claim(namespace_state, walk.request, home, resolved, stale=resolved.disables)):
-                further |= dict.fromkeys((each, walk.request.resource) for each in resolved.further_ids)
-    return join(request, walks)
-
-
-def known_claims(namespace_state: NamespaceState, request: AcquireRequest) -> list[Claim] | None:
-    """Return the claims by configs that this process has read, expired or not; ``None`` if it has to read one first."""
-    claims = _fresh_claims(namespace_state, request)
-    if claims is None:
-        claims = _expired_claims(namespace_state, request)
-        if not still_hold(namespace_state, claims):
-            return None
-    return claims
-
-
-def _fresh_claims(namespace_state: NamespaceState, request: AcquireRequest) -> list[Claim] | None:
-    """Return the claim in the common case: all configs are known and fresh, and no parents are involved; else
-    ``None``.
-    """
-    cached = namespace_state.cached_buckets.get((request.entity_id, request.resource, 0))
-    if cached is None or not cached.known or request.also:
-        return None
-    resolved = namespace_state.fresh(cached)
-    if resolved is None or (resolved.parent_ids and parents_to_ask(request, request.entity_id, resolved)):
-        return None
-    claim = _claim(namespace_state, request, cached, resolved)
-    asked, limited = request.amounts.keys(), claim.config.by_name.keys()
-    has_all = asked <= limited
-    if not limited or not (has_all or asked <= limited | claim.unlimited_names):
-        return None  # others may hold by now
-    return [claim] if has_all and request.learns is None else with_amounts(request, [claim])
-
-
-def _expired_claims(namespace_state: NamespaceState, request: AcquireRequest) -> list[Claim] | None:
-    """Return the claims if all configs are known but one has expired: the acquire reads it again beside its write. Else
-    return ``None``.
-    """
-    walks = walks_of(request)
-    try:
-        for walk in walks:
-            for entity_id in walk.path.order:  # grows while it is walked
-                cached = namespace_state.cached_buckets.get((entity_id, walk.request.resource, 0))
-                resolved = None if cached is None or not cached.known else namespace_state.last_known(cached)
-                if cached is None or resolved is None:
-                    return None
-                stale = namespace_state.has_expired(resolved)
-                walk.meet(_claim(namespace_state, walk.request, cached, resolved, stale=stale))
-        return join(request, walks)
-    except ValidationError:  # the limits or the parents may have changed
-        since_ms = namespace_state.now() - namespace_state.settings.staleness_ms
-        for claim in (claim for walk in walks for claim in walk.claims):
-            namespace_state.outdate(claim.cached, since_ms)
-        return None
-
-
-def _claim(
-    namespace_state: NamespaceState,
-    request: AcquireRequest,
-    cached: CachedBucket,
-    resolved: Resolved,
-    *,
-    stale: bool = False,
-) -> Claim:
-    config = resolved.config
-    if request.limits or request.shadow or not resolved.is_plain:
-        config = config_of(request, resolved, namespace_state.now)
-    target = choose_shard(namespace_state, cached, request.amounts)
-    if config.declared and config.ahead:
-        hold_ahead(namespace_state, cached, target)
-    claim = Claim(cached, target, resolved, config, request.amounts, stale, request.turn, request.max_wait > 0)
-    if request.rereads >= INSISTS:
-        claim.insists = True
-    if request.default_limits:
-        claim.default_limits = request.default_limits
-    return claim
 
 
 def _take_elsewhere(namespace_state: NamespaceState, request: AcquireRequest, claims: list[Claim]) -> Flow[bool]:

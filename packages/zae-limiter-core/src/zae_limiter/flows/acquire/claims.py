@@ -2,23 +2,23 @@
 
 from _thread import RLock  # that of `threading` is a function around it
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from ...exceptions import InfrastructureError, ValidationError
 from ...operations.errors import StoreError
 from ...operations.values import NOTHING, sums
 from ...schema.items import BucketId, BucketState
-from ...values.limits import Limit
 from ...values.refusal import RateLimitExceeded
 from ...values.resolution import Config, Resolved
 from ...values.weights import Weights
 from ..bucket_queue import BucketRequest, Outcome, slot_renewal
 from ..process.namespace_state import CachedBucket
-from ..process.waiting_line import Turn
 from ..slots import HeldSlots, TakenSlots
 from ..steps import Flow, Remind
 from .requests import AcquireRequest
+
+INSISTS = 3  # times that the limits were read again for an acquire, before it goes by those of the bucket
 
 
 class Seen(NamedTuple):
@@ -41,7 +41,7 @@ class Claim:
     ``path``: the entities from the one that asks to this one, the claim of ``place`` 0 being its own. Both begin with
     the entity of a ``draw``, if it belongs to one (from 1). ``unlimited``: the amounts that are counted in this bucket
     and limited nowhere (``unlimited_names``). ``limited``: the names of the limits of all buckets of the path.
-    ``waits``: its caller waits for tokens. ``insists``: its limits were read again for this acquire, more than once.
+    ``call``: the request of the acquire, or of a call that would be one.
     ``among_others``: another bucket may refuse the call, so what this one gives is undecided until all are asked.
     """
 
@@ -50,21 +50,18 @@ class Claim:
     resolved: Resolved
     config: Config
     amounts: Mapping[str, int]
+    call: AcquireRequest
     stale: bool = False
-    turn: Turn | None = None
-    waits: bool = False
+    path: tuple[str, ...] = ()
+    place: int = 0
+    draw: int = 0
     seen: Seen | None = None
     requests: list[BucketRequest] = field(default_factory=list)
     last: Sequence[BucketRequest] = ()
     error: StoreError | None = None
-    insists: bool = False
     among_others: bool = False
-    path: tuple[str, ...] = ()
-    place: int = 0
-    draw: int = 0
     unlimited: Mapping[str, int] | None = None
     limited: Collection[str] = ()
-    default_limits: Sequence[Limit] = ()
 
     @property
     def bucket(self) -> BucketId:
@@ -77,7 +74,10 @@ class Claim:
 
         The winning level decided so: an amount of such a name is admitted, and counted as usage of the bucket.
         """
-        return names_of_levels(self.resolved, self.default_limits).difference(self.config.by_name, self.limited)
+        names = self.resolved.dropped.union(
+            self.resolved.config.by_name, (limit.name for limit in self.call.default_limits)
+        )
+        return names.difference(self.config.by_name, self.limited)
 
     @property
     def asked(self) -> Mapping[str, int]:
@@ -140,11 +140,11 @@ class Claim:
             bucket_request.shadow_amounts = self.shadow_amounts
         if self.unlimited:
             bucket_request.count_unlimited(self.unlimited)
-        if self.insists:
+        if self.call.rereads >= INSISTS:
             bucket_request.insists = True
-        if self.turn is not None and checked:  # shadow limits wait for nobody
-            bucket_request.turn = self.cached.line.order_of(self.turn)
-            self.turn.asks(self.cached.line, [bucket_request])
+        if (turn := self.call.turn) is not None and checked:  # shadow limits wait for nobody
+            bucket_request.turn = self.cached.line.order_of(turn)
+            turn.asks(self.cached.line, [bucket_request])
         if self.place:
             bucket_request.below = bucket_request.events
         if self.among_others:
@@ -158,7 +158,7 @@ class Claim:
         kept = [request for request in self.last if request.admitted]
         new = [BucketRequest(cached.queue, part, self.config) for cached, part in parts]
         for each in new:
-            each.insists = self.insists
+            each.insists = self.call.rereads >= INSISTS
             if self.among_others:
                 each.queue.undecided.add(each)
         if not any(request.events for request in kept):
@@ -166,8 +166,8 @@ class Claim:
             new[0].below = 1 if self.place else 0
         self.last = [*kept, *new]
         self.requests += new
-        if self.turn is not None:
-            self.turn.asks(self.cached.line, new)
+        if self.call.turn is not None:
+            self.call.turn.asks(self.cached.line, new)
         return new
 
     def decide(self) -> None:
@@ -177,7 +177,8 @@ class Claim:
 
     def is_behind_another(self, now_ms: int) -> bool:
         """Return whether a caller who came before this one waits in the bucket's line and is served first."""
-        return self.turn is not None and bool(self.checked) and self.cached.line.blocker(self.turn, now_ms) is not None
+        turn = self.call.turn
+        return turn is not None and bool(self.checked) and self.cached.line.blocker(turn, now_ms) is not None
 
     def refuse(self, now_ms: int, *, blocked: bool) -> None:
         """Refuse the claim without a request; ``blocked``: because callers before it in a line were refused."""
@@ -190,35 +191,6 @@ class Claim:
         """The checked amounts that no request of the last try has taken."""
         taken = [request for request in self.last if request.admitted]
         return {name: n - sum(each.checked.get(name, 0) for each in taken) for name, n in self.checked.items()}
-
-
-def config_of(request: AcquireRequest, resolved: Resolved, now: Callable[[], int]) -> Config:
-    """Return the limits of a call: those that it passes, else the stored ones, else its default limits.
-
-    All of them are in shadow if the limiter is, or if a switch lets every acquire pass.
-    """
-    config = resolved.config
-    if request.limits:
-        own = config.own and not any(limit.unused_seconds for limit in request.limits)
-        config = Config(request.limits, now(), own=own, from_call=True)
-    elif not config.limits and request.default_limits:
-        config = Config(request.default_limits, config.read_at_ms)
-    if config.since_ms >= 0:
-        config = config.at(now())
-    if request.shadow or (resolved.switches is not None and resolved.switches.bypasses):
-        return replace(config, shadow=frozenset(config.by_name))
-    return config
-
-
-def names_of_levels(resolved: Resolved, default_limits: Iterable[Limit]) -> frozenset[str]:
-    """Return the names of the limits of every level, and of the default limits of the limiter."""
-    return resolved.dropped.union(resolved.config.by_name, (limit.name for limit in default_limits))
-
-
-def no_limits(bucket: BucketId) -> ValidationError:
-    """Return the error of an acquire on a bucket for which no level has limits."""
-    problem = "no level has limits for it: set_limits, set_resource_defaults, set_system_defaults, or pass limits="
-    return ValidationError("limits", f"{bucket.entity_id}/{bucket.resource}", problem)
 
 
 def unknown_limit(field: str, name: str, place: str, known: Iterable[str]) -> ValidationError:
@@ -345,6 +317,16 @@ class Grant:
             seconds = cached.held_slots.add(taken, now())
             if seconds is not None:
                 yield Remind(slot_renewal(cached.queue, claim.config, cached.held_slots), max(0.0, seconds))
+
+    def draw(self, entity_id: str | None, resource: str | None) -> "Grant":
+        """Return what a draw of the call took. Raises ``ValidationError`` if ``also`` does not name the bucket."""
+        called = self.request if self.overflow is None else self.overflow.refusal  # the draws are those of the call
+        wanted = entity_id or self.request.entity_id, resource or called.resource
+        for each in self.draws:
+            if (each.request.entity_id, each.request.resource) == wanted:
+                return each
+        named = ", ".join(f"{each.entity_id}/{each.resource}" for each in self.request.also) or "none"
+        raise ValidationError("draw", "/".join(map(str, wanted)), f"no draw of this call; `also` names {named}")
 
     def close(self) -> None:
         """End the block: nothing can be added any more."""

@@ -13,7 +13,8 @@ from ..bucket.serving import resolve
 from ..bucket_queue import BucketQueue, BucketRequest
 from ..process.namespace_state import NamespaceState
 from ..steps import Flow
-from .claims import Claim, Grant, config_of
+from .claims import Claim, Grant
+from .path import config_of
 from .shard_selection import balance_of
 
 

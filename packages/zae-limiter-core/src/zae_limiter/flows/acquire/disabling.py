@@ -15,7 +15,6 @@ from ...values.refusal import AccessDisabled
 from ...values.resolution import Resolved
 from ..process.namespace_state import NamespaceState
 from .claims import Claim, Seen
-from .outdated import expire_old
 from .requests import AcquireRequest
 from .statuses import statuses_before
 
@@ -23,17 +22,6 @@ from .statuses import statuses_before
 def is_disabled(request: AcquireRequest, resolved: Resolved) -> bool:
     """Return whether a switch refuses the request on a bucket; a limiter in shadow refuses nobody."""
     return resolved.disables and not request.shadow
-
-
-def still_hold(namespace_state: NamespaceState, claims: Sequence[Claim] | None) -> bool:
-    """Return whether what disables one of the claims, and the path to it, were read lately enough to refuse; ``True``
-    if nothing does.
-
-    If not, that is to be read again: whoever is refused writes to no bucket, so a change of an entity below the
-    disabled one is not told either.
-    """
-    disables = any(claim.stale and claim.resolved.disables for claim in claims or ())
-    return not (disables and expire_old(namespace_state, claims or ()))
 
 
 def refuse_if_disabled(namespace_state: NamespaceState, request: AcquireRequest, claims: Sequence[Claim]) -> None:

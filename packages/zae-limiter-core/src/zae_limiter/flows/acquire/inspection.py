@@ -1,23 +1,37 @@
-"""Read without writing: effective limits, available tokens, time to wait."""
+"""Look at an acquire without performing it: limits that hold, available tokens, time to wait, and why.
 
-from collections.abc import Mapping, Sequence
+``check`` goes by the limits that this process knows, and reads the buckets. ``explain`` leaves the cached limits aside:
+it reads every record that decides the acquire, as the store has it now. For an entity and those above it that takes two
+reads: the first has the entity's records, the second those of all who were above it when it got its parents, and the
+other shards of its own bucket. One more reads the other shards of those above.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
 from typing import NamedTuple
 
-from ...operations.values import NOTHING
-from ...schema.items import BucketId, BucketState
+from ...operations.values import NOTHING, Item, Key
+from ...schema.attributes import ACQUIRES, REFUSED, SHADOWED, parse_refused_by, read_ask
+from ...schema.entities import read_plan
+from ...schema.items import BucketId, BucketState, read_bucket
 from ...values.checks import Check
+from ...values.explanation import BucketExplanation, Explanation, LimitExplanation, LimitsFrom
 from ...values.limits import MILLI, ConfigSource, Limit, Policy
 from ...values.resolution import Config
 from ...values.switches import ResolvedSwitches
+from ...values.timetables import timetable_of
 from ..bucket.reading import read_whole
 from ..bucket.serving import cached_bucket, resolve
 from ..bucket.shifting import in_force
-from ..process.namespace_state import NamespaceState
+from ..process.config_cache import ConfigKeys, ConfigRecords, Record, config_keys
+from ..process.namespace_state import CachedBucket, NamespaceState, bucket_key
+from ..retry import read_all
 from ..steps import Flow
 from ..validation import validate_bucket
-from .acquire import find_claims
 from .claims import Claim
 from .disabling import is_disabled, never
+from .path import Gap, Known, find_claims, join, walk
 from .requests import AcquireRequest
 from .view import View
 
@@ -29,9 +43,7 @@ def available(namespace_state: NamespaceState, request: AcquireRequest) -> Flow[
     debt. Always reads the store.
     """
     [own, *_] = yield from _read_claims(namespace_state, request)
-    view = asked_of(
-        namespace_state, request, own.claim.bucket, own.states, own.claim.config, namespace_state.now()
-    ).view
+    view = asked_of(namespace_state, request, own.claim, own.states, namespace_state.now()).view
     return {name: view.available(name) // MILLI for name in view.config.by_name}
 
 
@@ -40,11 +52,8 @@ def check(namespace_state: NamespaceState, request: AcquireRequest) -> Flow[Chec
     amounts stands for one token of each limit.
     """
     found = yield from _read_claims(namespace_state, request)
-    now, branches = namespace_state.now(), (request, *request.also)
-    stored = [
-        asked_of(namespace_state, branches[claim.draw], claim.bucket, states, claim.config, now)
-        for claim, states in found
-    ]
+    now = namespace_state.now()
+    stored = [asked_of(namespace_state, request, claim, states, now) for claim, states in found]
     by_holds = are_held(request, stored)
     statuses = []
     for each, asked in zip(found, stored, strict=True):
@@ -58,6 +67,137 @@ def check(namespace_state: NamespaceState, request: AcquireRequest) -> Flow[Chec
         name for claim in claims for name in (claim.unlimited or () if request.amounts else claim.unlimited_names)
     }
     return Check(request.entity_id, request.resource, tuple(statuses), tuple(sorted(unlimited)))
+
+
+def explain(namespace_state: NamespaceState, request: AcquireRequest) -> Flow[Explanation]:
+    """Return what the acquire would find. A request without amounts stands for one token of each limit.
+
+    Raises the ``ValidationError`` of the acquire for an amount without a limit, and if there are no limits at all.
+    """
+    records, now = _Records(namespace_state, request), namespace_state.now
+    walked, gap = walk(request, records.look, now)
+    while wanted := records.unread(walked, gap):
+        items = yield from read_all(wanted)
+        records.items |= {key: items.get(key) for key in wanted}
+        walked, gap = walk(request, records.look, now)
+    claims, at_ms = join(request, walked, gap), now()
+    asked = [asked_of(namespace_state, request, claim, records.states(claim.bucket), at_ms) for claim in claims]
+    by_holds, own = are_held(request, asked), walked[0].resolved
+    return Explanation(
+        request.entity_id,
+        request.resource,
+        _instant(at_ms),
+        own.parent_ids[0] if own.parent_ids else None,
+        any(claim.place and not claim.draw for claim in walked),
+        tuple(_explained(records, claim, each, by_holds=by_holds) for claim, each in zip(claims, asked, strict=True)),
+        own.parent_ids,
+    )
+
+
+class _Records:
+    """The records behind a call, as far as they were read: each item of the store, or that there is none."""
+
+    def __init__(self, namespace_state: NamespaceState, request: AcquireRequest) -> None:
+        self._namespace_id, self._now_ms = namespace_state.namespace_id, namespace_state.now
+        self._otherwise: LimitsFrom = "default_limits" if request.default_limits else "bucket"
+        if request.limits:
+            self._otherwise = "call"
+        self.items: dict[Key, Item | None] = {}
+
+    def look(self, entity_id: str, resource: str) -> Known | None:
+        """Return a bucket with the limits that hold, by what was read; those of the bucket itself, if nobody has
+        others.
+        """
+        bucket = BucketId(self._namespace_id, entity_id, resource)
+        if bucket_key(bucket) not in self.items:
+            return None
+        resolved = self._levels(bucket).resolve(self._now_ms())
+        if not resolved.config.limits and self._otherwise == "bucket":
+            rules = {each.name: each for state in self.states(bucket) for each in state.limits}
+            limits = tuple(rules[name] for name in sorted(rules))
+            resolved = replace(resolved, config=Config(limits, resolved.config.read_at_ms))
+        return CachedBucket(bucket), resolved, False
+
+    def unread(self, claims: Iterable[Claim], gap: Gap | None) -> list[Key]:
+        """Return the keys of all records behind the limits of a walk's places, and of their shards, as far as what was
+        read names them, without those that were read.
+        """
+        buckets = [claim.bucket for claim in claims]
+        if gap is not None:
+            buckets += [BucketId(self._namespace_id, *place) for place in (*gap.missing, *gap.further)]
+        keys = (key for bucket in buckets for key in (*self._config_keys(bucket).to_read, *self._shard_keys(bucket)))
+        return [key for key in dict.fromkeys(keys) if key not in self.items]
+
+    def source(self, claim: Claim) -> tuple[LimitsFrom, datetime | None]:
+        """Return where the limits of a claim come from, and when the override ends that they are of."""
+        if self._otherwise == "call" or claim.resolved.source is None:
+            return self._otherwise, None
+        source, levels = claim.resolved.source, self._levels(claim.bucket).levels(self._now_ms())
+        until_ms = next((level.ends_ms for level in levels if level.source == source), None)
+        return source, None if until_ms is None else _instant(until_ms)
+
+    def states(self, bucket: BucketId) -> list[BucketState]:
+        """Return the shards of a bucket."""
+        items = (self.items.get(key) for key in self._shard_keys(bucket))
+        return [read_bucket(item).repaired(self._now_ms()) for item in items if item is not None]
+
+    def _levels(self, bucket: BucketId) -> ConfigRecords:
+        keys, now_ms = self._config_keys(bucket), self._now_ms()
+        return ConfigRecords(*(Record(None if key is None else self.items.get(key), now_ms) for key in keys))
+
+    def _config_keys(self, bucket: BucketId) -> ConfigKeys:
+        """Return the keys of the levels, without those of a plan that is not known."""
+        of = bucket.namespace_id, bucket.entity_id, bucket.resource
+        return config_keys(*of, lambda meta: read_plan(self.items.get(meta)))
+
+    def _shard_keys(self, bucket: BucketId) -> list[Key]:
+        home = self.items.get(bucket_key(bucket))
+        shards = 1 if home is None else read_bucket(home).shard_count
+        return [bucket_key(bucket.other(shard)) for shard in range(shards)]
+
+
+def _explained(records: _Records, claim: Claim, asked: "Asked", *, by_holds: bool) -> BucketExplanation:
+    states = asked.view.states
+    refusers = {name: refuser for state in states for name in state.item if (refuser := parse_refused_by(name))}
+    counted = {
+        name: sum(state.item.get(name, 0) for state in states) for name in (ACQUIRES, REFUSED, SHADOWED, *refusers)
+    }
+    source, until = records.source(claim)
+    return BucketExplanation(
+        entity_id=claim.bucket.entity_id,
+        resource=claim.bucket.resource,
+        source=source,
+        override_until=until,
+        shard_count=states[0].shard_count if states else 0,
+        limits=tuple(_explained_limit(asked, limit, by_holds=by_holds) for limit in claim.config.marked),
+        admitted=counted[ACQUIRES],
+        refused=counted[REFUSED],
+        shadowed=counted[SHADOWED],
+        refused_by={refusers[name]: counted[name] for name in sorted(refusers)},
+        refused_ask=next((read_ask(state.item) for state in states), {}),
+        path=claim.path,
+        switches=claim.resolved.switches,
+        plan=claim.resolved.plan,
+        unlimited=tuple(sorted(claim.unlimited_names)),
+    )
+
+
+def _explained_limit(asked: "Asked", limit: Limit, *, by_holds: bool) -> LimitExplanation:
+    view, amount = asked.view, asked.amounts.get(limit.name)
+    declared = view.config.scheduled.get(limit.name)
+    return LimitExplanation(
+        limit,
+        requested=None if amount is None else amount // MILLI,
+        available=view._replace(mine=NOTHING).available(limit.name) // MILLI,
+        held_ahead=view.mine.get(limit.name, 0) // MILLI,
+        wait_seconds=asked.wait(limit.name, by_holds=by_holds),
+        schedule="" if declared is None else timetable_of(declared).at(view.at_ms).text,
+        in_force=None if declared is None else view.config.by_name[limit.name],
+    )
+
+
+def _instant(epoch_ms: int) -> datetime:
+    return datetime.fromtimestamp(epoch_ms / 1000, UTC)
 
 
 def resolve_limits(namespace_state: NamespaceState, entity_id: str, resource: str) -> Flow[Resolution]:
@@ -86,18 +226,13 @@ class Asked(NamedTuple):
 
 
 def asked_of(
-    namespace_state: NamespaceState,
-    request: AcquireRequest,
-    bucket: BucketId,
-    states: Sequence[BucketState],
-    config: Config,
-    at_ms: int,
+    namespace_state: NamespaceState, request: AcquireRequest, claim: Claim, states: Sequence[BucketState], at_ms: int
 ) -> Asked:
-    """Return a bucket with what a call asks of it: one token of each limit, if it names no amounts."""
+    """Return the bucket of a claim with what the call asks of it: one token of each limit, if it names no amounts."""
+    config, root = claim.config, (request, *request.also)[claim.draw]
     view = View.of(states, config, at_ms)
-    view = view._replace(mine=held_of(namespace_state, bucket, config), reshaped=True)
-    amounts = request.amounts or dict.fromkeys(config.by_name, MILLI)
-    return Asked(view, {name: amount for name, amount in amounts.items() if name in config.by_name})
+    view = view._replace(mine=held_of(namespace_state, claim.bucket, config), reshaped=True)
+    return Asked(view, claim.amounts if root.amounts else dict.fromkeys(config.by_name, MILLI))
 
 
 def held_of(namespace_state: NamespaceState, bucket: BucketId, config: Config) -> Mapping[str, int]:

@@ -19,11 +19,12 @@ from ..process.queueing import give_back_all, queue
 from ..slots import SlotWork, freeing, freeing_all
 from ..steps import Flow, Log
 from .acquire import ROUNDS, first_error, refusal_by_answers, refuse_by_copies
-from .claims import Claim, Grant, config_of, unknown_limit
+from .claims import Claim, Grant, unknown_limit
 from .correcting import corrections_of, send_again
 from .counting import count_refusal
 from .disabling import refuse_if_disabled
 from .outage import for_each, give_to_share, let_corrections_through, let_through, to_share
+from .path import config_of
 from .settling import bound, exceeded, learn, note_correction, refuse_more_than_held, weigh
 from .statuses import Owed, statuses_after
 from .taking_together import ASKS_AGAIN, take_together, until_decided

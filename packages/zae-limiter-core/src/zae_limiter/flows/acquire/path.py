@@ -1,65 +1,261 @@
-"""The path of an acquire: the entities whose buckets it draws on, from the one that asks upward, each once.
+"""From a call to its claims: the one walk of the path, by which every acquire, check, explanation and lease goes.
 
-An entity may have several parents, and these may share theirs. So the path is found level by level, nearest first, in
-the order in which each entity has its parents. Whoever is met twice is drawn on once, by the way that was found first.
+The problem: the buckets that a call draws on are known only on the way. The entity that asks names its parents, these
+name theirs, each with a switch or a record that says whether to go on. The choice: ``walk`` goes as far as is known,
+and returns the places that it lacks. Who asks brings what is known: ``known_claims`` what this process remembers,
+``find_claims`` what it reads, ``explain`` what the store has now. So they may know different things, and cannot
+disagree about what follows.
+
+A *path* is found level by level, nearest first, in the order in which each entity has its parents. Whoever is met twice
+is drawn on once, by the way that was found first. The call has a path, and so has each draw of ``also``. The bucket
+that a call or a draw names gives what is asked of it there, also if another path leads to it. Any other bucket that
+several paths reach belongs to the first, the call before its draws in order. There all must ask for the same amounts:
+to add these up would count one call twice, and to leave some out would count it too low. So the caller has to say what
+is meant, by a draw of this bucket.
 """
 
-from collections.abc import Iterable
-from typing import Protocol
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
+from typing import NamedTuple
 
 from ...exceptions import ValidationError
+from ...schema.attributes import SHARD_COUNT
+from ...schema.items import BucketId
 from ...values.entities import MOST_BUCKETS
-from ...values.switches import ResolvedSwitches
+from ...values.limits import MILLI, Limit
+from ...values.resolution import Config, Resolved
+from ..bucket.serving import cached_bucket, hold_ahead, resolve_all
+from ..process.late_opening import opened
+from ..process.namespace_state import CachedBucket, NamespaceState
+from ..steps import Flow
+from .claims import Claim, unknown_limit
+from .outdated import expire_old
 from .requests import AcquireRequest, DrawRequest
+from .shard_selection import choose_shard
+
+Place = tuple[str, str]  # an entity, and a resource
+Known = tuple[CachedBucket, Resolved, bool]  # a bucket, its limits, and whether these are to be read again
+Look = Callable[[str, str], Known | None]
+NOWHERE: Mapping[Place, None] = {}
 
 
-class Path:
-    """The entities in ``order``, which grows while it is walked, and the way ``to`` each of them from the bottom."""
-
-    __slots__ = ("order", "to")
-
-    def __init__(self, entity_id: str) -> None:
-        self.order = [entity_id]
-        self.to: dict[str, tuple[str, ...]] = {entity_id: (entity_id,)}
-
-    def rise(self, entity_id: str, parent_ids: Iterable[str]) -> None:
-        """Go on to the parents of an entity of the path. Raises ``ValidationError`` if there are too many buckets."""
-        for parent_id in parent_ids:
-            if parent_id not in self.to:
-                self.order.append(parent_id)
-                self.to[parent_id] = (*self.to[entity_id], parent_id)
-        if len(self.order) > MOST_BUCKETS:
-            problem = f"draws on more than {MOST_BUCKETS} buckets: {', '.join(self.order)}; move it, or one above it"
-            raise ValidationError("entity_id", self.order[0], problem)
-
-
-class Linked(Protocol):
-    """What is known of an entity: its parents, whether its own acquires draw on them, and the switches that hold."""
-
-    @property
-    def parent_ids(self) -> tuple[str, ...]: ...
-
-    @property
-    def cascade(self) -> bool: ...
-
-    @property
-    def switches(self) -> ResolvedSwitches | None: ...
-
-
-def parents_to_ask(request: AcquireRequest, entity_id: str, known: Linked) -> tuple[str, ...]:
-    """Return the parents on whose buckets the acquire draws as well.
-
-    The call's ``cascade`` is for who asks, a draw's for its entity; a switch that is off comes before the call's.
+class Gap(NamedTuple):
+    """Why a walk is not whole: the places that are not known, and ``further`` ones that are probably behind them; or a
+    ``problem``, because a path is too long.
     """
-    if isinstance(request, DrawRequest) and _stays(request, entity_id):
-        return ()
-    if known.cascade:
-        return known.parent_ids
-    if request.cascade and entity_id == request.entity_id:
-        switched_off = known.switches is not None and known.switches.cascade is not None
-        return () if switched_off else known.parent_ids
-    return ()
+
+    missing: Mapping[Place, None]
+    further: Mapping[Place, None]
+    problem: ValidationError | None = None
 
 
-def _stays(draw: DrawRequest, entity_id: str) -> bool:
-    return draw.alone and entity_id == draw.entity_id
+def walk(request: AcquireRequest, look: Look, now: Callable[[], int]) -> tuple[list[Claim], Gap | None]:
+    """Walk the paths of a call and of its draws, as far as ``look`` knows the places. Return the claims, which ``join``
+    completes if there is no gap.
+    """
+    claims: list[Claim] = []
+    missing: Mapping[Place, None] = NOWHERE
+    further: Mapping[Place, None] = NOWHERE
+    roots, draw = (request, *request.also) if request.also else (request,), 0
+    for root in roots:
+        paths: list[tuple[str, ...]] = [(root.entity_id,)]
+        resource, place = root.resource, 0
+        for path in paths:  # which grow while they are walked
+            entity_id = path[-1]
+            known = look(entity_id, resource)
+            if known is None:
+                missing = {**missing, (entity_id, resource): None}
+                continue
+            home, resolved, stale = known
+            config = resolved.config
+            if root.limits or root.shadow or not resolved.is_plain:
+                config = config_of(root, resolved, now)
+            claims.append(Claim(home, home, resolved, config, root.amounts, request, stale, path, place, draw))
+            place += 1
+            if resolved.parent_ids and (above := parents_to_ask(root, entity_id, resolved)):
+                met = {each[-1] for each in paths}
+                paths += [(*path, parent_id) for parent_id in above if parent_id not in met]
+                further = {**further, **dict.fromkeys((each, resource) for each in resolved.further_ids)}
+                if len(paths) > MOST_BUCKETS:
+                    names = ", ".join(each[-1] for each in paths)
+                    problem = f"draws on more than {MOST_BUCKETS} buckets: {names}; move it, or one above it"
+                    return claims, Gap(NOWHERE, NOWHERE, ValidationError("entity_id", root.entity_id, problem))
+        draw += 1
+    return claims, Gap(missing, further) if missing else None
+
+
+def parents_to_ask(root: AcquireRequest, entity_id: str, resolved: Resolved) -> tuple[str, ...]:
+    """Return the parents on whose buckets a call or a draw draws as well.
+
+    Its ``cascade`` is for the entity that it names, and no other. A switch that is off comes before that of a call.
+    """
+    cascade = resolved.cascade
+    if entity_id == root.entity_id and root.cascade is not None:
+        decided = resolved.switches is not None and resolved.switches.cascade is not None
+        cascade = root.cascade and (cascade or not decided)
+    return resolved.parent_ids if cascade else ()
+
+
+def known_claims(namespace_state: NamespaceState, request: AcquireRequest) -> list[Claim] | None:
+    """Return the claims by limits that this process remembers, expired or not: an acquire reads expired ones again
+    beside its write. Return ``None`` if some have to be read first.
+    """
+    claims, gap = walk(request, namespace_state.remembered, namespace_state.now)
+    if gap is not None and gap.missing:
+        return None
+    if claims[0].stale:
+        namespace_state.configs.misses += 1
+    else:
+        namespace_state.configs.hits += 1
+    try:
+        return _choose_shards(namespace_state, join(request, claims, gap))
+    except ValidationError:  # the limits or the parents may have changed
+        since_ms = namespace_state.now() - namespace_state.settings.staleness_ms
+        for claim in claims:
+            namespace_state.outdate(claim.cached, since_ms)
+        return None
+
+
+def find_claims(namespace_state: NamespaceState, request: AcquireRequest) -> Flow[list[Claim]]:
+    """Return the claims, each with the limits that hold for it; read limits that are unknown or have expired.
+
+    Raises ``ValidationError`` for an amount without a limit, and if there are no limits at all. For a namespace that
+    was not opened yet, raises what opening it raises.
+    """
+    yield from opened(namespace_state)
+    claims = yield from _read_claims(namespace_state, request)
+    return fresh_enough(namespace_state, claims) or (yield from _read_claims(namespace_state, request))
+
+
+def _read_claims(namespace_state: NamespaceState, request: AcquireRequest) -> Flow[list[Claim]]:
+    read: dict[Place, Known] = {}
+    while True:
+        claims, gap = walk(request, lambda *place: read.get(place), namespace_state.now)
+        if gap is None or not gap.missing:
+            return _choose_shards(namespace_state, join(request, claims, gap))
+        homes = [cached_bucket(namespace_state, *place) for place in gap.missing]
+        likely = [place for place in gap.further if place not in read and place not in gap.missing]
+        beside = [cached_bucket(namespace_state, *place) for place in likely]
+        resolved = yield from resolve_all(namespace_state, homes, beside)
+        for place, home, each in zip(gap.missing, homes, resolved, strict=True):
+            read[place] = home, each, each.disables
+
+
+def fresh_enough(namespace_state: NamespaceState, claims: list[Claim] | None) -> list[Claim] | None:
+    """Return the claims; ``None`` if what disables one of them, or the path to it, was read too long ago to refuse by.
+
+    Then that is to be read again: whoever is refused writes to no bucket, so a change of an entity below the disabled
+    one is not told either.
+    """
+    for claim in claims or ():
+        if claim.stale and claim.resolved.disables:
+            return None if expire_old(namespace_state, claims or ()) else claims
+    return claims
+
+
+def join(request: AcquireRequest, claims: list[Claim], gap: Gap | None = None) -> list[Claim]:
+    """Return the claims of a walk that lacks nothing, with the amounts of their own limits, each bucket once.
+
+    Raises ``ValidationError`` for a path of too many buckets, for an amount without a limit, and for what the draws
+    leave open.
+    """
+    if gap is not None and gap.problem is not None:
+        raise gap.problem
+    is_plain = claims[0] is claims[-1] and request.amounts and not request.learns
+    if is_plain and request.amounts.keys() <= claims[0].config.by_name.keys():
+        return claims
+    if not request.also:
+        _give_amounts(request, claims)
+        return claims
+    _give_amounts(request, [claim for claim in claims if not claim.draw])
+    for number, draw in enumerate(request.also, start=1):
+        if request.learns and draw.as_called:  # the estimates of the call may be lower by now
+            draw.amounts = request.amounts
+        _give_amounts(draw, [claim for claim in claims if claim.draw == number])
+    first_of: dict[BucketId, Claim] = {claim.bucket: claim for claim in claims if not claim.place}
+    for claim in claims:
+        first = first_of.setdefault(claim.bucket, claim)
+        if first.place and first.amounts != claim.amounts:
+            raise _contradiction(first, claim)
+    if len(first_of) > MOST_BUCKETS:
+        names = ", ".join(f"{bucket.entity_id}/{bucket.resource}" for bucket in first_of)
+        problem = f"the call draws on more than {MOST_BUCKETS} buckets: {names}; leave draws out, or their cascade"
+        raise ValidationError("also", len(first_of), problem)
+    return [claim for claim in claims if first_of[claim.bucket] is claim]
+
+
+def _give_amounts(root: AcquireRequest, claims: Sequence[Claim]) -> None:
+    """Give the claims of a path the amounts of their own limits, estimates lowered to what these allow."""
+    if root.learns:
+        _fit_estimates(root, [limit for claim in claims for limit in claim.config.enforced.values()])
+    asked: Mapping[str, int] = root.amounts
+    limited: set[str] = set()
+    for claim in claims:
+        by_name = claim.config.by_name
+        if not by_name:
+            problem = "no level has limits for it: set_limits, set_resource_defaults, set_system_defaults"
+            of = claim.bucket
+            raise ValidationError("limits", f"{of.entity_id}/{of.resource}", f"{problem}, or pass limits=")
+        has_all = asked.keys() <= by_name.keys()
+        claim.amounts = asked if has_all else {name: n for name, n in asked.items() if name in by_name}
+        limited.update(by_name)
+        claim.limited = limited  # of all claims, once the loop has ended
+    if asked.keys() <= limited:
+        return
+    if isinstance(root, DrawRequest) and root.as_called and not limited.isdisjoint(asked):
+        return  # a draw with the amounts of its call may lack limits for some of them, but not for all
+    known: Collection[str] = limited.union(*(claim.unlimited_names for claim in claims))
+    for name in asked.keys() - known:
+        raise unknown_limit("consume", name, f"on resource {root.resource!r}", known)
+    for claim in claims:
+        names = claim.unlimited_names
+        claim.unlimited = {name: n for name, n in asked.items() if name in names}
+
+
+def _fit_estimates(root: AcquireRequest, limits: Sequence[Limit]) -> None:
+    """Lower each estimate to what a new bucket has of each of these limits: it may have been learnt from calls with
+    larger ones, and is refused for a time, never for ever. A limit that blocks everything goes on doing so.
+    """
+    fitting = dict(root.amounts)
+    for limit in limits:
+        if limit.name in (root.learns or ()) and limit.initial_milli:
+            fitting[limit.name] = min(fitting[limit.name], limit.initial_milli)
+    root.amounts = fitting
+
+
+def _contradiction(first: Claim, second: Claim) -> ValidationError:
+    ways = []
+    for each in (first, second):
+        taken = ", ".join(f"{amount // MILLI} {name}" for name, amount in each.amounts.items()) or "nothing"
+        ways.append(f"{' > '.join(each.path)} takes {taken}")
+    problem = f"{' and '.join(ways)}: name it by a draw of its own, or give one of them cascade=False"
+    return ValidationError("also", f"{first.bucket.entity_id}/{first.bucket.resource}", problem)
+
+
+def _choose_shards(namespace_state: NamespaceState, claims: list[Claim]) -> list[Claim]:
+    """Return the claims, each with the shard that it asks first."""
+    for claim in claims:
+        state = claim.cached.state
+        if state is not None and state.item[SHARD_COUNT] > 1:
+            claim.target = choose_shard(namespace_state, claim.cached, claim.amounts)
+        if claim.config.declared and claim.config.ahead:
+            hold_ahead(namespace_state, claim.cached, claim.target)
+    return claims
+
+
+def config_of(request: AcquireRequest, resolved: Resolved, now: Callable[[], int]) -> Config:
+    """Return the limits of a call: those that it passes, else the stored ones, else its default limits.
+
+    All of them are in shadow if the limiter is, or if a switch lets every acquire pass.
+    """
+    config = resolved.config
+    if request.limits:
+        own = config.own and not any(limit.unused_seconds for limit in request.limits)
+        config = Config(request.limits, now(), own=own, from_call=True)
+    elif not config.limits and request.default_limits:
+        config = Config(request.default_limits, config.read_at_ms)
+    if config.since_ms >= 0:
+        config = config.at(now())
+    if request.shadow or (resolved.switches is not None and resolved.switches.bypasses):
+        return replace(config, shadow=frozenset(config.by_name))
+    return config

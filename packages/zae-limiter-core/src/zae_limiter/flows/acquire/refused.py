@@ -22,10 +22,11 @@ from ...values.resolution import Resolved
 from ..bucket.serving import cached_bucket, resolve
 from ..process.namespace_state import NamespaceState
 from ..steps import Flow
-from .acquire import acquire, known_claims
+from .acquire import acquire
 from .claims import Claim, Grant, Overflow
 from .counting import count_refusal
 from .outage import pay_shares
+from .path import known_claims
 from .requests import AcquireRequest
 from .waiting import acquire_in_line
 

@@ -5,8 +5,8 @@ same names, types and defaults, and each option reaches its check.
 """
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Final, TypedDict
 
 from ...exceptions import ValidationError
@@ -40,6 +40,7 @@ class AcquireOptions(TypedDict, total=False):
 class AcquireRequest:
     """The arguments of an acquire; amounts in millitokens by limit.
 
+    ``cascade``: whether it draws on those above its entity; ``None``: if the entity cascades.
     ``turn``: the place of its caller in a waiting line, if it waits. ``since_ms``: when the attempt of a caller that
     may wait began. ``learns``: the limits whose amounts are estimates, and what the real ones are remembered by.
     ``rereads``: how often it was decided before, so that its limits were read again. ``also``: its draws.
@@ -51,7 +52,7 @@ class AcquireRequest:
     amounts: Mapping[str, int]
     limits: tuple[Limit, ...] = ()
     default_limits: tuple[Limit, ...] = ()
-    cascade: bool = False
+    cascade: bool | None = None
     on_unavailable: Policy | None = None
     rollback: bool = True
     max_wait: float = 0.0
@@ -70,23 +71,17 @@ class AcquireRequest:
         """The entity and the resource of the call."""
         return self.entity_id, self.resource
 
-    @property
-    def branches(self) -> "tuple[AcquireRequest, ...]":
-        """The call itself and its draws: each begins a path of its own."""
-        return (self, *(replace(each, turn=self.turn, rereads=self.rereads) for each in self.also))
-
 
 @dataclass(slots=True)
 class DrawRequest(AcquireRequest):
     """One draw of a call, as a request of its own with the options of the call.
 
     ``caller``: the entity and the resource of the call. ``as_called``: its amounts are the call's, as far as its
-    buckets have limits for them. ``alone``: it draws on nobody above, also if the entity cascades.
+    buckets have limits for them.
     """
 
     caller: tuple[str, str] = ("", "")
     as_called: bool = False
-    alone: bool = False
 
     @property
     def asker(self) -> tuple[str, str]:
@@ -128,7 +123,7 @@ def validate_request(
         amounts,
         () if limits is None else check_limits("limits", limits),
         default_limits,
-        cascade and validate_flag("cascade", cascade),
+        (cascade and validate_flag("cascade", cascade)) or None,
         ("allow" if shadow else None) if on_unavailable is None else check_on_unavailable(on_unavailable),
         rollback is True or validate_flag("rollback", rollback),
         max_wait if type(max_wait) is float and max_wait == 0 else validate_max_wait(max_wait),
@@ -192,7 +187,7 @@ def _draw(request: AcquireRequest, draw: Draw) -> DrawRequest:
         amounts,
         request.limits,
         request.default_limits,
-        draw.cascade is True,
+        draw.cascade,
         request.on_unavailable,
         request.rollback,
         request.max_wait,
@@ -201,19 +196,7 @@ def _draw(request: AcquireRequest, draw: Draw) -> DrawRequest:
         max_hold=request.max_hold,
         caller=request.asker,
         as_called=draw.consume is None,
-        alone=draw.cascade is False,
     )
-
-
-def fit_estimates(request: AcquireRequest, limits: Iterable[Limit]) -> None:
-    """Lower each estimate to what a new bucket has of each of these limits: it may have been learnt from calls with
-    larger ones, and is refused for a time, never for ever. A limit that blocks everything goes on doing so.
-    """
-    fitting = dict(request.amounts)
-    for limit in limits:
-        if limit.name in (request.learns or ()) and limit.initial_milli:
-            fitting[limit.name] = min(fitting[limit.name], limit.initial_milli)
-    request.amounts = fitting
 
 
 def validate_max_wait(seconds: object) -> float:
@@ -245,6 +228,6 @@ def validate_place(
     """Check a call without amounts, and return it as a request. Raises ``ValidationError``."""
     given = () if limits is None else check_limits("limits", limits)
     request = AcquireRequest(*validate_bucket(entity_id, resource), {}, given, default_limits)
-    request.cascade, request.shadow = validate_flag("cascade", cascade), shadow
+    request.cascade, request.shadow = validate_flag("cascade", cascade) or None, shadow
     request.also = _draws(request, also)
     return request

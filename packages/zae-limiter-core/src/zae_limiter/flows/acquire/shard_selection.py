@@ -61,7 +61,7 @@ def read_shards(namespace_state: NamespaceState, claim: Claim) -> Flow[Sequence[
     """
     begun = namespace_state.now()
     states = cached_shards(namespace_state, claim, begun)
-    if not states and claim.waits and claim.cached.line:
+    if not states and claim.call.max_wait and claim.cached.line:
         known = namespace_state.repaired_states(claim.cached, begun)
         states = known if len(known) == claim.cached.shard_count else ()
     if states:
@@ -70,7 +70,7 @@ def read_shards(namespace_state: NamespaceState, claim: Claim) -> Flow[Sequence[
     if not states:
         namespace_state.learn_beside(claim.cached.id, None, begun)
     for state in states:
-        if claim.waits:
+        if claim.call.max_wait:
             shard_of(namespace_state, claim.cached, state.id.shard)
         namespace_state.learn_beside(state.id, state.item, begun)
     return all_shifted([state.repaired(begun) for state in states], claim.config, begun)

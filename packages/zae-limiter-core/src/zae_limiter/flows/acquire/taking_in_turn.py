@@ -88,7 +88,7 @@ def ripe_of(claim: Claim, state: BucketState, name: str, now_ms: int, parts: flo
 
 def _take_ripe(namespace_state: NamespaceState, claim: Claim) -> Flow[None]:
     """Take from ripe shards. Keep what some of them gave while asking others for the rest."""
-    turn, line = claim.turn, claim.cached.line
+    turn, line = claim.call.turn, claim.cached.line
     assert turn is not None, "only who has a turn takes by it"
     for _ in range(ROUNDS):
         states = yield from read_shards(namespace_state, claim)

@@ -21,19 +21,20 @@ from dataclasses import replace
 from itertools import count
 
 from ...operations.errors import BudgetSpent
-from ...rules.registry import due_ms, minting_ms, rule_of
+from ...rules.registry import due_ms, minting_ms, price, rule_of
 from ...rules.rule import FOREVER_MS
 from ...rules.slots import ASK_AGAIN_MS
 from ...schema.items import BucketId, BucketState
 from ...values.refusal import RateLimitExceeded
 from ..bucket.shifting import all_shifted
+from ..process.fair_order import OWN
 from ..process.namespace_state import CachedBucket, NamespaceState
 from ..process.waiting_line import LOOKS_AGAIN_MS, SEEDS, Turn
 from ..steps import Flow, Wait
-from .acquire import NotYet, acquire, known_claims
+from .acquire import NotYet, acquire
 from .claims import Claim, Grant, Seen
 from .disabling import is_disabled
-from .places import take_place
+from .path import known_claims
 from .requests import AcquireRequest
 from .shard_selection import are_full, balance_of
 from .statuses import refusal_of
@@ -94,6 +95,7 @@ def _acquire_in_turn(namespace_state: NamespaceState, caller: "_Caller") -> Flow
             caller.sleep_for(refusal)
         else:
             grant.waited = caller.slept_ms / 1000
+            grant.request.turn, grant.request.max_wait = None, 0.0  # what the lease takes more waits for nobody
             return grant
 
 
@@ -199,7 +201,7 @@ class _Caller:
         for claim in self._claims:
             if claim.checked and (claim.cached in self._lines or (self.joined and claim.cached.line)):
                 if claim.cached in self._lines:
-                    take_place(claim, self.turn, self._request)  # again, if the others took it for gone
+                    self._take_place(claim)  # again, if the others took it for gone
                 wait_ms = self._wait_ms(claim, now)
                 if wait_ms >= longest:  # who waits longer for a bucket below does not hold up others above
                     longest, held = wait_ms, [*held, claim]
@@ -323,7 +325,7 @@ class _Caller:
         line = claim.cached.line
         if not line or not claim.checked:
             return {}
-        take_place(claim, self.turn, self._request)  # as it would have, unless it has one
+        self._take_place(claim)  # as it would have, unless it has one
         up_to = line.up_to(self.turn, now_ms)
         if claim.cached not in self._lines:
             line.leave(self.turn)
@@ -347,8 +349,19 @@ class _Caller:
         for claim in wanted:
             if not claim.cached.line:
                 claim.cached.line.seed = self._namespace_state.pick(SEEDS)
-            take_place(claim, self.turn, self._request)
+            self._take_place(claim)
         self._lines = kept
+
+    def _take_place(self, claim: Claim) -> None:
+        """Wait in the line of a claim's bucket, behind those of the same child; keep a place that exists already.
+
+        The way to it has the entities below the bucket, down to the one that asks; to a draw, that one is one more.
+        """
+        line = claim.cached.line
+        if self.turn not in line:
+            up = (self._request.entity_id, *claim.path[:-1]) if claim.draw else claim.path[:-1]
+            prices = {name: price(claim.config.by_name[name]) for name in claim.checked}
+            line.join(self.turn, claim.checked, (*reversed(up), OWN), prices)
 
     def _is_first(self, now_ms: int) -> bool:
         """Return whether it is the first of a line above its own bucket, if it waits in one."""

@@ -349,6 +349,20 @@ class NamespaceState:
         """Return whether the limits no longer hold. Limits from the future were read before the clock went back."""
         return not 0 <= resolved.valid_until_ms - self.now() <= self.settings.config_ttl_ms
 
+    def remembered(self, entity_id: str, resource: str) -> tuple[CachedBucket, Resolved, bool] | None:
+        """Return the bucket of an entity on a resource, its limits, and whether they no longer hold; ``None`` if one of
+        the two is unknown.
+        """
+        cached = self.cached_buckets.get((entity_id, resource, 0))
+        if cached is None or not cached.known:
+            return None
+        resolved = cached.resolved
+        if resolved is None or resolved.ends_ms is not None or resolved.generation != self.configs.generation:
+            resolved = self.last_known(cached)
+        if resolved is None:
+            return None
+        return cached, resolved, not 0 <= resolved.valid_until_ms - self.now() <= self.settings.config_ttl_ms
+
     def last_known(self, cached: CachedBucket) -> Resolved | None:
         """Return the resolved limits of the bucket, expired or not; ``None`` if unknown, changed by this process, or of
         an override that has ended.
