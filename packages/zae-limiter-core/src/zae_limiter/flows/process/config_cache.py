@@ -53,7 +53,9 @@ class ConfigKeys(NamedTuple):
         return [key for key in self if key is not None]
 
 
-def config_keys(namespace_id: str, entity_id: str, resource: str, plan_of: Callable[[Key], str | None]) -> ConfigKeys:
+def config_keys(
+    namespace_id: str, entity_id: str, resource: str, plan_of: Callable[[Key], str | None] = lambda _: None
+) -> ConfigKeys:
     """Return the keys of the levels of an entity, and of its record; by that ``plan_of`` knows the entity's plan."""
     entity_pk = keys.pk_entity(namespace_id, entity_id)
     on_resource, on_all = keys.sk_config(resource), keys.sk_config(DEFAULT_RESOURCE)
