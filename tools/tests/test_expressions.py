@@ -80,7 +80,7 @@ LISTED: Mapping[str, Mapping[str, Place]] = {
     },
     "zae_limiter_manifest/ordering.py": {"_BRACES": "start"},
     "zae_limiter_manifest/problems.py": {"INVISIBLE": "anywhere", "_PLAIN_KEY": "whole"},
-    "zae_limiter_manifest/value_checks.py": {"_DECIMAL": "whole", "_DIGITS": "whole"},
+    "zae_limiter_manifest/checks.py": {"_DECIMAL": "whole", "_DIGITS": "whole"},
     "zae_limiter_manifest/render/as_json.py": {"_TO_THE_SECOND": "anywhere"},
     "zae_limiter_manifest/render/sections.py": {"_BACKTICKS": "anywhere"},
     "zae_limiter_manifest/scalars.py": {"_DECIMAL": "whole", "_OCTAL": "whole", "_SURROGATE": "anywhere"},

@@ -3,10 +3,10 @@
 import json
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from fnmatch import fnmatchcase
+from functools import lru_cache
 from typing import Any, Final, Literal, Self
 
 from attrs import field, frozen
-from attrs.converters import optional
 
 from .naming import PLAN_SUBJECT, NameKind, find_name_problem, in_nfc
 from .problems import show
@@ -24,19 +24,16 @@ class Address:
     A plan is in the place of the entity, as `$PLAN:gold`. Raises `ValueError`.
     """
 
-    resource: str | None = field(default=None, converter=optional(in_nfc))
-    entity: str | None = field(default=None, converter=optional(in_nfc))
+    resource: str | None = None
+    entity: str | None = None
 
     def __attrs_post_init__(self) -> None:
-        if self.plan is not None:
-            _check(NameKind.PLAN, self.plan)
-            _check(NameKind.RESOURCE_OR_DEFAULT, self.resource)
-        elif self.entity is not None:
-            _check(NameKind.ENTITY, self.entity)
-            if self.resource is not None:
-                _check(NameKind.RESOURCE_OR_DEFAULT, self.resource)
-        elif self.resource is not None:
-            _check(NameKind.RESOURCE, self.resource)
+        try:
+            resource, entity = _checked(self.resource, self.entity)
+        except TypeError:  # no name, and nothing that a cache can look up: say what is wrong with it
+            resource, entity = _checked.__wrapped__(self.resource, self.entity)
+        object.__setattr__(self, "resource", resource)
+        object.__setattr__(self, "entity", entity)
 
     @classmethod
     def of_plan(cls, plan: str, resource: str) -> Self:
@@ -106,6 +103,20 @@ def _plan_in(entity: str | None) -> str | None:
 def _unmistakable(entity: str) -> str:
     """Return the id, as a JSON string if its end would not be clear otherwise."""
     return json.dumps(entity, ensure_ascii=False) if "/" in entity or '"' in entity else entity
+
+
+@lru_cache(maxsize=16_384)  # a plan has each address of its manifest and of the table again and again
+def _checked(resource: str | None, entity: str | None) -> tuple[str | None, str | None]:
+    """Return the names of an address in NFC. Raises `ValueError`."""
+    resource, entity = (None if name is None else in_nfc(name) for name in (resource, entity))
+    plan = _plan_in(entity)
+    if plan is not None:
+        _check(NameKind.PLAN, plan)
+    elif entity is not None:
+        _check(NameKind.ENTITY, entity)
+    if resource is not None or plan is not None:
+        _check(NameKind.RESOURCE if entity is None else NameKind.RESOURCE_OR_DEFAULT, resource)
+    return resource, entity
 
 
 def _check(kind: NameKind, name: object) -> None:

@@ -19,7 +19,7 @@ from attrs import astuple, evolve, field, frozen
 from attrs.converters import optional
 from attrs.validators import instance_of
 
-from .checks import enforce
+from .checks import Finding, enforce, read_flag, read_integer, read_json_map, read_percents, read_seconds
 from .cross_problems import find_cross_problems
 from .delegation import alias_of
 from .dumping import is_plain
@@ -27,7 +27,6 @@ from .manifest import MANIFEST, LimitsManifest
 from .problems import Path, show
 from .shapes import Anything, Flag, Integer, JsonMap, Member, NamedMap, Number, Percents, Record, Refill, Seconds, Shape
 from .shares import check_share
-from .value_checks import Finding, read_flag, read_integer, read_json_map, read_percents, read_seconds
 
 RESOURCE_TYPE: Final = "Custom::ZaeLimiterLimits"
 LOGICAL_ID: Final = "TenantLimits"

@@ -5,10 +5,10 @@ and that no level on a resource overflows to that resource, or to a mistyped one
 from collections.abc import Iterator, Mapping
 from typing import Final
 
+from .checks import Finding, Hinted
 from .hierarchy import find_tree_problems
 from .naming import in_nfc
 from .problems import Path, show
-from .value_checks import Finding, Hinted
 
 _ENTITIES: Final = "entities"
 _PLANS: Final = "plans"

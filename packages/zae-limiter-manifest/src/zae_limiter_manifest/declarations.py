@@ -5,7 +5,7 @@ from typing import Any, Final, Literal, Self
 
 from attrs import AttrsInstance, evolve, field, fields, frozen
 
-from .checks import enforce, keys_only
+from .checks import ALREADY_CHECKED, enforce, keys_only
 from .converter import (
     AHEAD,
     CONVERTER,
@@ -34,7 +34,6 @@ from .shapes import (
 )
 from .sortedmap import SortedMap, freeze, freeze_names, values_are
 from .switches import SWITCH_FIELDS, SWITCHES, SwitchesDecl, find_switch_conflicts
-from .value_checks import ALREADY_CHECKED
 
 OnUnavailable = Literal["allow", "block", "share"]
 

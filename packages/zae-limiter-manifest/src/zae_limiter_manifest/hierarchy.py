@@ -5,10 +5,10 @@ itself, and an acquire draws on few buckets.
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
+from .checks import Finding
 from .converter import PARENT, PARENTS
 from .naming import in_nfc
 from .problems import Path, show
-from .value_checks import Finding
 
 MOST_BUCKETS: Final = 8
 """The most buckets that one acquire draws on: those of the entity, and of all above it."""

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from attrs import evolve, field, fields, frozen
 
-from .checks import enforce
+from .checks import ALREADY_CHECKED, enforce
 from .converter import (
     ALERT,
     CONVERTER,
@@ -32,7 +32,6 @@ from .shapes import (
     about,
     record_of,
 )
-from .value_checks import ALREADY_CHECKED
 from .weights import WEIGHTS_OF_KINDS, WeightsDecl, as_weights
 from .windows import KINDS, LAST_START, MAX_EXPIRES, UTC, as_window, find_conflicts
 

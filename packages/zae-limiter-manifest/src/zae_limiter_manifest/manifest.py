@@ -9,7 +9,7 @@ from attrs.validators import instance_of, optional
 
 from .addresses import Address, ManagedSet
 from .canonical import canonical
-from .checks import enforce, find_problems, keys_only
+from .checks import ALREADY_CHECKED, enforce, find_problems, keys_only
 from .converter import CONVERTER
 from .cross_problems import find_cross_problems
 from .declarations import (
@@ -29,7 +29,6 @@ from .naming import NameKind
 from .shapes import Name, NamedMap, about, record_of
 from .sortedmap import SortedMap, freeze_names, values_are
 from .source import Reading, read_source
-from .value_checks import ALREADY_CHECKED
 
 _UNNAMED: Final = "<manifest>"
 _NOTHING_MANAGED: Final = ManagedSet()

@@ -9,10 +9,10 @@ from typing import Any, Final
 
 from attrs import frozen
 
+from .checks import Finding
 from .naming import in_nfc
 from .problems import Path, show
 from .source import Source
-from .value_checks import Finding
 
 SHARED: Final = "x-"  # begins the keys of parts that are there to be aliased
 _NAMESPACE: Final = "namespace"

@@ -4,8 +4,8 @@ from typing import Any, Final
 
 from attrs import define
 
+from .checks import Repeated
 from .problems import Occurrence
-from .value_checks import Repeated
 
 _NOTHING: Final[dict[Any, Any]] = {}  # of all nodes without parts, which are most
 

@@ -19,10 +19,10 @@ from yaml.events import (
 )
 from yaml.reader import Reader
 
+from .checks import ALREADY_CHECKED, Finding
 from .nodes import Node
 from .problems import Path, Problem, Problems, describe, format_path, show
 from .scalars import ScalarError, is_merge_key, read_scalar
-from .value_checks import ALREADY_CHECKED, Finding
 
 MAX_BYTES: Final = 10_000_000
 """The largest text of a manifest, in bytes, or characters if it is decoded; 50,000 entities take about 7.5 MB."""

@@ -1,9 +1,9 @@
 import pytest
 import yaml
 
+from zae_limiter_manifest.checks import ALREADY_CHECKED, Finding, Repeated
 from zae_limiter_manifest.problems import Occurrence
 from zae_limiter_manifest.source import MAX_BYTES, MAX_DEPTH, read_source
-from zae_limiter_manifest.value_checks import ALREADY_CHECKED, Finding, Repeated
 
 
 @pytest.fixture(params=["libyaml", "python"], autouse=True)

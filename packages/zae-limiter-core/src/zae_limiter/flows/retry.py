@@ -5,7 +5,7 @@ Those of buckets have tokens, by which ``commit_run`` repeats them. Drivers slee
 All pauses together are less than the time of an acquire.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Final, TypeVar
 
 from ..operations.errors import OutcomeUnknown, RaceLost, ServerFault, Throttled
@@ -30,9 +30,9 @@ def key_of(item: Item) -> Key:
     return Key(item[PK], item[SK])
 
 
-def parts(whole: Sequence[T], size: int) -> Iterator[Sequence[T]]:
+def parts(whole: Sequence[T], size: int) -> list[Sequence[T]]:
     """Return the parts of a list, each but the last one of this size."""
-    return (whole[start : start + size] for start in range(0, len(whole), size))
+    return [whole[start : start + size] for start in range(0, len(whole), size)]
 
 
 def read_all(keys: Sequence[Key]) -> Flow[dict[Key, Item]]:

@@ -95,12 +95,6 @@ class Row(NamedTuple):
         value = None if self.item is None else optional(text, self.item, ON_REFUSED)
         return None if value is None else OnRefused.parse(ON_REFUSED, value)
 
-    def is_over(self) -> bool:
-        """Return whether it has nothing but an override that has ended."""
-        if self.override_end() is None or self.override() is not None:
-            return False
-        return not (self.stored() or self.switches())
-
 
 @lru_cache(maxsize=1024)  # items of one kind of limits have the same attributes
 def _limit_names(prefix: ConfigPrefix, *attributes: str) -> tuple[str, ...]:
@@ -134,7 +128,7 @@ def read_config(item: Item, now_ms: int) -> StoredConfig | None:
     """Return a config item as a value; ``None`` if it has nothing but an override that has ended."""
     row = Row(item, now_ms)
     limits, override, switches, policy = row.stored(), row.override(), row.switches(), row.on_unavailable()
-    if not limits and override is None and not switches and row.override_end() is not None:
+    if not (limits or override or switches) and row.override_end() is not None:
         return None
     return StoredConfig(limits, policy, optional(text, item, FINGERPRINT), override, switches, row.on_refused())
 
@@ -142,20 +136,22 @@ def read_config(item: Item, now_ms: int) -> StoredConfig | None:
 @reads
 def read_plain(item: Item | None, now_ms: int) -> dict[str, Any] | None:
     """Return a config item as an audit event has it; ``None`` if it has nothing but an override that has ended."""
-    row = Row(item, now_ms)
-    if item is None or row.is_over():
+    if item is None:
         return None
-    policy, override, on_refused = row.on_unavailable(), row.override(), row.on_refused()
-    found: dict[str, Any] = {"limits": _plain_limits(row.stored()), CONFIG_VERSION: row.version()}
+    row = Row(item, now_ms)
+    limits, override, switches, policy = row.stored(), row.override(), row.switches(), row.on_unavailable()
+    if not (limits or override or switches) and row.override_end() is not None:
+        return None
+    found: dict[str, Any] = {"limits": _plain_limits(limits), CONFIG_VERSION: row.version()}
     if policy is not None:
         found[ON_UNAVAILABLE] = policy
-    if on_refused is not None:
+    if (on_refused := row.on_refused()) is not None:
         found[ON_REFUSED] = str(on_refused)
     if override is not None:
         until = override.until.isoformat(timespec="milliseconds").replace("+00:00", "Z")
         found["override"] = {"until": until, "limits": _plain_limits(override.limits)}
-    if switches := {name: value for name, value in asdict(row.switches()).items() if value is not None}:
-        found["switches"] = switches
+    if switches:
+        found["switches"] = {name: value for name, value in asdict(switches).items() if value is not None}
     return found
 
 
