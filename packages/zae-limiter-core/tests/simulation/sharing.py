@@ -18,8 +18,8 @@ from math import inf
 from typing import Final, NamedTuple
 from unittest.mock import patch
 
+from zae_limiter.flows.acquire.outage import Owed
 from zae_limiter.flows.bucket_queue import BucketQueue, BucketRequest
-from zae_limiter.flows.process.shares import Owed
 from zae_limiter.operations.errors import NotApplied, StoreError
 
 from .application import Application

@@ -69,7 +69,7 @@ def _by_others(asked: Place, violations: Sequence[LimitStatus], asker: CachedBuc
 def owes(namespace_state: NamespaceState) -> bool:
     """Return whether there is something that ``count_the_rest`` could write."""
     shares = namespace_state.shares
-    return bool(namespace_state.refusals.counts or namespace_state.holds.in_use or shares.held or shares.owed)
+    return bool(namespace_state.refusals.counts or namespace_state.holds.in_use or (shares is not None and shares.owes))
 
 
 def count_the_rest(namespace_state: NamespaceState) -> Flow[None]:
@@ -81,7 +81,8 @@ def count_the_rest(namespace_state: NamespaceState) -> Flow[None]:
     waiters: list[BucketRequest] = [*ends]
     waiters += [RefusalCount(cached.queue) for cached in [*namespace_state.refusals.counts] if cached.state]
     try:
-        yield from pay_the_rest(namespace_state)
+        if namespace_state.shares is not None:
+            yield from pay_the_rest(namespace_state)
         for begin in range(0, len(waiters), AT_ONCE):
             yield from queue(waiters[begin : begin + AT_ONCE])
         yield from queue(

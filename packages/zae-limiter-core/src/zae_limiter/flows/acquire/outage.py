@@ -1,30 +1,44 @@
 """What goes on without the store: follow the policy, take from this process's shares, and pay for them afterwards.
 
-This module decides; ``process.shares`` has the tokens, ``process.consumption`` says which part of a limit is this
-process's.
+The problem: without the table nobody knows the balance, but a process knows its part of the recent consumption
+(``process.consumption``). The choice: an outage splits a bucket, as if each process had a shard of it. A share is a
+token bucket of ``part * rate`` and ``part * burst`` that begins with ``part * balance``. When the table is back, the
+shares are merged: a process takes from the bucket what its share lacks, which is the difference between the tokens that
+the share would have if nothing had been taken, and those that it has. That is at most ``part * burst``, however long
+the outage was, unless corrections went into debt. All amounts are added to the usage.
+
+The alternatives were to charge all amounts, which would block everybody after a long outage although the tokens minted
+in it cover them, and to charge nothing, which would hand out those tokens twice: docs/decisions/share-of-an-outage.md.
 """
 
 import logging
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
-from functools import partial
+from dataclasses import dataclass, field, replace
 from math import inf
+from threading import RLock
 from typing import Final
 
 from ...exceptions import RateLimiterUnavailable
-from ...operations.errors import StoreError
-from ...rules.balances import refill_bucket
+from ...operations.errors import NotApplied, StoreError
+from ...operations.values import NOTHING
+from ...rules.balances import ShardLimit, force_consume, move_anchor, refill_bucket
+from ...rules.balances import share as split
+from ...rules.registry import rule_of
+from ...rules.rule import FOREVER_MS, Rule
+from ...rules.sharding import Part, calculate_wait
+from ...runtime import forks
 from ...schema.attributes import UNCOUNTED
 from ...values.limit_status import LimitStatus
-from ...values.limits import MILLI, OnUnavailable, Policy
+from ...values.limits import MILLI, Limit, OnUnavailable, Policy
 from ...values.refusal import RateLimitExceeded
+from ...values.resolution import Config
 from ..bucket.limit_removal import TooManyLimits
 from ..bucket.serving import cached_bucket
-from ..bucket_queue import in_tokens
-from ..process.consumption import MILLION
+from ..bucket_queue import BucketQueue, BucketRequest, in_tokens
+from ..hold import Tally
+from ..process.consumption import MILLION, is_void
 from ..process.namespace_state import CachedBucket, NamespaceState
 from ..process.queueing import queue
-from ..process.shares import LimitShare, Share
 from ..public_errors import public_error
 from ..steps import Flow, Log, Post
 from .claims import Claim, Grant
@@ -35,6 +49,10 @@ WHAT: Final[Mapping[Policy, str]] = {
     OnUnavailable.ALLOW: "not counted",
     OnUnavailable.SHARE: "goes by this process's share, and is counted later",
 }
+SCAN_MS: Final = 1_000  # between two looks for shares that have ended
+AT_ONCE: Final = 100
+
+# the policy
 
 
 def grant_without_store(
@@ -153,21 +171,248 @@ def _say(namespace_state: NamespaceState, request: AcquireRequest, error: StoreE
         )
 
 
+# the tokens
+
+
+class PartOfRule(Rule):
+    """What a part of a limit mints; ``part`` is in millionths."""
+
+    __slots__ = ("_part", "_rule")
+
+    def __init__(self, rule: Rule, part: int) -> None:
+        self._rule, self._part = rule, part
+
+    def minted(self, t_ms: int) -> int:
+        """Return the part of what was minted up to ``t_ms``."""
+        return self._rule.minted(t_ms) * self._part // MILLION
+
+    def reached(self, minted_milli: int) -> int:
+        """Return the first instant up to which so much was minted."""
+        if minted_milli <= 0 or not self._part:
+            return 0 if minted_milli <= 0 else FOREVER_MS
+        return self._rule.reached(-(-minted_milli * MILLION // self._part))
+
+
+@dataclass(frozen=True, slots=True)
+class SharedLimit(ShardLimit):
+    """A limit as this process has it: like one on a shard that gets ``millionths`` of the whole."""
+
+    millionths: int = 0
+
+    def __post_init__(self) -> None:
+        rule = rule_of(self.limit)
+        part = PartOfRule(rule, self.millionths)
+        ceiling, minted = self.limit.ceiling_milli * self.millionths // MILLION, part.minted(self.anchor_ms)
+        found = {"rule": rule, "part": part, "unit": 0, "fraction": 0}
+        for name, value in {**found, "ceiling_milli": ceiling, "minted_at_anchor": minted}.items():
+            object.__setattr__(self, name, value)
+
+    def moved(self, at_ms: int, limit: Limit | None = None, mark: int | None = None) -> ShardLimit:
+        """Return the same part of a limit, or of another one in its place, as of another anchor."""
+        return SharedLimit(limit or self.limit, at_ms, mark=mark, millionths=self.millionths)
+
+
+class LimitShare:
+    """The tokens that this process ``has`` of one limit, and what it would have if nothing had been taken."""
+
+    __slots__ = ("_untouched", "has")
+
+    def __init__(self, limit: Limit, part: int, tokens_milli: int, now_ms: int) -> None:
+        shared = SharedLimit(limit, now_ms, millionths=part)
+        self.has = self._untouched = Part(shared, min(tokens_milli, shared.ceiling_milli))
+
+    def available(self, now_ms: int) -> int:
+        """Return the tokens at ``now_ms``; negative in debt."""
+        return refill_bucket(*self.has, now_ms)
+
+    def follow(self, limit: Limit, now_ms: int) -> None:
+        """Go on by another rule from ``now_ms``, with the tokens that are there, up to the new ceiling."""
+        if limit != self.has.shard_limit.limit:
+            self.has, self._untouched = (
+                Part(*move_anchor(*part, now_ms, limit)) for part in (self.has, self._untouched)
+            )
+
+    def take(self, amount_milli: int, now_ms: int) -> None:
+        """Take an amount, into debt if need be; a negative one comes back, up to the ceiling."""
+        self.has = Part(*force_consume(*self.has, amount_milli, now_ms))
+
+    def lacks(self, now_ms: int) -> int:
+        """Return what it has less than if nothing had been taken."""
+        return max(0, refill_bucket(*self._untouched, now_ms) - self.available(now_ms))
+
+
+@dataclass(slots=True)
+class Share:
+    """The share of one bucket. It holds until an answer later than ``seen_at_ms``, while it is used in each window.
+
+    ``served``: what it let through, net.
+    """
+
+    home: CachedBucket
+    config: Config
+    seen_at_ms: int
+    used_ms: int
+    limits: dict[str, LimitShare] = field(default_factory=dict)
+    served: Tally = field(default_factory=Tally)
+
+    def count(self, amounts: Mapping[str, int], now_ms: int, *, events: int = 0, below: int = 0) -> None:
+        """Take the amounts, even into debt, and count them; limits that have no tokens here are only counted."""
+        self.served.add(amounts, events, below)
+        for name, amount in amounts.items():
+            if name in self.limits:
+                self.limits[name].take(amount, now_ms)
+
+    def has_ended(self, now_ms: int) -> bool:
+        """Return whether it no longer holds."""
+        return self.home.seen_at_ms != self.seen_at_ms or is_void(self.used_ms, now_ms)
+
+
+@dataclass(slots=True)
+class Owed:
+    """What this process owes one shard: ``taken`` is to be taken from the tokens, ``served`` to be counted.
+
+    Both are net, in millitokens by limit. ``request``: what is under way to pay it; ``tried_ms``: since when.
+    """
+
+    config: Config
+    taken: Tally = field(default_factory=Tally)
+    served: Tally = field(default_factory=Tally)
+    request: BucketRequest | None = None
+    tried_ms: int = 0
+
+    def pay(self, queue: BucketQueue, now_ms: int) -> BucketRequest:
+        """Return a new request that pays everything."""
+        taken, served = self.taken.amounts, self.served
+        unchecked = {name: amount for name, amount in taken.items() if amount > 0}
+        given = {name: -amount for name, amount in taken.items() if amount < 0}
+        request = BucketRequest(queue, config=self.config, events=served.events, unchecked=unchecked, given=given)
+        request.below = served.below
+        rest = {name: amount - taken.get(name, 0) for name, amount in served.amounts.items()}
+        request.count_only = {name: amount for name, amount in rest.items() if amount}
+        self.request, self.tried_ms = request, now_ms
+        return request
+
+
+Place = tuple[str, str]  # an entity and a resource
+
+
+class Shares:
+    """The shares of this process by bucket, and what it owes by shard. Use it under its ``lock``.
+
+    ``held`` has the shares that are in use. ``pending``: there is anything to use, to pay, or to see paid.
+    """
+
+    def __init__(self) -> None:
+        self._begin_anew()
+        forks.register(self)
+
+    def _begin_anew(self) -> None:
+        self.lock = RLock()
+        self.pending = False  # no property: every acquire asks for it
+        self.held: dict[Place, Share] = {}
+        self.owed: dict[CachedBucket, Owed] = {}
+        self._paying: dict[CachedBucket, Owed] = {}
+        self._scanned_ms = 0
+
+    def forget(self) -> None:
+        """Begin again in a child process: the shares, and what they owe, are the parent's."""
+        self._begin_anew()
+
+    @property
+    def owes(self) -> bool:
+        """Whether there is something to pay for that nobody pays."""
+        return bool(self.held or self.owed)
+
+    def owe(self, shard: CachedBucket, config: Config, taken: Mapping[str, int], served: Tally) -> None:
+        """Owe a shard more: what is ``taken`` from its tokens, and what is counted."""
+        if served.events or any(taken.values()) or any(served.amounts.values()):
+            self.pending = True
+            owed = self.owed.setdefault(shard, Owed(config))
+            owed.taken.add(taken)
+            owed.served.add(served.amounts, served.events, served.below)
+
+    def owed_to(self, shards: Iterable[CachedBucket], limit: str) -> int:
+        """Return what the process owes these shards of a limit, in millitokens."""
+        found = [owed for shard in shards for owed in (self.owed.get(shard), self._paying.get(shard)) if owed]
+        return sum(owed.taken.amounts.get(limit, 0) for owed in found)
+
+    def end(self, namespace_state: NamespaceState, place: Place, now_ms: int) -> None:
+        """End a share, and owe what it lacks: equal parts to all shards, the counts to the first."""
+        share = self.held.pop(place, None)
+        if share is None:
+            return
+        shards, served = _shards(namespace_state, share.home), share.served
+        lacks = {name: limit.lacks(now_ms) for name, limit in share.limits.items()}
+        for number, shard in enumerate(shards):
+            taken = {name: split(amount, number, len(shards)) for name, amount in lacks.items() if amount}
+            self.owe(shard, share.config, taken, Tally(taken))
+        rest = {name: amount - lacks.get(name, 0) for name, amount in served.amounts.items()}
+        self.owe(shards[0], share.config, NOTHING, Tally(rest, served.events, served.below))
+
+    def share_of(self, place: Place, now_ms: int) -> Share | None:
+        """Return the share of a bucket, if there is one that still holds."""
+        share = self.held.get(place)
+        return None if share is None or share.has_ended(now_ms) else share
+
+    def ended(self, now_ms: int) -> list[Place]:
+        """Return the shares that no longer hold; looks at all of them at most once a second."""
+        if abs(now_ms - self._scanned_ms) < SCAN_MS:
+            return []
+        self._scanned_ms = now_ms
+        return [place for place, share in self.held.items() if share.has_ended(now_ms)]
+
+    def pay(self, namespace_state: NamespaceState, now_ms: int) -> tuple[list[BucketRequest], list[Log]]:
+        """Return requests that pay what is owed, and a line for each payment of which it is not known whether it was
+        made.
+
+        What certainly was not written is paid again, after a second at the earliest. What a shard that is gone was to
+        get, shard 0 gets.
+        """
+        lost = []
+        for shard, owed in [*self._paying.items()]:
+            outcome = None if owed.request is None else owed.request.outcome
+            if outcome is None:
+                continue
+            del self._paying[shard]
+            is_gone = outcome.verdict == "outdated" and outcome.state is None
+            home = cached_bucket(namespace_state, *_place(shard)) if is_gone else shard
+            if isinstance(outcome.error, NotApplied) or home is not shard:
+                self.owe(home, owed.config, owed.taken.amounts, owed.served)
+                self.owed[home].tried_ms = 0 if is_gone else owed.tried_ms
+            elif outcome.error is not None:
+                what = f"{shard.id}: {in_tokens(owed.served.amounts)} of an outage may not be counted: {outcome.error}"
+                lost.append(Log(__name__, logging.WARNING, "%s", values=(what,)))
+        waiting = [each for each, owed in self.owed.items() if abs(now_ms - owed.tried_ms) >= SCAN_MS]
+        due = [shard for shard in waiting if shard not in self._paying][:AT_ONCE]
+        for shard in due:
+            self._paying[shard] = self.owed.pop(shard)
+        self.pending = bool(self.held or self.owed or self._paying)
+        return [self._paying[shard].pay(shard.queue, now_ms) for shard in due], lost
+
+
+def shares_of(namespace_state: NamespaceState) -> Shares:
+    """Return the shares of a process, which has none before its first outage."""
+    if namespace_state.shares is None:
+        namespace_state.shares = Shares()
+    assert isinstance(namespace_state.shares, Shares), "only this module makes them"
+    return namespace_state.shares
+
+
 def _take(namespace_state: NamespaceState, request: AcquireRequest, claims: Sequence[Claim], error: StoreError) -> None:
     """Take the amounts from the shares of all claims, or nothing."""
-    now, shares = namespace_state.now(), namespace_state.shares
+    now, shares = namespace_state.now(), shares_of(namespace_state)
     with shares.lock:
         found = [(claim, _share_of(namespace_state, claim, now)) for claim in claims]
-        waits = [
+        statuses = [
             _status(claim, name, amount, share.limits[name], now)
             for claim, share in found
             for name, amount in claim.checked.items()
         ]
-        _raise_if_impossible(request, waits, claims, error)
-        if any(status.exceeded for status in waits):
-            raise RateLimitExceeded(waits, *request.asker, by_share=True) from error
+        _raise_if_impossible(request, statuses, claims, error)
+        if any(status.exceeded for status in statuses):
+            raise RateLimitExceeded(statuses, *request.asker, by_share=True) from error
         for claim, share in found:
-            shares.hold(_key(claim), share)
+            shares.held[_place(claim.cached)], shares.pending = share, True
             events = 1 if any(claim.asked.values()) else 0
             share.count(claim.asked, now, events=events, below=events if claim.place else 0)
 
@@ -187,16 +432,16 @@ def _raise_if_impossible(
 
 
 def _status(claim: Claim, name: str, amount: int, share: LimitShare, now_ms: int) -> LimitStatus:
-    wait = share.wait_seconds(amount, now_ms)
+    wait = calculate_wait([share.has], amount, now_ms)
     return status_of(claim, claim.config.by_name[name], share.available(now_ms), amount, wait)
 
 
-def _share_of(namespace_state: NamespaceState, claim: Claim, now_ms: int) -> Share[CachedBucket]:
+def _share_of(namespace_state: NamespaceState, claim: Claim, now_ms: int) -> Share:
     """Return the share of a bucket, with the enforced limits that the claim asks for. It begins with the outage."""
-    shares = namespace_state.shares
-    share = shares.share_of(_key(claim), now_ms)
+    shares, place = shares_of(namespace_state), _place(claim.cached)
+    share = shares.share_of(place, now_ms)
     if share is None:
-        _end(namespace_state, _key(claim), now_ms)
+        shares.end(namespace_state, place, now_ms)
         share = Share(claim.cached, claim.config, claim.cached.seen_at_ms, now_ms)
     share.used_ms = now_ms
     for name in claim.checked:
@@ -209,7 +454,7 @@ def _share_of(namespace_state: NamespaceState, claim: Claim, now_ms: int) -> Sha
 def _begin(namespace_state: NamespaceState, claim: Claim, name: str, now_ms: int) -> LimitShare:
     """Return the share of one limit, by the last looks of this process at the shards of the bucket."""
     limit, shards = claim.config.by_name[name], _shards(namespace_state, claim.cached)
-    part, tokens = 0, -namespace_state.shares.owed_to(shards, name)
+    part, tokens = 0, -shares_of(namespace_state).owed_to(shards, name)
     for shard in shards if not limit.has_slots else ():  # nobody counts slots without the store
         if (state := shard.state) is not None and name in state.shard_limits:
             of_shard = shard.part(name, now_ms)
@@ -223,69 +468,59 @@ def correct_share(namespace_state: NamespaceState, claim: Claim, amounts: Mappin
 
     Without a share, the process owes it to the bucket.
     """
-    now, shares = namespace_state.now(), namespace_state.shares
+    now, shares = namespace_state.now(), shares_of(namespace_state)
     with shares.lock:
-        share = shares.share_of(_key(claim), now)
+        share = shares.share_of(_place(claim.cached), now)
+        known = NOTHING if share is None else {name: n for name, n in amounts.items() if name in share.limits}
         if share is not None:
-            share.count({name: amount for name, amount in amounts.items() if name in share.limits}, now)
-        rest = {name: amount for name, amount in amounts.items() if share is None or name not in share.limits}
+            share.count(known, now)
+        rest = {name: amount for name, amount in amounts.items() if name not in known}
         taken = {name: amount for name, amount in rest.items() if name in claim.config.enforced}
-        shares.owe(claim.cached, claim.config, taken=taken, counted=rest)
+        shares.owe(claim.cached, claim.config, taken, Tally(rest))
+
+
+# the payment
 
 
 def pay_shares(namespace_state: NamespaceState, claims: Sequence[Claim]) -> Flow[None]:
     """Pay for the shares whose outage is over: those of ``claims``, which the store has just served, and those that no
     longer hold. Nobody waits for it.
     """
-    now, shares = namespace_state.now(), namespace_state.shares
+    now, shares = namespace_state.now(), shares_of(namespace_state)
     with shares.lock:
-        for key in [*map(_key, claims), *shares.ended(now)]:
-            _end(namespace_state, key, now)
-        requests, lost = shares.pay(now, partial(_home_of, namespace_state))
-    for line in lost:
-        yield Log(__name__, logging.WARNING, "%s", values=(line,))
+        for place in [*(_place(claim.cached) for claim in claims), *shares.ended(now)]:
+            shares.end(namespace_state, place, now)
+        requests, lost = shares.pay(namespace_state, now)
+    yield from lost
     for request in requests:
         yield Post(request)
 
 
 def pay_the_rest(namespace_state: NamespaceState) -> Flow[None]:
     """Pay for all shares, as far as the store answers within the budget of the run."""
-    now, shares = namespace_state.now(), namespace_state.shares
+    now, shares = namespace_state.now(), shares_of(namespace_state)
     with shares.lock:
-        for key in list(shares.held):
-            _end(namespace_state, key, now)
+        for place in list(shares.held):
+            shares.end(namespace_state, place, now)
         for owed in shares.owed.values():
             owed.tried_ms = 0
     while True:
         with shares.lock:
-            requests, lost = shares.pay(now, partial(_home_of, namespace_state))
-        for line in lost:
-            yield Log(__name__, logging.WARNING, "%s", values=(line,))
+            requests, lost = shares.pay(namespace_state, now)
+        yield from lost
         if not requests:
             break
         yield from queue(requests)
     if shares.owed:
-        amounts = "; ".join(f"{shard.id}: {in_tokens(owed.counted)}" for shard, owed in shares.owed.items())
-        yield Log(
-            __name__, logging.WARNING, "the store is away, so these amounts are never counted: %s", values=(amounts,)
-        )
+        amounts = "; ".join(f"{shard.id}: {in_tokens(owed.served.amounts)}" for shard, owed in shares.owed.items())
+        say = "the store is away, so these amounts are never counted: %s"
+        yield Log(__name__, logging.WARNING, say, values=(amounts,))
 
 
-def _end(namespace_state: NamespaceState, key: tuple[str, str], now_ms: int) -> None:
-    share = namespace_state.shares.held.get(key)
-    if share is not None:
-        namespace_state.shares.end(key, _shards(namespace_state, share.home), now_ms)
-
-
-def _home_of(namespace_state: NamespaceState, shard: CachedBucket) -> CachedBucket:
-    return cached_bucket(namespace_state, shard.id.entity_id, shard.id.resource)
-
-
-def _key(claim: Claim) -> tuple[str, str]:
-    return claim.cached.id.entity_id, claim.cached.id.resource
+def _place(cached: CachedBucket) -> Place:
+    return cached.id.entity_id, cached.id.resource
 
 
 def _shards(namespace_state: NamespaceState, home: CachedBucket) -> list[CachedBucket]:
     others = range(1, home.shard_count)
-    of = home.id
-    return [home, *(cached_bucket(namespace_state, of.entity_id, of.resource, shard=each) for each in others)]
+    return [home, *(cached_bucket(namespace_state, *_place(home), shard=each) for each in others)]

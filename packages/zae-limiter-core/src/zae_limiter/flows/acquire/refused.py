@@ -44,7 +44,7 @@ def acquire_in_time(namespace_state: NamespaceState, request: AcquireRequest) ->
         grant = yield from (acquire_in_line if request.max_wait else acquire)(namespace_state, request)
     except RateLimitExceeded as refusal:
         grant = yield from _after(namespace_state, request, refusal)
-    if namespace_state.shares.pending and grant.unavailable is None:
+    if (shares := namespace_state.shares) is not None and shares.pending and grant.unavailable is None:
         yield from pay_shares(namespace_state, grant.all_claims)
     return grant
 

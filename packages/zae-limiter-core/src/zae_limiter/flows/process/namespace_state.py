@@ -5,7 +5,7 @@ This module remembers, and keeps the memory true; ``batch`` chooses a write.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Protocol
 
 from ...operations.errors import Unreachable
 from ...operations.values import NOTHING, Item, Key
@@ -26,7 +26,6 @@ from .config_cache import ConfigCache
 from .consumption import Consumption, is_void, window_end
 from .refusals import PendingRefusals
 from .settled_amounts import SettledAmounts
-from .shares import Shares
 from .waiting_line import WaitingLine
 from .write_rate import WriteRate
 from .write_tokens import PROCESS_BITS, WriteTokens
@@ -234,6 +233,15 @@ class CachedBucket:
         return True
 
 
+class Owing(Protocol):
+    """What a process owes the table for outages (``acquire.outage``). ``pending``: there is anything to do for it."""
+
+    pending: bool
+
+    @property
+    def owes(self) -> bool: ...
+
+
 class NamespaceState:
     """One namespace as one process knows it.
 
@@ -267,7 +275,7 @@ class NamespaceState:
         self.bounded, self.ended_slots = LogThrottle(), LogThrottle()
         self.holds = Holds(now)
         self.refusals = PendingRefusals[CachedBucket](settings.buckets_remembered)
-        self.shares = Shares[CachedBucket]()
+        self.shares: Owing | None = None
         self.settled_amounts = SettledAmounts()
         self.cached_buckets: LRU[tuple[str, str, int], CachedBucket] = LRU(settings.buckets_remembered)
         forks.register(self)
