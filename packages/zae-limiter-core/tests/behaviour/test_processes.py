@@ -21,7 +21,7 @@ from zae_limiter.operations.values import Key, Update
 
 VARIANTS = ("async", "sync")
 SEEDS = {"async": 150, "sync": 100}
-WATCHED = 40  # the first lives, of which there is a count of what they show
+WATCHED = 24  # the first lives, of which there is a count of what they show
 
 Simulate = Callable[[int], Any]
 

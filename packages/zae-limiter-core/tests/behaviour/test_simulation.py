@@ -36,7 +36,7 @@ from zae_limiter.values.resolution import Config
 from zae_limiter.values.token_usage import TokenUsage
 
 # Histories from the first seed on; what they show is counted in the tests below, which go on where these begin
-WATCHED = 120
+WATCHED = 70
 OTHERS = {"more": range(WATCHED + 1, 201), "many": range(201, 601)}
 # One fault of each scenario: the others are for longer runs
 USUAL_MUTANTS = {mutant.scenario: mutant for mutant in reversed(MUTANTS)}.values()
@@ -52,17 +52,17 @@ def test_no_history_breaks_the_invariant(which: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("first", [1, pytest.param(31, marks=pytest.mark.long)])
+@pytest.mark.parametrize(("first", "count"), [(1, 12), pytest.param(13, 48, marks=pytest.mark.long)])
 @pytest.mark.parametrize("scenario", ["calendar", "first-use", "merges", "paths", "siblings", "splits"])
-def test_no_history_of_a_scenario_breaks_a_promise(scenario: str, first: int) -> None:
-    wrong = [problem for _, found in tried(first, 30, {"scenario": scenario}) for _, problem in found]
+def test_no_history_of_a_scenario_breaks_a_promise(scenario: str, first: int, count: int) -> None:
+    wrong = [problem for _, found in tried(first, count, {"scenario": scenario}) for _, problem in found]
     assert not wrong, "\n".join(wrong)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("first", [1, pytest.param(16, marks=pytest.mark.long)])
-def test_no_history_of_repeated_writes_counts_one_twice(first: int) -> None:
-    wrong = [problem for _, found in tried(first, 15 * first, {"scenario": "signed"}) for _, problem in found]
+@pytest.mark.parametrize(("first", "count"), [(1, 8), pytest.param(9, 250, marks=pytest.mark.long)])
+def test_no_history_of_repeated_writes_counts_one_twice(first: int, count: int) -> None:
+    wrong = [problem for _, found in tried(first, count, {"scenario": "signed"}) for _, problem in found]
     assert not wrong, "\n".join(wrong)
 
 
@@ -71,6 +71,7 @@ def test_no_history_of_repeated_writes_counts_one_twice(first: int) -> None:
 # a block that a give-back took; blocks whose writes were answered late;
 # a process alone that told its bucket beside a run; one that forgot shard 0 of a bucket and remembered others;
 # what a block paid for a write that failed when the block had ended; a debt of another shard that was paid unseen
+@pytest.mark.long(keep=6)
 @pytest.mark.parametrize(
     ("seed", "callers"),
     [
@@ -194,8 +195,8 @@ def test_the_first_histories_break_nothing_and_are_worth_something() -> None:
             dropped += len(write.dropped)
             returned += any(change.new and (write.pk, name) in gone for name, change in write.changes.items())
             gone |= {(write.pk, name) for name in write.dropped}
-    assert min(answers["admitted"], answers["refused"], answers["Cancelled"], answers["RateLimiterUnavailable"]) > 50
-    assert min(lost, reshaped, created, split) > 50
+    assert min(answers["admitted"], answers["refused"], answers["Cancelled"], answers["RateLimiterUnavailable"]) > 20
+    assert min(lost, reshaped, created, split) > 20
     assert min(dropped, returned) > 1, (dropped, returned)
 
 
@@ -239,7 +240,7 @@ def test_histories_of_outages_break_nothing_and_are_worth_something() -> None:
 @pytest.mark.slow
 def test_histories_of_all_kinds_mixed_break_nothing_and_are_worth_something() -> None:
     found, answers, kinds = Counter[str](), Counter[str](), Counter[str]()
-    for seed in range(1, 61):
+    for seed in range(1, 41):
         world = simulate(seed, changes={"scenario": "mixed"})
         kinds.update({limit.kind for limit in world.plan.limits[0]})
         kinds["schedule"] += any(limit.schedule for limit in world.plan.limits[0])
