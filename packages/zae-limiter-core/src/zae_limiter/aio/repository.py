@@ -30,20 +30,16 @@ from ..wiring import (
     quiet,
     refuse_construction,
 )
-from .audit import AuditMethods
 from .buckets import BucketMethods
 from .driver import Driver
 from .entities import EntityMethods
+from .history import HistoryMethods
 from .limits import LimitMethods
-from .namespaces import NamespaceMethods
 from .state import StateMethods
 from .store import store_of
-from .usage import UsageMethods
 
 
-class Repository(
-    LimitMethods, EntityMethods, AuditMethods, BucketMethods, UsageMethods, NamespaceMethods, StateMethods
-):
+class Repository(LimitMethods, EntityMethods, HistoryMethods, BucketMethods, StateMethods):
     """One namespace of one table. Open one repository in a process, share it, and close it at the end."""
 
     def __new__(cls, *given: Any, **named: Any) -> Self:

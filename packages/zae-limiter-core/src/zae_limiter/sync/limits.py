@@ -1,28 +1,40 @@
 # Generated from aio/limits.py by `just variants`: edit that one.
-"""The sync repository's methods for stored limits."""
+"""The sync repository's methods for what is stored on levels: limits, plans, switches."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 
 from ..flows.acquire import inspection
 from ..flows.acquire.inspection import Resolution
-from ..flows.records import level_telling, many_levels
+from ..flows.records import level_telling, many_levels, plans
 from ..flows.records import levels as stored
 from ..flows.records import listing as lists
-from ..flows.records.levels import SYSTEM, of_entity, of_resource
+from ..flows.records.levels import SYSTEM, of_either, of_entity, of_plan, of_resource
 from ..flows.validation import OwnPlace, check_no_policy
 from ..schema.configs import Row
 from ..values.buckets import LiveBuckets, ToldBuckets
 from ..values.bulk import BulkResult
+from ..values.entities import UNCHANGED, Unchanged
 from ..values.limits import Limit, OnUnavailable, Policy
 from ..values.on_refused import OnRefused
 from ..values.overrides import Override
-from .plans import SyncPlanMethods
-from .switches import SyncSwitchMethods
+from ..values.switches import Cascading, ResolvedSwitches, Switches
+from .flow_runner import SyncFlowRunner
 
 
-class SyncLimitMethods(SyncSwitchMethods, SyncPlanMethods):
-    """Limits of the system, of resources and of entities. Every change is audited; ``principal`` is its author."""
+class SyncLimitMethods(SyncFlowRunner):
+    """Limits and switches of the system, of resources and of entities, and plans. Every change is audited;
+    ``principal`` is its author. Each method raises ``ValidationError``.
+
+    A plan is a set of limits that all entities have whose record names it, where they have none of their own.
+    ``create_entity`` and ``update_entity`` give an entity its plan.
+
+    Of the switches, ``disabled=True`` refuses every acquire (``AccessDisabled``), ``bypass=True`` admits and counts
+    every acquire, ``cascade="on"`` or ``"off"`` says whether acquires draw on the buckets of parents, whatever the
+    entity's own ``cascade`` is. Each switch holds by the first level that sets it: the entity on the resource, the
+    entity on all, the resource, the system. ``None`` leaves it to the next level; a switch that is not named stays.
+    ``reason`` says why, and replaces the one before.
+    """
 
     def set_system_defaults(
         self,
@@ -215,3 +227,109 @@ class SyncLimitMethods(SyncSwitchMethods, SyncPlanMethods):
         level.
         """
         return self._run(inspection.resolve_limits(self.namespace_state, entity_id, resource))
+
+    # plans
+
+    def set_plan_limits(
+        self,
+        plan: str,
+        limits: Sequence[Limit | str],
+        resource: str = "_default_",
+        *,
+        on_refused: OnRefused | None = None,
+        principal: str | None = None,
+    ) -> None:
+        """Replace the limits of a plan on a resource, or on all resources (``_default_``); make the plan if it is new.
+
+        One write, however many entities have the plan. Every process holds them to it within one life of its config
+        cache. Without ``on_refused`` the one stored beside the limits stays.
+        """
+        state, cause = self.namespace_state, self._cause(principal)
+        self._run(stored.set_limits(state, of_plan(plan, resource), limits, cause, on_refused=on_refused))
+
+    def get_plan_limits(self, plan: str, resource: str = "_default_") -> list[Limit]:
+        """Return the limits of a plan on a resource, or on all (``_default_``); empty if none are set."""
+        return self._run(stored.get(self.namespace_state, of_plan(plan, resource), Row.limits))
+
+    def delete_plan_limits(self, plan: str, resource: str = "_default_", *, principal: str | None = None) -> None:
+        """Remove the limits of a plan on a resource, or on all (``_default_``).
+
+        Raises ``ValidationError`` with their number if entities have the plan, and it has no other limits.
+        """
+        cause = self._cause(principal)
+        self._run(plans.delete_plan(self.namespace_state, plan, resource, cause))
+
+    def list_plans(self) -> dict[str, list[str]]:
+        """Return the resources on which each plan has limits, ``_default_`` for all, by the plan's name.
+
+        A very recent change may be missing.
+        """
+        return self._run(plans.list_plans(self.namespace_state))
+
+    def list_entities_of_plan(self, plan: str) -> list[str]:
+        """Return the entities that have a plan, by id; a very recent change may be missing."""
+        return self._run(plans.list_entities(self.namespace_state, plan))
+
+    # switches
+
+    def set_system_switches(
+        self,
+        *,
+        disabled: bool | Unchanged | None = UNCHANGED,
+        bypass: bool | Unchanged | None = UNCHANGED,
+        cascade: Cascading | Unchanged | None = UNCHANGED,
+        reason: str | None = None,
+        principal: str | None = None,
+    ) -> None:
+        """Change switches of the system level. Other processes learn of it within the life of their caches, or at once
+        by ``tell_live_buckets(for_switches=True)``.
+        """
+        fields = {"disabled": disabled, "bypass": bypass, "cascade": cascade}
+        cause = self._cause(principal)
+        self._run(stored.set_switches(self.namespace_state, SYSTEM, fields, reason, cause))
+
+    def set_resource_switches(
+        self,
+        resource: str,
+        *,
+        disabled: bool | Unchanged | None = UNCHANGED,
+        bypass: bool | Unchanged | None = UNCHANGED,
+        cascade: Cascading | Unchanged | None = UNCHANGED,
+        reason: str | None = None,
+        principal: str | None = None,
+    ) -> None:
+        """Change switches of a resource. Other processes learn of it within the life of their caches, or at once by
+        ``tell_live_buckets(resource, for_switches=True)``.
+        """
+        fields = {"disabled": disabled, "bypass": bypass, "cascade": cascade}
+        cause = self._cause(principal)
+        self._run(stored.set_switches(self.namespace_state, of_resource(resource), fields, reason, cause))
+
+    def set_switches(
+        self,
+        entity_id: str,
+        resource: str = "_default_",
+        *,
+        disabled: bool | Unchanged | None = UNCHANGED,
+        bypass: bool | Unchanged | None = UNCHANGED,
+        cascade: Cascading | Unchanged | None = UNCHANGED,
+        reason: str | None = None,
+        principal: str | None = None,
+    ) -> int:
+        """Change switches of an entity on a resource, or on all (``_default_``).
+
+        Tells the live buckets of the change, and returns their number: from the next request on, every process obeys
+        it. Raises an ``InfrastructureError`` if one was not told; the same call may then be made again.
+        """
+        fields = {"disabled": disabled, "bypass": bypass, "cascade": cascade}
+        cause = self._cause(principal)
+        level = of_entity(entity_id, resource)
+        return self._run(stored.set_switches(self.namespace_state, level, fields, reason, cause))
+
+    def get_switches(self, entity_id: str | None = None, resource: str | None = None) -> Switches:
+        """Return the switches of one level: of an entity on a resource or on all, of a resource, or of the system."""
+        return self._run(stored.get(self.namespace_state, of_either(entity_id, resource), Row.switches))
+
+    def resolve_switches(self, entity_id: str, resource: str) -> ResolvedSwitches:
+        """Return the switches that hold for an entity on a resource, each with the level that sets it."""
+        return self._run(inspection.resolve_switches(self.namespace_state, entity_id, resource))

@@ -30,26 +30,16 @@ from ..wiring import (
     quiet,
     refuse_construction,
 )
-from .audit import SyncAuditMethods
 from .buckets import SyncBucketMethods
 from .driver import SyncDriver
 from .entities import SyncEntityMethods
+from .history import SyncHistoryMethods
 from .limits import SyncLimitMethods
-from .namespaces import SyncNamespaceMethods
 from .state import SyncStateMethods
 from .store import store_of
-from .usage import SyncUsageMethods
 
 
-class SyncRepository(
-    SyncLimitMethods,
-    SyncEntityMethods,
-    SyncAuditMethods,
-    SyncBucketMethods,
-    SyncUsageMethods,
-    SyncNamespaceMethods,
-    SyncStateMethods,
-):
+class SyncRepository(SyncLimitMethods, SyncEntityMethods, SyncHistoryMethods, SyncBucketMethods, SyncStateMethods):
     """One namespace of one table. Open one repository in a process, share it, and close it at the end."""
 
     def __new__(cls, *given: Any, **named: Any) -> Self:

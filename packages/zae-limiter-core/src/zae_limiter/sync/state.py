@@ -1,22 +1,24 @@
 # Generated from aio/state.py by `just variants`: edit that one.
-"""The sync repository's methods for the versions of the stack and the state of the provisioner."""
+"""The sync repository's methods for the namespaces of its table, its versions and the state of the provisioner."""
 
 import secrets
 from collections.abc import Mapping, Sequence
 
 from ..clock.system import Clock
 from ..exceptions import ZAELimiterError
-from ..flows.records import managed_entities, many_levels, versions
+from ..flows.records import managed_entities, many_levels, registry, versions
 from ..flows.records import provisioner_state as provisioner
+from ..flows.records.registry import Progress
 from ..values.bulk import BulkResult
+from ..values.namespaces import Namespace
 from ..values.provisioner import ConfigPlace, ProvisionerState, StoredConfig, StoredEntity
 from ..values.versions import VersionRecord
-from ..wiring import iso_time
+from ..wiring import iso_time, new_namespace
 from .flow_runner import SyncFlowRunner
 
 
 class SyncStateMethods(SyncFlowRunner):
-    """The versions of the stack, the state of the provisioner, and its view of the limits of all levels."""
+    """The namespaces of the table, the versions of the stack, and what the provisioner keeps and sees."""
 
     _clock: Clock
 
@@ -103,3 +105,51 @@ class SyncStateMethods(SyncFlowRunner):
     def list_entity_ids(self) -> list[str]:
         """Return the ids of all entities that have a record, sorted. A very recent change may be missing."""
         return self._run(managed_entities.list_ids(self.namespace_state))
+
+    # namespaces
+
+    def register_namespace(self, name: str) -> Namespace:
+        """Return the namespace with this name; register it if there is none, or only a deleted one.
+
+        A namespace that takes the name of a deleted one has another id and no content. Raises ``ValidationError``.
+        """
+        return self._run(registry.register(new_namespace(name, self._clock)))
+
+    def get_namespace(self, name: str) -> Namespace | None:
+        """Return the namespace in use under a name; ``None`` if there is none, or only a deleted one."""
+        return self._run(registry.get(name))
+
+    def list_namespaces(self) -> list[Namespace]:
+        """Return the namespaces in use, by name."""
+        return self._run(registry.in_use())
+
+    def delete_namespace(self, name: str) -> Namespace:
+        """Mark a namespace as deleted, and return it: no open finds it any more, and its content stays.
+
+        Processes that have it open go on using it: stop them first. Raises ``NamespaceNotFoundError``.
+        """
+        return self._run(registry.delete(name, at=iso_time(self._clock)))
+
+    def recover_namespace(self, namespace_id: str) -> Namespace:
+        """Bring a deleted namespace back under its name, with its content, and return it.
+
+        Raises ``NamespaceNotFoundError``, and ``NamespaceStateError`` if it is not deleted, its name is taken, or its
+        purge has begun.
+        """
+        return self._run(registry.recover(namespace_id))
+
+    def list_orphan_namespaces(self) -> list[Namespace]:
+        """Return the namespaces that no open finds, the oldest first: they can be recovered or purged.
+
+        A namespace that was purged within the last two days is listed if something was written to it since.
+        """
+        return self._run(registry.orphans())
+
+    def purge_namespace(self, namespace_id: str, *, on_progress: Progress | None = None) -> int:
+        """Remove a deleted namespace for good, and return the number of items removed; then its name is free.
+
+        Its id is remembered for two days, in which it can be purged again.
+        ``on_progress`` is called with the number of items removed so far. An interrupted purge goes on
+        when it is called again. Raises ``NamespaceNotFoundError``, and ``NamespaceStateError`` for one that is in use.
+        """
+        return self._run(registry.purge(namespace_id, at=iso_time(self._clock), on_progress=on_progress))

@@ -1,17 +1,18 @@
-# `just variants` writes the blocking variant of this module.
-"""The async repository's methods for usage."""
+# Generated from aio/history.py by `just variants`: edit that one.
+"""The sync repository's methods for what has happened: usage and audit events."""
 
 from datetime import datetime
 
-from ..flows.records import usage
+from ..flows.records import audit, usage
+from ..values.audit import AuditKind, AuditPage
 from ..values.usage import EntityUsage, UsagePage, UsageSummary, Window
-from .flow_runner import FlowRunner
+from .flow_runner import SyncFlowRunner
 
 
-class UsageMethods(FlowRunner):
-    """Usage by the hour and by the day."""
+class SyncHistoryMethods(SyncFlowRunner):
+    """Usage by the hour and by the day, and the audit events of the namespace."""
 
-    async def get_usage_snapshots(
+    def get_usage_snapshots(
         self,
         *,
         entity_id: str | None = None,
@@ -29,9 +30,9 @@ class UsageMethods(FlowRunner):
         one resource follows the other. ``next`` is that of the page before. Raises ``ValidationError``.
         """
         asked = usage.validate_usage(entity_id, resource, window, start, end)
-        return await self._run(usage.get_snapshots(self.namespace_state, asked, limit=limit, behind=next))
+        return self._run(usage.get_snapshots(self.namespace_state, asked, limit=limit, behind=next))
 
-    async def get_usage_summary(
+    def get_usage_summary(
         self,
         *,
         entity_id: str | None = None,
@@ -46,9 +47,9 @@ class UsageMethods(FlowRunner):
         The windows begin at or after ``start`` and before ``end``. Raises ``ValidationError``.
         """
         asked = usage.validate_usage(entity_id, resource, window, start, end)
-        return await self._run(usage.get_summary(self.namespace_state, asked))
+        return self._run(usage.get_summary(self.namespace_state, asked))
 
-    async def get_top_usage(
+    def get_top_usage(
         self,
         resource: str | None = None,
         *,
@@ -66,4 +67,31 @@ class UsageMethods(FlowRunner):
         ``ValidationError``.
         """
         asked = usage.validate_top(resource, by, window, start, end, limit)
-        return await self._run(usage.get_top(self.namespace_state, asked, by=by, limit=limit))
+        return self._run(usage.get_top(self.namespace_state, asked, by=by, limit=limit))
+
+    def get_audit_events(self, entity_id: str = "$SYSTEM", *, limit: int = 100, start: str | None = None) -> AuditPage:
+        """Return up to ``limit`` (1 to 1000) changes, newest first: of an entity, of ``$SYSTEM``, or of
+        ``$RESOURCE:gpt-4``.
+
+        ``start`` is the ``next`` of the page before. Raises ``ValidationError``.
+        """
+        return self._run(audit.get_events(self.namespace_state, entity_id, limit=limit, start=start))
+
+    def get_namespace_audit_events(
+        self,
+        since: datetime,
+        *,
+        principal: str | None = None,
+        kind: AuditKind | None = None,
+        limit: int = 100,
+        start: str | None = None,
+    ) -> AuditPage:
+        """Return up to ``limit`` (1 to 1000) changes of the whole namespace, newest first, from ``since`` on.
+
+        ``since`` is a ``datetime`` with a time zone. ``principal`` asks for the changes of one author, ``kind`` for
+        those of ``limits``, an ``override``, an ``entity`` or a ``bucket``. ``start`` is the ``next`` of the page
+        before. Reads the events of the page alone, or with ``principal`` or ``kind`` those among which they are. A
+        change of the last moment may be missing. Raises ``ValidationError``.
+        """
+        asked = audit.validate_asked(since, principal, kind)
+        return self._run(audit.get_namespace_events(self.namespace_state, asked, limit=limit, start=start))
