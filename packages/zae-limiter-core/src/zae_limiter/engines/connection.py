@@ -59,10 +59,8 @@ class Connection:
         if of_table is not None and self.region not in (None, of_table):
             raise ValidationError("region", self.region, f"leave it out: by its ARN, the table is in {of_table}")
         _ = self.file  # which checks the URL
-        if self.credentials is not None:
-            self._check_credentials()
-
-    def _check_credentials(self) -> None:
+        if self.credentials is None:
+            return
         kind = type(check_handed(self.credentials)).__name__  # the value may show a secret
         if self.store is not None:
             raise ValidationError("credentials", kind, f"are for DynamoDB, and the store {self.store} is a file")

@@ -43,10 +43,19 @@ def outcomes(writes: Sequence[Write], keys: Sequence[Key], before: Sequence[Item
     """
     for write in writes:
         refuse_malformed(write)
-    attempts = [_attempt(*each) for each in zip(writes, keys, before, strict=True)]
-    if any(reason.code for _, reason in attempts):
-        raise TransactionCancelled(tuple(reason for _, reason in attempts))
-    return [item for item, _ in attempts]
+    items: list[Item | None] = []
+    reasons: list[Reason] = []
+    for write, key, item in zip(writes, keys, before, strict=True):
+        try:
+            items.append(after(write, key, item))
+            reasons.append(Reason(None))
+        except ConditionFailed as failure:
+            reasons.append(Reason("ConditionalCheckFailed", failure.item))
+        except NotApplied:
+            reasons.append(Reason("ValidationError"))
+    if len(items) < len(writes):
+        raise TransactionCancelled(tuple(reasons))
+    return items
 
 
 def key_of(write: Write) -> Key:
@@ -78,15 +87,6 @@ def after(write: Write, key: Key, before: Item | None) -> Item | None:
     if isinstance(write, Put):
         return _put(write)
     return before if isinstance(write, Check) else None
-
-
-def _attempt(write: Write, key: Key, before: Item | None) -> tuple[Item | None, Reason]:
-    try:
-        return after(write, key, before), Reason(None)
-    except ConditionFailed as failure:
-        return None, Reason("ConditionalCheckFailed", failure.item)
-    except NotApplied:
-        return None, Reason("ValidationError")
 
 
 def refuse_malformed(write: Write) -> None:

@@ -119,7 +119,9 @@ class Exchange:
                 await self._reply(_NOBODY)
         except Exception as error:
             if self._ended is not None and _comes_of(error, self._ended):
-                self._log_end(self._ended)
+                if (more := _cut_off.count(round(elapsed_ms()))) is not None:
+                    before = f"; {more} more since the last line" if more else ""
+                    log.warning("the answer to %r was cut off: %s%s", self._scope["path"], self._ended, before)
                 if self._status is None:
                     return await self._reply(_LATE)
                 raise self._ended from None  # else middleware further out may end the answer as if it were whole
@@ -216,12 +218,6 @@ class Exchange:
             raise self._ended from None
         self._leases.resume()
         return moved
-
-    def _log_end(self, ended: SlotEnded) -> None:
-        more = _cut_off.count(round(elapsed_ms()))
-        if more is not None:
-            before = f"; {more} more since the last line" if more else ""
-            log.warning("the answer to %r was cut off: %s%s", self._scope["path"], ended, before)
 
     def _follow(self, headers: Sequence[tuple[bytes, bytes]]) -> None:
         """Use the inner layer's outcome, unless middleware in between sends another answer than that layer did."""

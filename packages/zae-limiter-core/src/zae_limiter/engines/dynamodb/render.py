@@ -112,22 +112,11 @@ def _scan(scan: Scan, table: str) -> Request:
 
 
 def _transact(transact: Transact, table: str) -> Request:
-    request: Request = {"TransactItems": [_transact_item(write, table) for write in transact.writes]}
+    kinds = [(*_IN_TRANSACTIONS[type(write)], write) for write in transact.writes]
+    request: Request = {"TransactItems": [{name: build(write, table)} for name, build, write in kinds]}
     if transact.request_token is not None:
         request["ClientRequestToken"] = transact.request_token
     return request
-
-
-def _transact_item(write: Put | Update | Delete | Check, table: str) -> Request:
-    match write:
-        case Put():
-            return {"Put": _put(write, table)}
-        case Update():
-            return {"Update": _update(write, table)}
-        case Delete():
-            return {"Delete": _delete_or_check(write, table)}
-        case Check():
-            return {"ConditionCheck": _delete_or_check(write, table)}
 
 
 def _batch_item(write: Put | Delete) -> Request:
@@ -171,6 +160,13 @@ def _read_unwritten(batch: BatchWrite, answer: Answer) -> Unwritten:
 def _key(key: Key) -> Request:
     return {PK: {"S": key.pk}, SK: {"S": key.sk}}
 
+
+_IN_TRANSACTIONS: Final[dict[type, tuple[str, Callable[[Any, str], Request]]]] = {
+    Put: ("Put", _put),
+    Update: ("Update", _update),
+    Delete: ("Delete", _delete_or_check),
+    Check: ("ConditionCheck", _delete_or_check),
+}
 
 _RENDERERS: Final[dict[type, tuple[str, Callable[[Any, str], Request]]]] = {
     Get: ("GetItem", lambda get, table: {"TableName": table, "Key": _key(get.key), "ConsistentRead": True}),

@@ -111,7 +111,15 @@ class SQLiteTable:
 
     def sweep(self) -> int:
         """Remove some of what has expired, and return the number of items."""
-        by_ms = self._swept_by()
+        # Sweep by what a clock showed a minute ago or earlier: one that jumps ahead and is corrected within a minute
+        # removes nothing; one that went back is followed at once.
+        now_ms = self._now_ms()
+        seen, by_ms = self._execute("SELECT seen, before FROM file").fetchone() or (None, None)
+        if type(seen) is not int or type(by_ms) is not int:
+            raise NotApplied("the file is damaged: its table `file` has no times; restore a copy")
+        if not seen <= now_ms < seen + AHEAD_MS:
+            by_ms = min(seen, now_ms)
+            self._execute("UPDATE file SET seen = ?, before = ?", (now_ms, by_ms))
         self._execute("DELETE FROM tokens WHERE used < ?", (by_ms - TOKENS_KEPT_MS,))
         gone = list(self._rows.expired(by_ms // 1000, at_most=SWEPT_AT_ONCE))
         for key, row in gone:
@@ -120,19 +128,6 @@ class SQLiteTable:
         for _ in range(min(free - FREE_PAGES, GIVEN_AT_ONCE)):  # Python's module takes one step of a pragma
             self._execute("PRAGMA incremental_vacuum(1)")
         return len(gone)
-
-    def _swept_by(self) -> int:
-        """Return the time to sweep by: what a clock showed a minute ago or earlier. A clock that jumps ahead and is
-        corrected within a minute removes nothing; one that went back is followed at once.
-        """
-        now_ms = self._now_ms()
-        seen, before = self._execute("SELECT seen, before FROM file").fetchone() or (None, None)
-        if type(seen) is not int or type(before) is not int:
-            raise NotApplied("the file is damaged: its table `file` has no times; restore a copy")
-        if not seen <= now_ms < seen + AHEAD_MS:
-            seen, before = now_ms, min(seen, now_ms)
-            self._execute("UPDATE file SET seen = ?, before = ?", (seen, before))
-        return before
 
     def _look_up(self, key: Key) -> Item | None:
         row = self._rows.get(key)

@@ -8,7 +8,7 @@ asked where DynamoDB is not that of AWS, nor where the credentials of the profil
 import logging
 from collections.abc import Callable
 from threading import Thread
-from typing import Any, Final
+from typing import Final
 
 from ....operations.errors import StoreError
 from ....runtime.forks import without_forks
@@ -43,25 +43,19 @@ class CallerIdentity:
 
 def caller_arn(options: ClientOptions) -> str | None:
     """Return the ARN that STS has for the credentials of the options; ``None`` if it cannot be known."""
+    from botocore.config import Config
     from botocore.exceptions import BotoCoreError, ClientError
     from botocore.parsers import ResponseParserError
 
     try:
-        client = _client(options)
-        return None if client is None else str(client.get_caller_identity()["Arn"])[:LONGEST]
+        with without_forks():
+            session = open_session(options)
+            asks = options.credentials is None and any(map(session.get_scoped_config().get, ASK_PERSONS))
+            if configured_endpoint(session, options)[1] or asks:
+                return None  # STS must not be asked
+            config = Config(connect_timeout=1, read_timeout=1, retries={"total_max_attempts": 1})
+            client = session.create_client("sts", config=config)
+        return str(client.get_caller_identity()["Arn"])[:LONGEST]
     except (BotoCoreError, ClientError, ResponseParserError, StoreError, OSError, ValueError, KeyError) as error:
         log.info("changes have no author, because STS does not tell who the caller is: %s", type(error).__name__)
         return None
-
-
-def _client(options: ClientOptions) -> Any:
-    """Return a client of STS, or ``None`` where it must not be asked."""
-    from botocore.config import Config
-
-    with without_forks():
-        session = open_session(options)
-        asks = options.credentials is None and any(map(session.get_scoped_config().get, ASK_PERSONS))
-        if configured_endpoint(session, options)[1] or asks:
-            return None
-        config = Config(connect_timeout=1, read_timeout=1, retries={"total_max_attempts": 1})
-        return session.create_client("sts", config=config)
