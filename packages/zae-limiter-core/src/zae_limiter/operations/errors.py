@@ -37,33 +37,11 @@ from .retry_budget import RetryBudget
 from .values import Item
 
 __all__ = [
-    "OUTAGE",
-    "AccessLost",
-    "BudgetSpent",
-    "Closed",
-    "ConditionFailed",
-    "Conflict",
-    "Denied",
-    "ForeignRecord",
-    "Invalid",
-    "NotApplied",
-    "OutcomeUnknown",
-    "RaceLost",
-    "Reason",
-    "ServerFault",
-    "StoreError",
-    "TableExists",
-    "TableMissing",
-    "Throttled",
-    "TransactionCancelled",
-    "TrustLost",
-    "Unreachable",
-    "Unreadable",
-    "Unrecognized",
-    "Unserved",
-    "Untrusted",
-    "is_invalid",
-]
+    "OUTAGE", "AccessLost", "BudgetSpent", "Closed", "ConditionFailed", "Conflict", "Denied", "ForeignRecord",
+    "Invalid", "NotApplied", "OutcomeUnknown", "RaceLost", "Reason", "ServerFault", "StoreError", "TableExists",
+    "TableMissing", "Throttled", "TransactionCancelled", "TrustLost", "Unreachable", "Unreadable", "Unrecognized",
+    "Unserved", "Untrusted", "is_invalid",
+]  # fmt: skip
 
 
 HOT_KEY: Final = "TableWriteKeyRangeThroughputExceeded"
