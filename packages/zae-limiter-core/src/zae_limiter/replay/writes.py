@@ -187,18 +187,9 @@ class BucketReplay:
     """Decides the writes of one bucket, in the order of time, and counts those from ``since_ms`` on."""
 
     __slots__ = (
-        "_at_ms",
-        "_before",
-        "_calls",
-        "_deciders",
-        "_disabled",
-        "_gap",
-        "_is_settled",
-        "_since_ms",
-        "_size",
-        "_unknown",
-        "_writes",
-    )
+        "_at_ms", "_before", "_calls", "_deciders", "_disabled", "_gap", "_is_settled", "_since_ms", "_size",
+        "_unknown", "_writes",
+    )  # fmt: skip
 
     def __init__(self, found: BucketLimits, since_ms: int) -> None:
         self._deciders = [Decider(found), Decider(found, empty=True)]

@@ -13,14 +13,8 @@ PATTERN_END: Final = "*"  # no resource ends with it: who writes `openai/*` mean
 
 # A bucket counts its writes as `wcu`; usage sorts by the others, beside the limits.
 RESERVED_LIMIT_NAMES: Final = (
-    "wcu",
-    "total_events",
-    "total_refused",
-    "total_shadowed",
-    "total_uncounted",
-    "total_below",
-    "total_refused_below",
-)
+    "wcu", "total_events", "total_refused", "total_shadowed", "total_uncounted", "total_below", "total_refused_below",
+)  # fmt: skip
 
 SYSTEM_SUBJECT: Final = "$SYSTEM"  # what audit events of levels are filed under, beside the entities' ids
 RESOURCE_SUBJECT: Final = "$RESOURCE:"

@@ -53,30 +53,19 @@ _CONFLICTS: Final = frozenset(
         "ReplicatedWriteConflictException",
     )
 )
-_DENIED: Final = frozenset(
+# Refused for the keys of a signature, which an operator may have exchanged since they were read, or for a clock that is
+# too far off (``InvalidSignatureException``).
+_OF_KEYS: Final = frozenset(
     (
-        "AccessDenied",
-        "AccessDeniedException",
-        "ExpiredToken",
-        "ExpiredTokenException",
-        "IncompleteSignature",
-        "IncompleteSignatureException",
-        "InvalidAccessKeyId",
-        "InvalidClientTokenId",
-        "InvalidSecurity",
-        "InvalidSignatureException",  # also for a clock that is too far off
-        "InvalidToken",
-        "MissingAuthenticationToken",
-        "MissingAuthenticationTokenException",
-        "NotAuthorized",
-        "OptInRequired",
-        "RequestExpired",
-        "RequestInTheFuture",
-        "RequestTimeTooSkewed",
-        "SignatureDoesNotMatch",
-        "UnrecognizedClientException",
+        "ExpiredToken", "ExpiredTokenException", "InvalidAccessKeyId", "InvalidClientTokenId",
+        "InvalidSignatureException", "InvalidToken", "SignatureDoesNotMatch", "UnrecognizedClientException",
     )
-)
+)  # fmt: skip
+_DENIED: Final = _OF_KEYS | {
+    "AccessDenied", "AccessDeniedException", "IncompleteSignature", "IncompleteSignatureException",
+    "InvalidSecurity", "MissingAuthenticationToken", "MissingAuthenticationTokenException", "NotAuthorized",
+    "OptInRequired", "RequestExpired", "RequestInTheFuture", "RequestTimeTooSkewed",
+}  # fmt: skip
 # Refused for what a request holds: an outage by these would let callers pass who choose what it holds.
 _OF_THE_REQUEST: Final = frozenset(
     (
@@ -90,19 +79,6 @@ _OF_THE_REQUEST: Final = frozenset(
 REQUEST_ID: Final = "x-amzn-requestid"  # a header of every answer of AWS
 _LONGEST_ID: Final = 64
 _LONGEST_PAGE: Final = 200  # characters of an answer that is not the store's
-# Refused for the keys of a signature, which an operator may have exchanged since they were read.
-_OF_KEYS: Final = frozenset(
-    (
-        "ExpiredToken",
-        "ExpiredTokenException",
-        "InvalidAccessKeyId",
-        "InvalidClientTokenId",
-        "InvalidSignatureException",
-        "InvalidToken",
-        "SignatureDoesNotMatch",
-        "UnrecognizedClientException",
-    )
-)
 _CLOCK_IS_OFF: Final = frozenset(("RequestExpired", "RequestInTheFuture", "RequestTimeTooSkewed"))
 _CLOCK_MESSAGES: Final = ("Signature expired", "Signature not yet current")
 _NO_CREDENTIALS: Final = frozenset(

@@ -20,22 +20,11 @@ Answer = dict[str, Any]
 # Of the answers to our operations: an object with others, and without the id of a request, is something else's.
 KEYS: Final = frozenset(
     (
-        "Attributes",
-        "ConsumedCapacity",
-        "Count",
-        "Item",
-        "ItemCollectionMetrics",
-        "Items",
-        "LastEvaluatedKey",
-        "Responses",
-        "ScannedCount",
-        "Table",
-        "TableDescription",
-        "TimeToLiveSpecification",
-        "UnprocessedItems",
+        "Attributes", "ConsumedCapacity", "Count", "Item", "ItemCollectionMetrics", "Items", "LastEvaluatedKey",
+        "Responses", "ScannedCount", "Table", "TableDescription", "TimeToLiveSpecification", "UnprocessedItems",
         "UnprocessedKeys",
     )
-)
+)  # fmt: skip
 _STATUSES: Final = frozenset(HTTPStatus)
 NOT_READ: Final = "the store closed the connection before it had the request"
 
