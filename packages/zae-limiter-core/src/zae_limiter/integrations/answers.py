@@ -8,17 +8,7 @@ from urllib.parse import quote
 
 from ..exceptions import ContentionError, InvalidIdentifierError, RateLimiterUnavailable, ValidationError
 from ..flows.acquire.requests import AcquireOptions
-from ..http import (
-    PROBLEM_MEDIA_TYPE,
-    HasStatuses,
-    Names,
-    Show,
-    check_show,
-    headers,
-    is_string,
-    plain_problem,
-    problem,
-)
+from ..http import PROBLEM_MEDIA_TYPE, HasStatuses, Names, Show, check_show, headers, is_string, plain_problem, problem
 from ..values.refusal import RateLimitExceeded
 
 

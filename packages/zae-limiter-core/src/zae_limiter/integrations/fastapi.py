@@ -56,10 +56,7 @@ ANSWERS: Final[Mapping[int, dict[str, Any]]] = {
         "description": "Bad Request: an id that no entity or resource can have",
         "content": {PROBLEM_MEDIA_TYPE: {"schema": _PLAIN}},
     },
-    DISABLED: {
-        "description": "Forbidden: access is disabled",
-        "content": {PROBLEM_MEDIA_TYPE: {"schema": _PLAIN}},
-    },
+    DISABLED: {"description": "Forbidden: access is disabled", "content": {PROBLEM_MEDIA_TYPE: {"schema": _PLAIN}}},
     UNAVAILABLE: {
         "description": "Service Unavailable: the rate limiter cannot decide",
         "headers": {"Retry-After": _SECONDS},
@@ -105,13 +102,7 @@ class RateLimited:
         )
 
     async def __call__(
-        self,
-        *,
-        connection: HTTPConnection,
-        limiter: RateLimiter,
-        identity: str,
-        resource: str,
-        cost: Mapping[str, int],
+        self, *, connection: HTTPConnection, limiter: RateLimiter, identity: str, resource: str, cost: Mapping[str, int]
     ) -> Lease | None:
         """Take the tokens. Raises the errors of ``acquire``."""
         if connection.scope["type"] == "websocket" or not check_cost(cost):

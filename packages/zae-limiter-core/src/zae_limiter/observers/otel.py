@@ -72,10 +72,7 @@ class OpenTelemetryObserver:
             self._record_end(event, attributes)
 
     def _attributes(self, event: Event) -> Attributes:
-        attributes: Attributes = {
-            "zae_limiter.namespace": event.namespace,
-            "zae_limiter.resource": event.resource,
-        }
+        attributes: Attributes = {"zae_limiter.namespace": event.namespace, "zae_limiter.resource": event.resource}
         if self._entity_ids:
             attributes["zae_limiter.entity_id"] = event.entity_id
         return attributes

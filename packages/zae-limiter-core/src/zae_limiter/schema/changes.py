@@ -8,15 +8,7 @@ from typing import Any, Final, NamedTuple
 
 from ..values.limits import MILLI
 from ..values.usage import Refuser
-from .attributes import (
-    ACQUIRES,
-    ANCHOR,
-    SHARD_COUNT,
-    TOTALS,
-    WCU,
-    parse_bucket_attribute,
-    parse_refused_by,
-)
+from .attributes import ACQUIRES, ANCHOR, SHARD_COUNT, TOTALS, WCU, parse_bucket_attribute, parse_refused_by
 from .items import ONE_WRITE, WRITES
 
 Image = Mapping[str, Any]
@@ -60,10 +52,7 @@ def consumption(before: Image | None, after: Image) -> Consumption:
         if total % MILLI != former % MILLI:
             rests[limit] = total % MILLI - former % MILLI
     return Consumption(
-        tokens,
-        _changes(old.acquires, new.acquires),
-        rests,
-        refused_by=_refused_by(before or NO_ITEM, after),
+        tokens, _changes(old.acquires, new.acquires), rests, refused_by=_refused_by(before or NO_ITEM, after)
     )
 
 

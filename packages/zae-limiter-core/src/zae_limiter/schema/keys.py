@@ -12,14 +12,7 @@ from typing import Final, NamedTuple
 from unicodedata import is_normalized
 from urllib.parse import quote, unquote
 
-from ..values.naming import (
-    DEFAULT_RESOURCE,
-    PLAN_SUBJECT,
-    RESOURCE_SUBJECT,
-    SYSTEM_SUBJECT,
-    check_plan,
-    check_resource,
-)
+from ..values.naming import DEFAULT_RESOURCE, PLAN_SUBJECT, RESOURCE_SUBJECT, SYSTEM_SUBJECT, check_plan, check_resource
 
 REGISTRY: Final = "_"  # the namespace id under which all namespaces are registered
 

@@ -25,15 +25,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 MOST: Final = 10**38  # DynamoDB's numbers have 38 digits
-UNREADABLE: Final = (
-    Unreadable,
-    LookupError,
-    ValueError,
-    TypeError,
-    AttributeError,
-    ArithmeticError,
-    RecursionError,
-)
+UNREADABLE: Final = (Unreadable, LookupError, ValueError, TypeError, AttributeError, ArithmeticError, RecursionError)
 
 _PLACES: Final = frozenset(KEY_ATTRIBUTES)
 _NAMES: Final[dict[type, str]] = {str: "text", int: "whole number", bool: "boolean", dict: "map", list: "list"}

@@ -13,13 +13,7 @@ from typing import Final
 
 from ..exceptions import ValidationError
 from .clocks import clocks_of
-from .schedule_text import (
-    FULL_DAY,
-    MAX_ENTRIES,
-    find_unreachable,
-    read_entry,
-    write_entry,
-)
+from .schedule_text import FULL_DAY, MAX_ENTRIES, find_unreachable, read_entry, write_entry
 
 NEVER_MS: Final = 1 << 200  # as ``rules.rule.FOREVER_MS``
 KINDS: Final = ("token_bucket", "calendar", "first_use")  # of the limits that may have a schedule

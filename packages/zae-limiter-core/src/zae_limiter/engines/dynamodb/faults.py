@@ -25,18 +25,7 @@ from ...operations.errors import (
     Unreadable,
     Unrecognized,
 )
-from ...operations.values import (
-    Check,
-    CreateTable,
-    Delete,
-    EnableTtl,
-    Item,
-    Key,
-    Operation,
-    Put,
-    Transact,
-    Update,
-)
+from ...operations.values import Check, CreateTable, Delete, EnableTtl, Item, Key, Operation, Put, Transact, Update
 from ...runtime.printing import printable
 from ...schema.attributes import PK, SK
 from ...schema.record import UNREADABLE

@@ -185,10 +185,7 @@ _RENDERERS: Final[dict[type, tuple[str, Callable[[Any, str], Request]]]] = {
     DescribeTable: ("DescribeTable", lambda _, table: {"TableName": table}),
     EnableTtl: (
         "UpdateTimeToLive",
-        lambda _, table: {
-            "TableName": table,
-            "TimeToLiveSpecification": {"Enabled": True, "AttributeName": TTL},
-        },
+        lambda _, table: {"TableName": table, "TimeToLiveSpecification": {"Enabled": True, "AttributeName": TTL}},
     ),
 }
 

@@ -122,11 +122,7 @@ class SQLiteFile:
     """A file, and the calls that wait for it. ``lock`` is held by the thread that serves them, the ``server``."""
 
     def __init__(
-        self,
-        path: Path,
-        clock: Clock,
-        meter: Meter | None = None,
-        usage_days: Mapping[Window, int] = KEPT_DAYS,
+        self, path: Path, clock: Clock, meter: Meter | None = None, usage_days: Mapping[Window, int] = KEPT_DAYS
     ) -> None:
         self.path = path.absolute()  # a process may change its folder
         self.lock = RLock()
