@@ -320,7 +320,7 @@ async def test_limits_that_the_call_gives_hold_on_every_shard_whatever_clocks_sa
         aim_at(other, shard)
         async with other.acquire("e", "r", {"rpm": 1}, limits=[Limit.per_day("rpm", 400)]):
             pass
-    for shard in range(4):
+    for shard in (0, 1, 1, 2, 2, 3, 3):  # the first call sees the clock that was ahead, the second one is behind it
         aim_at(limiter, shard)
         async with limiter.acquire("e", "r", {"rpm": 1}, limits=[Limit.per_day("rpm", 200)]):
             pass

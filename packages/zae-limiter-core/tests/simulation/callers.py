@@ -23,6 +23,7 @@ from zae_limiter.schema import keys
 from zae_limiter.schema.items import BucketId
 from zae_limiter.values.draws import Draw
 from zae_limiter.values.limit_status import LimitStatus
+from zae_limiter.values.limits import Limit
 from zae_limiter.values.on_refused import OnRefused
 from zae_limiter.values.refusal import AccessDisabled, RateLimitExceeded
 from zae_limiter.values.resolution import Config
@@ -32,7 +33,7 @@ from .bucket_items import SLOTS
 from .driver import Driver
 from .kernel import Cancelled, Kernel, Script, Violation
 from .levels import Levels, Span
-from .plan import OVERFLOW, Plan
+from .plan import DEFAULTS, OVERFLOW, Plan
 from .switching import Switchboard, Unknown
 from .trees import check_path, places
 from .used import use, weighed
@@ -61,6 +62,7 @@ class Process(Protocol):
     namespace_state: NamespaceState
     driver: Driver
     shadow: bool
+    given: tuple[Limit, ...]
 
 
 class Caller:
@@ -131,8 +133,9 @@ class Caller:
 
     def _request(self) -> AcquireRequest:
         rng, plan = self._rng, self._plan
-        conflicting = rng.random() < plan.conflicting
-        limits = rng.choice(plan.limits) if conflicting else plan.limits[0]
+        given = self._process.given
+        conflicting = bool(given) or rng.random() < plan.conflicting
+        limits = given or (rng.choice(plan.limits) if conflicting else plan.limits[0])
         names = rng.sample([limit.name for limit in limits], rng.randint(1, len(limits)))
         amounts = (0,) if self.checks else plan.amounts
         asked = {name: rng.choice(amounts) for name in names}
@@ -141,7 +144,8 @@ class Caller:
         return validate_request(
             *self.place,
             asked,
-            limits=limits if conflicting else None,
+            limits=limits if conflicting and plan.deploys != DEFAULTS else None,
+            default_limits=limits if plan.deploys == DEFAULTS else (),
             cascade=rng.random() < 0.2,
             on_unavailable="allow" if rng.random() < plan.allowing else "share" if plan.outages else None,
             max_wait=rng.choice(plan.max_waits) if rng.random() < plan.waiting else 0.0,
@@ -293,7 +297,7 @@ class Caller:
         Without an answer, the last known limits hold; an override that has ended is none of them.
         """
         for claim in grant.all_claims:
-            if claim.config.from_call or grant.request.shadow or grant.unavailable is not None:
+            if not claim.config.stored or grant.request.shadow or grant.unavailable is not None:
                 continue
             at_any_time = claim.stale and not self._plan.faultless
             self._check_config(claim.cached.id, claim.config, begun_ms, began_ms, at_any_time=at_any_time)

@@ -705,6 +705,14 @@ MUTANTS: tuple[Mutant, ...] = (
         scenario="outages",
         found_by=4,
     ),
+    Mutant(
+        "a reshape that does not tell the birth of its limits",
+        "an older one follows the bucket's shape",
+        "got other limits",
+        setting(lambda _: 1, "cv"),
+        scenario="deploys",
+        found_by=3,
+    ),
 )
 
 

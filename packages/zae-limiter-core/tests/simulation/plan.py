@@ -27,6 +27,7 @@ FAILING = replace(FAULTY, failing=0.05)
 VERY_FAILING = replace(VERY_FAULTY, failing=0.25)
 INSTANT = NetworkConditions(typical_us=0)
 INSTANT_FAULTY = replace(FAULTY, typical_us=0)
+GIVEN, STORED, DEFAULTS = 1, 2, 3  # where the limits of a deploy are: in the calls, at a level, or in default limits
 OVERFLOW = "credits"  # the resource that serves calls which another one has refused
 RESOURCES = ("gpt", *(f"model-{number}" for number in range(1, 30)))
 ENTITIES = ("parent", "child-a", "child-b", "single")
@@ -47,6 +48,8 @@ class Plan:
     ``scheduled``: the limits that have schedules. ``signed``: writes have tokens, as over DynamoDB.
     ``outages``: how often the table is away for those who go by their shares;
     ``cut_off``: the chance that it is away for some processes alone.
+    ``deploys``: every process is replaced, by one whose limits are others: those of its calls (1), those stored (2), or
+    its default limits (3).
     """
 
     processes: int
@@ -85,6 +88,7 @@ class Plan:
     forks: int = 0
     outages: int = 0
     cut_off: float = 0.0
+    deploys: int = 0
     of_parent: tuple[Limit, ...] = ()
     of_spent: tuple[Limit, ...] = ()
     shards: int = 1
@@ -124,7 +128,13 @@ class Plan:
             or self.deletions
             or self.forgets_buckets
         )
-        return self.processes == 1 and self.network in {HEALTHY, INSTANT} and not troubles and not self.outages
+        return (
+            self.processes == 1
+            and not self.deploys
+            and self.network in {HEALTHY, INSTANT}
+            and not troubles
+            and not self.outages
+        )
 
     @property
     def forgets_buckets(self) -> bool:
@@ -159,6 +169,7 @@ class Plan:
             self.overrides,
             self.moves,
             self.switches,
+            self.deploys,
         )
         return self.faultless and not any(troubles)
 
@@ -687,6 +698,41 @@ def _limit(rng: Random, name: str) -> Limit:
     )
 
 
+def _deploys(rng: Random) -> Plan:
+    """Few processes, replaced one after the other by others that pass other limits, or while the stored ones change."""
+    deploys = rng.choice((GIVEN, GIVEN, STORED, DEFAULTS))
+    return Plan(
+        processes=rng.randint(1, 3),
+        callers=rng.choice((20, 60, 120)),
+        entities=rng.choice((("single",), ("single",), ("child-a",), ("child-a", "single"))),
+        network=rng.choice((HEALTHY, HEALTHY, HEALTHY, FAR, SLOW, FAULTY)),
+        settings=Settings(
+            config_ttl_ms=rng.choice((2_000, 60_000, 60_000)),
+            buckets_remembered=rng.choice((10_000, 10_000, 1)),
+        ),
+        limits=_deploy_limits(rng, given=deploys != STORED),
+        skew_ms=rng.choice((0, 0, 50)),
+        failing=rng.choice((0.0, 0.2)),
+        waiting=rng.choice((0.0, 0.0, 0.2)),
+        deploys=deploys,
+    )
+
+
+def _deploy_limits(rng: Random, *, given: bool) -> tuple[tuple[Limit, ...], ...]:
+    """The limits of before and the newest, of which a call may bring some by names that the others lack."""
+    names = rng.choice((("rpm",), ("rpm", "tpm")))
+    others = rng.choice((names, names, ("rpm",), ("rpm", "tpm"))) if given else names
+    old = tuple(_deploy_limit(rng, name, 0) for name in names)
+    new = tuple(_deploy_limit(rng, name, 1) for name in others)
+    return old, new, new, new
+
+
+def _deploy_limit(rng: Random, name: str, more: int) -> Limit:
+    capacity = rng.choice((3, 10, 40))
+    refill, period = rng.choice((1, 7, capacity)), rng.choice((1, 2, 60))
+    return Limit.custom(name, capacity, burst=capacity + more, refill_amount=refill, refill_period=period)
+
+
 def _contended(rng: Random) -> Plan:
     """Few processes who write to one bucket near its ceiling, and give back: what fails now may hold in a moment."""
     capacity = rng.choice((3, 10, 20))
@@ -731,4 +777,5 @@ SCENARIOS: Mapping[str, Callable[[Random], Plan]] = {
     "outages": _outages,
     "mixed": _all_kinds,
     "signed": _signed,
+    "deploys": _deploys,
 }

@@ -45,6 +45,7 @@ from .blocks import Held
 from .bucket_items import SLOTS
 from .callers import Caller, Refusal
 from .crowds import Crowd
+from .deploys import Deploys
 from .driver import Driver
 from .kernel import Cancelled, Kernel, Script, Task, Violation
 from .levels import ordered
@@ -52,7 +53,7 @@ from .machine import WORST_MS, Machine
 from .network import Link
 from .oracle import Oracle
 from .outages import Outages
-from .plan import OVERFLOW, RESOURCES, Plan, planned
+from .plan import DEFAULTS, OVERFLOW, RESOURCES, Plan, planned
 from .schedules import Schedules
 from .seams import SOUND, Seams
 from .settled import check_settled
@@ -100,6 +101,7 @@ class Process:
         self.generation = 0
         self.now_ms = now = link.clock if world.seams is SOUND else lambda: world.seams.now_ms(link.clock())
         self.shadow = rng.random() < plan.shadow_processes
+        self.given: tuple[Limit, ...] = ()  # that all its calls pass
         self.namespace_state = NamespaceState(
             "demo",
             "ns",
@@ -173,6 +175,7 @@ class World:
         self.switches = Switchboard()
         self.held = Held(self.kernel, seams)
         self.sharing = Sharing()
+        self.deploys = Deploys(self)
         self.calls = Counter[str]()  # that took place before those of the callers, by bucket
         self.processes: list[Process] = []
         self.callers: list[tuple[Process, Caller, Task]] = []
@@ -190,7 +193,9 @@ class World:
 
     def _from_calls(self) -> dict[str, set[Limit]]:
         limits: dict[str, set[Limit]] = {}
-        for limit in (limit for version in self.plan.limits for limit in version if self.plan.conflicting):
+        for limit in (
+            limit for version in self.plan.limits for limit in version if self.plan.conflicting or self.plan.deploys
+        ):
             limits.setdefault(limit.name, set()).add(limit)
         return limits
 
@@ -222,6 +227,8 @@ class World:
             )
             store(created)
         first, places = self.plan.limits[0], config_keys("ns", "", RESOURCES[0])
+        if self.plan.deploys == DEFAULTS:
+            return
         store(
             stored.set_limits(namespace_state, stored.SYSTEM, first, self._change_of(places.system, own=ordered(first)))
         )
@@ -255,6 +262,8 @@ class World:
         plan, rng = self.plan, self.rng
         if plan.outages:
             return Outages(self).schedule()
+        if plan.deploys:
+            return self.deploys.schedule()
         start = 0
         for _ in range(plan.callers):
             if rng.random() < plan.bursts:
@@ -299,6 +308,24 @@ class World:
         """Somebody comes to a process, which is chosen by its weight."""
         [process] = self.rng.choices(self.processes, weights)
         self._admit(process, self._some_bucket(), checks=False)
+
+    def start(self) -> Process:
+        """Start one more process."""
+        self.processes.append(process := Process(self))
+        return process
+
+    def come(self, process: Process, place: tuple[str, str]) -> None:
+        """Somebody comes to a process, for a bucket."""
+        self._admit(process, place, checks=False)
+
+    def change(self) -> None:
+        """Store the second version of the limits at a level, for all who are not to have others."""
+        process, limits = self.rng.choice(self.processes), self.plan.limits[-1]
+        for entity in self.plan.entities:
+            place = config_keys("ns", entity, RESOURCES[0])
+            cause = self._change_of(place.entity, own=ordered(limits))
+            flow = stored.set_limits(process.namespace_state, (entity, RESOURCES[0]), limits, cause)
+            Task(self.kernel, process, self._store(process, flow))
 
     def _join(self, *, checks: bool) -> None:
         """Somebody comes together with the one before, to the same process, for the same bucket."""
@@ -544,6 +571,8 @@ class World:
         if self.plan.certain:
             self.oracle.check_usage()
             self._check_calls()
+        if self.plan.deploys:
+            self.deploys.check(self.oracle.look)
         self._check_siblings()
         self._check_refusals()
         self._check_shadowed()

@@ -82,16 +82,15 @@ class BucketRequest(Waiter):
     limit would have refused. ``shards``: the shard count when the given amounts were taken, 0 if it does not matter.
     ``below``: those of the ``events`` that an entity below asked for.
     ``unlimited``: amounts of an acquire that no limit refuses, and that are only counted.
-    ``purpose``: its write is for what this process holds ahead.
-    ``insists``: its limits were read again more than once, so it goes by the bucket's if newer. ``defers``: outdated if
-    it does not know the bucket's schedule. ``elsewhere``: after the run, the amounts that go back to other shards,
-    split off since or merged with. ``slots``: what it does to slots.
+    ``purpose``: its write is for what this process holds ahead. ``defers``: outdated if it does not know the bucket's
+    schedule. ``elsewhere``: after the run, the amounts that go back to other shards, split off since or merged with.
+    ``slots``: what it does to slots.
     ``beside``: if it was refused, the requests by which something could come back then.
     """
 
     returned = False
     purpose: Purpose | None = None
-    insists = defers = False
+    defers = False
     shadow_amounts: Mapping[str, int] = NOTHING
     count_only: Mapping[str, int] = NOTHING
     unlimited: Mapping[str, int] = NOTHING

@@ -6,7 +6,7 @@ from functools import lru_cache
 from math import fsum, inf
 from operator import itemgetter
 from types import MappingProxyType
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 
 from ..rules.balances import ShardLimit, limit_share, reached_at
 from ..rules.registry import keeping_ms, rule_of
@@ -44,6 +44,7 @@ from .partitions import index_partitions
 from .record import UNREADABLE, flag, number, optional, reads, text, unreadable
 
 Item = dict[str, Any]
+Order = Literal["same", "another time", "newer", "older", "outdated"]
 
 WRITES: Final = bucket_attributes(WCU).consumed
 ONE_WRITE: Final = MILLI
@@ -127,6 +128,29 @@ class BucketState(NamedTuple):
     def has_other_times(self, config: Config) -> bool:
         """Return whether the bucket was shaped by this config, which has schedules."""
         return config.since_ms >= 0 and self.is_of(config)
+
+    def compare(self, config: Config) -> Order:
+        """Return what limits are beside the shape of the bucket. Nothing else compares their versions.
+
+        ``another time``: they shaped it, as of another time of their schedules. ``newer`` limits shape it, ``older``
+        ones go by it, because the store has nothing newer. ``outdated`` ones are to be read again, also different ones
+        that were read in the millisecond of the shape: nothing tells which are newer.
+        """
+        since_ms = self.item[CONFIG_READ_AT]
+        if config.born_ms < since_ms and config.read_at_ms < since_ms:
+            return "outdated"
+        if self.has_values_of(config) and self.has_schedules_of(config):
+            return "same"
+        if self.has_other_times(config):
+            return "another time"
+        if config.born_ms > since_ms:
+            return "newer"
+        return "older" if config.read_at_ms > since_ms else "outdated"
+
+    @property
+    def is_told(self) -> bool:
+        """Whether the limits behind the bucket may have changed since its shape: its ``cv`` is no birth of a shape."""
+        return bool(self.item[CONFIG_READ_AT] > self.anchor_ms)
 
     def is_ahead(self, now_ms: int) -> bool:
         """Return whether the anchor is so far ahead that a wrong clock must have set it."""

@@ -14,6 +14,7 @@ from .weights import NO_WEIGHTS, Weights
 
 NOTHING: Mapping[str, Limit] = MappingProxyType({})
 NO_SCHEDULE = -1
+FOLLOWS = 1 << 62
 OWN_LEVELS = ("entity", "entity_default")
 PLAN_LEVELS = ("plan", "plan_default")
 LEVELS: tuple[ConfigSource, ...] = ("entity", "entity_default", "plan", "plan_default", "resource", "system")
@@ -23,11 +24,13 @@ NO_NAMES: frozenset[str] = frozenset()
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """The limits that a process holds a bucket to, and the instant at which it read them (epoch ms).
+    """The limits that a process holds a bucket to, and the instant of their birth (epoch ms), by which the newest shape
+    the bucket: for stored limits that of the read, for others that at which this process began to pass them.
 
-    ``own``: they are the entity's own, and none is a total that expires, so its bucket never does. ``from_call``: the
-    call passed them as ``limits=``; they hold now, whatever another process read. ``stored``: a level has them, so a
-    limit that they do not name leaves the bucket. ``limits`` are the rules, as a bucket has them (``Limit.rule``).
+    ``read_at_ms``: when the store said that they hold, if that was later; ``FOLLOWS`` if it is not to be asked, also if
+    the bucket has newer ones: the call passed them as ``limits=``, or they were just read for it.
+    ``own``: they are the entity's own, and none is a total that expires, so its bucket never does. ``stored``: a level
+    has them, so a limit that they do not name leaves the bucket. ``limits`` are the rules, as a bucket has them.
     ``shadow`` names the limits that refuse nobody. ``declared`` has the limits as the call or the level has them, if
     any differs from its rule. A limit with a schedule has the values of an instant (``at``), which hold since
     ``since_ms``: below 0 if no limit has one. The bucket of such a limit never expires, because a new one would begin
@@ -35,9 +38,9 @@ class Config:
     """
 
     limits: tuple[Limit, ...]
-    read_at_ms: int
+    born_ms: int
+    read_at_ms: int = 0
     own: bool = False
-    from_call: bool = False
     stored: bool = False
     shadow: frozenset[str] = frozenset()
     declared: tuple[Limit, ...] = ()
@@ -78,6 +81,11 @@ class Config:
         limits = tuple(known.get(limit.name, limit) for limit in self.limits if limit.name in known)
         return self if limits == self.limits else replace(self, limits=limits)
 
+    def where_older_than(self, rules: Iterable[Limit]) -> "Config":
+        """Return the limits that hold where a bucket has newer rules: those, and the limits that it lacks."""
+        known = {rule.name: rule for rule in rules}
+        return replace(self, limits=tuple(known.get(limit.name, limit) for limit in self.limits))
+
     def has_values(self, rules: Iterable[Limit]) -> bool:
         """Return whether a bucket with these rules has values that the limits of this config have at any time."""
         known, scheduled = {rule.name: rule for rule in rules}, self.scheduled
@@ -117,21 +125,30 @@ class Config:
         return tuple(replace(limit, shadow=limit.name in self.shadow) for limit in limits)
 
     @property
+    def follows(self) -> bool:
+        """Whether a bucket's newer limits are used, and nothing is read again."""
+        return self.read_at_ms == FOLLOWS
+
+    @property
     def enforced(self) -> Mapping[str, Limit]:
         """The limits that are no shadow limits, by name."""
         return {name: limit for name, limit in self.by_name.items() if name not in self.shadow}
 
-    def is_newer_than(self, other: "Config") -> bool:
-        """Return whether this config is newer: limits passed by a call are newer than any that were read."""
-        return (self.from_call, self.read_at_ms) > (other.from_call, other.read_at_ms)
+    def born_at(self, born_ms: int, before: "Config | None") -> "Config":
+        """Return the limits with another birth; those of ``before`` if they are the same, as most calls pass them."""
+        if before is not None and born_ms == before.born_ms and self.limits == before.limits:
+            mine, others = (self.read_at_ms, self.own, self.shadow), (before.read_at_ms, before.own, before.shadow)
+            if mine == others and self.since_ms == before.since_ms and self.declared == before.declared:
+                return before
+        return replace(self, born_ms=born_ms)
 
-    def is_older_than(self, instant_ms: int) -> bool:
-        """Return whether the limits were read before an instant; those that a call passed never are."""
-        return self.read_at_ms < instant_ms and not self.from_call
+    def is_newer_than(self, other: "Config") -> bool:
+        """Return whether the same limits were born, or read, later than the other ones."""
+        return (self.born_ms, self.read_at_ms) > (other.born_ms, other.read_at_ms)
 
     def read_again_after(self, instant_ms: int) -> "Config":
         """Return the same limits, as if read after an instant that may come from another process's clock."""
-        return self if self.read_at_ms > instant_ms else replace(self, read_at_ms=instant_ms + 1)
+        return self if self.born_ms > instant_ms else replace(self, born_ms=instant_ms + 1)
 
 
 @lru_cache(maxsize=1024)  # default limits come by here with each acquire

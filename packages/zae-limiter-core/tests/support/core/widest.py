@@ -16,7 +16,7 @@ from zae_limiter.flows.records.bucket_admin import _credited, _filled
 from zae_limiter.operations.values import Item, Operation, Put, Update
 from zae_limiter.schema.items import WRITES, read_bucket
 from zae_limiter.values.limits import MAX_LIMITS, MAX_TOKENS, Limit
-from zae_limiter.values.resolution import Config
+from zae_limiter.values.resolution import FOLLOWS, Config
 
 from .plays import NOW, Stage, bucket_item, stage
 
@@ -77,7 +77,7 @@ def first_write(before: Item | None, *requests: Callable[[Stage], BucketRequest]
 
 def taking(of: Sequence[Limit], *, given: bool = False) -> Callable[[Stage], BucketRequest]:
     """An acquire of all of them."""
-    config = Config(tuple(of), NOW, from_call=given)
+    config = Config(tuple(of), NOW, FOLLOWS if given else 0)
     return lambda it: it.request(config=config, checked=amounts(of))
 
 

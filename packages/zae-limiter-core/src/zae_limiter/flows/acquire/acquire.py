@@ -7,7 +7,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from ...operations.errors import BudgetSpent, RaceLost, StoreError
-from ...schema.attributes import CONFIG_READ_AT
 from ...schema.items import BucketState
 from ...values.refusal import RateLimitExceeded
 from ...values.resolution import Config
@@ -176,15 +175,12 @@ def _is_presentable(namespace_state: NamespaceState, claim: Claim, states: Seque
     must a bucket that was told since it was seen.
     """
     recent = claim.target.is_fresh(now_ms, namespace_state.settings.config_ttl_ms)
-    config = claim.config
     if not states and is_refused_by_old_limits(namespace_state, claim, now_ms):
         return False
     is_fresh = not states or fresh_shards(namespace_state, claim, now_ms)
-    if not is_fresh and not View(states, config, now_ms).fits(claim.checked):
+    if not is_fresh and not View(states, claim.config, now_ms).fits(claim.checked):
         return False
-    if not recent or claim.stale or any(config.is_older_than(state.item[CONFIG_READ_AT]) for state in states):
-        return False
-    return all(state.has_values_of(config) for state in states)
+    return recent and not claim.stale and namespace_state.agree(claim.cached, claim.config)
 
 
 def _conclude(namespace_state: NamespaceState, request: AcquireRequest, claims: list[Claim]) -> Flow[bool]:
@@ -252,20 +248,17 @@ def _changed(claim: Claim) -> bool:
 def _renew(claim: Claim) -> None:
     """Let the lease use the limits that were just read beside the write: they are the same, and newer."""
     now = claim.cached.resolved
-    if claim.stale and now is not None and not claim.config.from_call:
-        claim.config = replace(claim.config, read_at_ms=now.config.read_at_ms)
+    if claim.stale and now is not None and not claim.config.follows:
+        read_at_ms = now.config.born_ms
+        born_ms = read_at_ms if claim.config.stored else claim.config.born_ms
+        claim.config = replace(claim.config, born_ms=born_ms, read_at_ms=read_at_ms)
 
 
 def _went_by_older(claim: Claim, config: Config) -> bool:
     """Return whether a shard decided by limits that are newer than the claim's and older than ``config``."""
-    if claim.config.from_call:
+    if claim.config.follows:
         return False
     asked = [request.outcome for request in claim.last if request.takes]
     decided = [outcome for outcome in asked if outcome is not None and outcome.verdict in {"admitted", "refused"}]
     states = [outcome.state for outcome in decided if outcome.state is not None]
-    return any(
-        claim.config.read_at_ms <= state.item[CONFIG_READ_AT] < config.read_at_ms
-        and not state.has(config.limits)
-        and not state.has_other_times(config)
-        for state in states
-    )
+    return any(state.compare(config) == "newer" for state in states)

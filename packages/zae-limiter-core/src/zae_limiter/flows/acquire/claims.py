@@ -18,8 +18,6 @@ from ..slots import HeldSlots, TakenSlots
 from ..steps import Flow, Remind
 from .requests import AcquireRequest
 
-INSISTS = 3  # times that the limits were read again for an acquire, before it goes by those of the bucket
-
 
 class Seen(NamedTuple):
     """The last seen states of a bucket's shards at ``at_ms``, which decided without a request.
@@ -140,8 +138,6 @@ class Claim:
             bucket_request.shadow_amounts = self.shadow_amounts
         if self.unlimited:
             bucket_request.count_unlimited(self.unlimited)
-        if self.call.rereads >= INSISTS:
-            bucket_request.insists = True
         if (turn := self.call.turn) is not None and checked:  # shadow limits wait for nobody
             bucket_request.turn = self.cached.line.order_of(turn)
             turn.asks(self.cached.line, [bucket_request])
@@ -158,7 +154,6 @@ class Claim:
         kept = [request for request in self.last if request.admitted]
         new = [BucketRequest(cached.queue, part, self.config) for cached, part in parts]
         for each in new:
-            each.insists = self.call.rereads >= INSISTS
             if self.among_others:
                 each.queue.undecided.add(each)
         if not any(request.events for request in kept):

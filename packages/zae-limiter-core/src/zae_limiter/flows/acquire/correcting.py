@@ -14,7 +14,7 @@ from ..bucket_queue import BucketQueue, BucketRequest
 from ..process.namespace_state import NamespaceState
 from ..steps import Flow
 from .claims import Claim, Grant
-from .path import config_of
+from .path import current_config
 from .shard_selection import balance_of
 
 
@@ -94,7 +94,7 @@ def _limits_now(namespace_state: NamespaceState, grant: Grant, claim: Claim) -> 
         raise
     except StoreError:
         return claim.config
-    return config_of(grant.request, resolved, namespace_state.now)
+    return current_config(namespace_state, grant.request, claim.cached, resolved)
 
 
 def _on_shard_0(claim: Claim, bucket_request: BucketRequest) -> BucketRequest:

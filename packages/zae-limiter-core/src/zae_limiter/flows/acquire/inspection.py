@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from typing import NamedTuple
 
 from ...operations.values import NOTHING, Item, Key
-from ...schema.attributes import ACQUIRES, REFUSED, SHADOWED, parse_refused_by, read_ask
+from ...schema.attributes import ACQUIRES, CONFIG_READ_AT, REFUSED, SHADOWED, parse_refused_by, read_ask
 from ...schema.entities import read_plan
 from ...schema.items import BucketId, BucketState, read_bucket
 from ...values.checks import Check
@@ -24,6 +24,7 @@ from ...values.timetables import timetable_of
 from ..bucket.reading import read_whole
 from ..bucket.serving import cached_bucket, resolve
 from ..bucket.shifting import in_force
+from ..bucket.versions import with_birth
 from ..process.config_cache import ConfigKeys, ConfigRecords, Record, config_keys
 from ..process.namespace_state import CachedBucket, NamespaceState, bucket_key
 from ..retry import read_all
@@ -81,6 +82,11 @@ def explain(namespace_state: NamespaceState, request: AcquireRequest) -> Flow[Ex
         records.items |= {key: items.get(key) for key in wanted}
         walked, gap = walk(request, records.look, now)
     claims, at_ms = join(request, walked, gap), now()
+    for claim in claims:
+        if not claim.config.stored:
+            home = namespace_state.cached_buckets.get((claim.bucket.entity_id, claim.bucket.resource, 0))
+            known = home or claim.cached
+            claim.config = with_birth(namespace_state, known, known, claim.config)
     asked = [asked_of(namespace_state, request, claim, records.states(claim.bucket), at_ms) for claim in claims]
     by_holds, own = are_held(request, asked), walked[0].resolved
     return Explanation(
@@ -115,7 +121,7 @@ class _Records:
         if not resolved.config.limits and self._otherwise == "bucket":
             rules = {each.name: each for state in self.states(bucket) for each in state.limits}
             limits = tuple(rules[name] for name in sorted(rules))
-            resolved = replace(resolved, config=Config(limits, resolved.config.read_at_ms))
+            resolved = replace(resolved, config=Config(limits, resolved.config.born_ms))
         return CachedBucket(bucket), resolved, False
 
     def unread(self, claims: Iterable[Claim], gap: Gap | None) -> list[Key]:
@@ -169,7 +175,7 @@ def _explained(records: _Records, claim: Claim, asked: "Asked", *, by_holds: boo
         source=source,
         override_until=until,
         shard_count=states[0].shard_count if states else 0,
-        limits=tuple(_explained_limit(asked, limit, by_holds=by_holds) for limit in claim.config.marked),
+        limits=tuple(_explained_limit(asked, limit, by_holds=by_holds) for limit in asked.view.config.marked),
         admitted=counted[ACQUIRES],
         refused=counted[REFUSED],
         shadowed=counted[SHADOWED],
@@ -230,6 +236,9 @@ def asked_of(
 ) -> Asked:
     """Return the bucket of a claim with what the call asks of it: one token of each limit, if it names no amounts."""
     config, root = claim.config, (request, *request.also)[claim.draw]
+    if states:  # older limits of a call go by the bucket's, and so does what is shown
+        newest = max(states, key=lambda state: int(state.item[CONFIG_READ_AT]))
+        config = config.where_older_than(newest.limits) if newest.compare(config) == "older" else config
     view = View.of(states, config, at_ms)
     view = view._replace(mine=held_of(namespace_state, claim.bucket, config), reshaped=True)
     return Asked(view, claim.amounts if root.amounts else dict.fromkeys(config.by_name, MILLI))

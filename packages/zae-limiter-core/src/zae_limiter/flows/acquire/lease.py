@@ -24,7 +24,7 @@ from .correcting import corrections_of, send_again
 from .counting import count_refusal
 from .disabling import refuse_if_disabled
 from .outage import for_each, give_to_share, let_corrections_through, let_through, to_share
-from .path import config_of
+from .path import current_config
 from .settling import bound, exceeded, learn, note_correction, refuse_more_than_held, weigh
 from .statuses import Owed, statuses_after
 from .taking_together import ASKS_AGAIN, take_together, until_decided
@@ -200,7 +200,7 @@ def _by_current_limits(namespace_state: NamespaceState, grant: Grant, amounts: M
     for claim in grant.claims:
         home = cached_bucket(namespace_state, claim.cached.id.entity_id, claim.cached.id.resource)
         resolved = yield from resolve(namespace_state, home, bucket_too=True)
-        config = config_of(grant.request, resolved, namespace_state.now)
+        config = current_config(namespace_state, grant.request, home, resolved)
         claims.append(replace(claim, resolved=resolved, config=config))
     limited = {name for claim in claims for name in claim.config.by_name}
     for claim in claims:

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Sequence
 
-from ..bucket.contest import is_newer
 from ..process.namespace_state import NamespaceState
 from .claims import Claim
 
@@ -14,7 +13,7 @@ def expire_what_nobody_told(namespace_state: NamespaceState, claims: Sequence[Cl
     A change of limits tells the live buckets. Where there is none, nobody is asked about limits that never let the
     amounts pass, such as those of a block.
     """
-    refused = [claim for claim in claims if claim.refused and claim.cached.state is None and not claim.config.from_call]
+    refused = [claim for claim in claims if claim.refused and claim.cached.state is None and not claim.config.follows]
     return expire_old(namespace_state, refused)
 
 
@@ -29,7 +28,7 @@ def expire_old(namespace_state: NamespaceState, claims: Iterable[Claim]) -> bool
 
 def is_refused_by_old_limits(namespace_state: NamespaceState, claim: Claim, now_ms: int) -> bool:
     """Return whether a new bucket would refuse the claim, by limits that are too old to refuse by."""
-    if claim.config.from_call or claim.resolved.is_recent(now_ms, namespace_state.settings.staleness_ms):
+    if claim.config.follows or claim.resolved.is_recent(now_ms, namespace_state.settings.staleness_ms):
         return False
     limits = claim.config.by_name
     return any(name in limits and limits[name].initial_milli < amount for name, amount in claim.checked.items())
@@ -48,11 +47,9 @@ def expire_what_a_bucket_outdates(namespace_state: NamespaceState, claims: Seque
 
 
 def _is_outdated(claim: Claim) -> bool:
-    config = claim.config
     if claim.seen is not None:
         states = list(claim.seen.states)
     else:
         outcomes = [request.outcome for request in claim.last if request.outcome is not None]
         states = [outcome.state for outcome in outcomes if outcome.state is not None]
-    others = [state for state in states if not (state.has(config.limits) or state.has_other_times(config))]
-    return any(not is_newer(config, state) for state in others)
+    return any(state.compare(claim.config) == "outdated" for state in states)

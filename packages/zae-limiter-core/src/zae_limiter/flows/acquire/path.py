@@ -23,10 +23,11 @@ from ...schema.attributes import SHARD_COUNT
 from ...schema.items import BucketId
 from ...values.entities import MOST_BUCKETS
 from ...values.limits import MILLI, Limit
-from ...values.resolution import Config, Resolved
+from ...values.resolution import FOLLOWS, Config, Resolved
 from ..bucket.serving import cached_bucket, hold_ahead, resolve_all
+from ..bucket.versions import with_birth
 from ..process.late_opening import opened
-from ..process.namespace_state import CachedBucket, NamespaceState
+from ..process.namespace_state import ANY_LEVEL, CachedBucket, NamespaceState
 from ..steps import Flow
 from .claims import Claim, unknown_limit
 from .outdated import expire_old
@@ -233,29 +234,44 @@ def _contradiction(first: Claim, second: Claim) -> ValidationError:
 
 
 def _choose_shards(namespace_state: NamespaceState, claims: list[Claim]) -> list[Claim]:
-    """Return the claims, each with the shard that it asks first."""
+    """Return the claims, each with the shard that it asks first, and the birth of its limits."""
     for claim in claims:
         state = claim.cached.state
         if state is not None and state.item[SHARD_COUNT] > 1:
             claim.target = choose_shard(namespace_state, claim.cached, claim.amounts)
+        if not claim.config.stored:
+            claim.config = with_birth(namespace_state, claim.cached, claim.target, claim.config)
+        elif claim.cached.passed is not ANY_LEVEL:
+            claim.cached.passed = ANY_LEVEL
+        if claim.call.rereads:  # its limits were just read: it goes by those, or by newer ones that a bucket has
+            claim.config = replace(claim.config, read_at_ms=FOLLOWS)
         if claim.config.declared and claim.config.ahead:
             hold_ahead(namespace_state, claim.cached, claim.target)
     return claims
 
 
 def config_of(request: AcquireRequest, resolved: Resolved, now: Callable[[], int]) -> Config:
-    """Return the limits of a call: those that it passes, else the stored ones, else its default limits.
+    """Return the limits of a call: those that it passes, else the stored ones, else its default limits; only the stored
+    ones have their birth.
 
     All of them are in shadow if the limiter is, or if a switch lets every acquire pass.
     """
     config = resolved.config
     if request.limits:
         own = config.own and not any(limit.unused_seconds for limit in request.limits)
-        config = Config(request.limits, now(), own=own, from_call=True)
+        config = Config(request.limits, 0, FOLLOWS, own)
     elif not config.limits and request.default_limits:
-        config = Config(request.default_limits, config.read_at_ms)
+        config = Config(request.default_limits, 0, config.born_ms)
     if config.since_ms >= 0:
         config = config.at(now())
     if request.shadow or (resolved.switches is not None and resolved.switches.bypasses):
         return replace(config, shadow=frozenset(config.by_name))
     return config
+
+
+def current_config(
+    namespace_state: NamespaceState, request: AcquireRequest, home: CachedBucket, resolved: Resolved
+) -> Config:
+    """Return the limits of a call, with their birth, for more than it has asked of a bucket at first."""
+    config = config_of(request, resolved, namespace_state.now)
+    return config if config.stored else with_birth(namespace_state, home, home, config)

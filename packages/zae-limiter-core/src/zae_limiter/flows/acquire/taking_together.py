@@ -15,7 +15,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from ...operations.errors import BudgetSpent, StoreError
-from ...schema.attributes import CONFIG_READ_AT
 from ...values.limits import MILLI
 from ...values.refusal import RateLimitExceeded
 from ..bucket_queue import BucketQueue, BucketRequest, Waiter
@@ -82,10 +81,7 @@ def _look_at_others(namespace_state: NamespaceState, claims: Sequence[Claim]) ->
 
 
 def _agrees(claim: Claim) -> bool:
-    state = claim.target.state
-    if state is None or claim.config.is_older_than(state.item[CONFIG_READ_AT]):
-        return False
-    return state.has_values_of(claim.config)
+    return claim.target.state is not None and claim.target.state.compare(claim.config) == "same"
 
 
 def show_unasked(namespace_state: NamespaceState, claims: Iterable[Claim]) -> None:

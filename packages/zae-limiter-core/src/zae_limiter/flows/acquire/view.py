@@ -73,7 +73,7 @@ class View(NamedTuple):
         if any(part.shard_limit.limit != parts[0].shard_limit.limit for part in parts[1:]):
             # the next write to each shard brings the newest limit; it keeps its tokens, up to the lower ceiling
             newest = max(self.states, key=lambda state: int(state.item[CONFIG_READ_AT]))
-            if self.config.is_older_than(newest.item[CONFIG_READ_AT]) and limit.name in newest.shard_limits:
+            if newest.compare(self.config) in ("older", "outdated") and limit.name in newest.shard_limits:
                 limit = newest.shard_limits[limit.name].limit
             parts = [Part(*move_anchor(*part, at_ms, limit)) for part in parts]
         return parts or [new_part(limit, at_ms)]

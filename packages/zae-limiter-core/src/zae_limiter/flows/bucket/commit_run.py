@@ -18,7 +18,6 @@ from ..slots import settle_slots
 from ..steps import Flow, Sleep
 from .anchor_repair import repair
 from .batch import Batch, fit_batch, hopeless
-from .contest import is_newer, may_reshape
 from .doubts import Doubts
 from .limit_removal import TooManyLimits, excess, make_room
 from .other_shards import headroom_elsewhere
@@ -40,7 +39,7 @@ class CommitRun:
     seen = False
     budget: RetryBudget | None = None
     pauses: Iterator[float] | None = None
-    lost = reshapes_lost = now_ms = 0
+    lost = now_ms = 0
 
     def __init__(
         self, namespace_state: NamespaceState, cached: CachedBucket, requests: Sequence[BucketRequest]
@@ -78,7 +77,7 @@ class CommitRun:
     def _make_room(self, now_ms: int) -> Flow[bool]:
         """Return whether the run can go on. If a reshape would add too many limits, full ones are dropped first."""
         state, config = self.cached.state, self.config
-        if state is None or config is None or not excess(state, config) or not self._is_to_reshape(state, config):
+        if state is None or config is None or not excess(state, config) or self._shape(state) is None:
             return True
         try:
             return (yield from make_room(self.cached, config, now_ms))
@@ -165,8 +164,6 @@ class CommitRun:
         item = operation.item if isinstance(operation, Put) and answer is None else answer
         self.seen, own = True, operation.add if isinstance(operation, Update) else NOTHING
         cached.learn(item, self.now_ms, own_writes=1, own=own)
-        if plan.reshapes and self.config is not None:
-            cached.reshaped = self.config.limits, self.now_ms
         for each in batch.along:
             each.written(cached.state)
         if self.budget is not None:
@@ -242,10 +239,8 @@ class CommitRun:
     def _refused(self, item: Item | None, plan: WritePlan | None) -> None:
         """Settle the requests that do not fit the true state, after a failed condition, at the write's own ``now``."""
         state = self._learn(item, self.now_ms, own_writes=0)
-        if plan is not None:
-            self.reshapes_lost += plan.reshapes
-            if state is not None and not self.cached.uncontended:
-                self._allow_slack(state, plan)
+        if plan is not None and state is not None and not self.cached.uncontended:
+            self._allow_slack(state, plan)
         self._settle_by_answer()
 
     def decision_of(self, write: Update, state: BucketState | None, now_ms: int) -> Decision:
@@ -293,13 +288,8 @@ class CommitRun:
         if state is None:
             assert config is not None, "a request that consumes carries its config"
             return CreateWrite(cached, self.now_ms, multiplier, config)
-        shape = None if config is None or cached.agrees_with(config) else shape_of(config, state)
-        if config is not None and shape is not None and self._takes(shape, state):
-            if not is_newer(config, state):
-                self.namespace_state.expire(cached)
-            lost, now_ms = self.reshapes_lost, self.now_ms
-            if may_reshape(self.namespace_state, cached, state, shape, self.pending, lost=lost, now_ms=now_ms):
-                return ReshapeWrite(cached, state, self.now_ms, multiplier, shape)
+        if (shape := self._shape(state)) is not None:
+            return ReshapeWrite(cached, state, self.now_ms, multiplier, shape)
         seen = state, self.pending, self.now_ms
         if config is not None and (begins_window(*seen) or goes_blind(config, *seen)):
             return WindowWrite(cached, state, self.now_ms, multiplier, config.as_in(state.limits))
@@ -323,15 +313,20 @@ class CommitRun:
             return False
         return not all(each.reminds for each in counts) or refusals.are_due(self.cached, self.now_ms)
 
-    def _is_to_reshape(self, state: BucketState, config: Config) -> bool:
-        if self.cached.agrees_with(config) or not is_newer(config, state):
-            return False
-        return self._takes(config, state)
-
-    def _takes(self, config: Config, state: BucketState) -> bool:
-        """Return whether a request may reshape; what overflowed before a schedule's boundary pays for no correction."""
-        shifts = state.has_other_times(config)
-        return any(request.is_acquire or (shifts and request.unchecked) for request in self.pending)
+    def _shape(self, state: BucketState) -> Config | None:
+        """Return the limits by which the next write shapes the bucket, ``None`` if it keeps its shape: it has them, or
+        no request takes. What overflowed before a schedule's boundary pays for no correction.
+        """
+        if self.config is None or self.cached.agrees_with(self.config):
+            return None
+        if (shape := shape_of(self.config, state)) is None:
+            return None
+        shifts = state.has_other_times(shape)
+        if not any(request.is_acquire or (shifts and request.unchecked) for request in self.pending):
+            return None
+        if shifts and state.compare(self.config) == "outdated":
+            self.namespace_state.expire(self.cached)
+        return shape
 
     def _divide_returns(self, shards: int) -> None:
         """Divide the amounts that come back to a split shard among its halves."""
@@ -374,12 +369,15 @@ class CommitRun:
             return
         deferring = [each for each in self.pending if each.defers and goes_blind(config, state, [each], self.now_ms)]
         self.settle(deferring, "outdated")
-        since_ms = state.item[CONFIG_READ_AT]
-        old = [each for each in self.pending if (each.config or config).is_older_than(since_ms)]
-        takers = [each for each in old if (each.is_acquire or each.purpose == "renew") and not each.insists]
-        if takers:
-            self.namespace_state.outdate(self.cached, since_ms)
-            self.settle(takers, "outdated")
+        takers = [each for each in self.pending if each.is_acquire or each.purpose == "renew"]
+        old = [each for each in takers if self._is_older(each.config or config, state)]
+        if old:
+            self.namespace_state.outdate(self.cached, state.item[CONFIG_READ_AT] + 1)
+            self.settle(old, "outdated")
+
+    def _is_older(self, config: Config, state: BucketState) -> bool:
+        """Return whether limits are to be read again."""
+        return not self.cached.agrees_with(config) and state.compare(config) == "outdated"
 
     def _drop_corrections(self) -> None:
         """Settle corrections as admitted: there is no bucket, and it was full when it expired."""

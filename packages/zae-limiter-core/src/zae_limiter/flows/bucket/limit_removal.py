@@ -53,7 +53,7 @@ def leaving(namespace_state: NamespaceState, cached: CachedBucket, config: Confi
     if state is None or config is None or not config.stored or len(state.limit_states) <= len(config.limits):
         return ()
     now, cv = namespace_state.now(), state.item[CONFIG_READ_AT]
-    if config.read_at_ms < cv or now - cv < namespace_state.settings.config_ttl_ms or state.is_ahead(now):
+    if now - cv < namespace_state.settings.config_ttl_ms or state.is_ahead(now):
         return ()
     return full(state, _anchor(state, now), config.by_name) if cached.agrees_with(config) else ()
 
@@ -61,7 +61,7 @@ def leaving(namespace_state: NamespaceState, cached: CachedBucket, config: Confi
 def tidy(namespace_state: NamespaceState, cached: CachedBucket, config: Config, names: Sequence[str]) -> Flow[None]:
     """Drop these limits. After a failure the next write tries again."""
     assert cached.state is not None, "only a bucket that was seen has limits"
-    cv = max(config.read_at_ms, cached.state.item[CONFIG_READ_AT])
+    cv = max(config.born_ms, cached.state.item[CONFIG_READ_AT])
     try:
         yield from drop(cached, names, namespace_state.now(), cv=cv)
     except StoreError:

@@ -205,7 +205,8 @@ def _read(
     resolved = configs.resolve(
         entity_id, resource, read, now_ms=now_ms, generation=generation, later_than_ms=later_than_ms
     )
-    if resolved is None or _behind(cached, resolved, namespace_state.newest_cv(cached)):
+    config = None if resolved is None else resolved.config
+    if config is None or any(state.compare(config) == "outdated" for state in namespace_state.all_states(cached)):
         configs.expire(entity_id, resource)
         return None
     return resolved
@@ -213,11 +214,3 @@ def _read(
 
 def _place(cached: CachedBucket) -> tuple[str, str]:
     return cached.id.entity_id, cached.id.resource
-
-
-def _behind(cached: CachedBucket, resolved: Resolved, cv: int) -> bool:
-    """Return whether the bucket knows of a newer config, or has another shape by one that is no older."""
-    config = resolved.config
-    state = cached.state
-    shaped_otherwise = state is not None and not cached.agrees_with(config) and not state.has_other_times(config)
-    return config.is_older_than(cv + shaped_otherwise)

@@ -12,7 +12,6 @@ from ...values.resolution import Config
 from ...values.timetables import timetable_of
 from ..bucket_queue import BucketRequest
 from .batch import UpdateDraft
-from .contest import is_newer
 
 MINUTE_MS: Final = 60_000  # a schedule changes values at full minutes alone
 
@@ -39,17 +38,23 @@ def begins_for(config: Config | None, state: BucketState | None, request: Bucket
 
 
 def shape_of(config: Config, state: BucketState) -> Config | None:
-    """Return what of a config may shape the bucket: all of it; of one that is no newer than the bucket's shape, the
-    limits that have their schedule in common with it, if there are any. ``None`` if the bucket has their values.
+    """Return what of a config shapes the bucket: all of it if it is newer, or the bucket has its values of another
+    time.
+
+    Of an older one the limits that the bucket lacks, which undoes nothing; of one that is outdated, as a lease may have
+    kept it, and of an older one that lacks none, the limits that have their schedule in common with the bucket: by the
+    values of another time, what was minted since would be counted wrong. ``None`` if there are none.
     """
-    if config.since_ms < 0 or is_newer(config, state):
-        return config
-    common = {name for name in config.scheduled if state.schedule_id(name) == config.schedule_id(name)}
-    if not common or len(common) == len(config.limits):
-        return config
-    limits, declared = (tuple(each for each in of if each.name in common) for of in (config.limits, config.declared))
-    part = replace(config, limits=limits, declared=declared)
-    return None if state.has_values_of(part) else part
+    order = state.compare(config)
+    if order not in ("older", "outdated"):
+        return None if order == "same" else config
+    missing = config.by_name.keys() - state.shard_limits.keys() if order == "older" else ()
+    for names in (missing, [name for name in config.scheduled if state.schedule_id(name) == config.schedule_id(name)]):
+        limits, declared = (tuple(each for each in of if each.name in names) for of in (config.limits, config.declared))
+        part = replace(config, limits=limits, declared=declared)
+        if names and (names is missing or (state.has_other_times(part) and not state.has_values_of(part))):
+            return part
+    return None
 
 
 def goes_blind(config: Config, state: BucketState, requests: Iterable[BucketRequest], now_ms: int) -> bool:

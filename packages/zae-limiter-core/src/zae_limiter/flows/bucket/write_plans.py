@@ -249,9 +249,11 @@ class ReshapeWrite:
         draft.set |= anchor_attributes(rules.values(), self.anchor_ms) | self._begun(rules, batch)
         marks = (bucket_attributes(name).minted for name in rules)
         draft.remove += tuple(name for name in marks if name not in draft.set and name in self.state.item)
-        if self.reshapes and (not self.shifts or self.config.from_call):
+        if self.reshapes and not self.shifts:
             draft_schedules(draft, self.state, self.config)
-            draft.set[CONFIG_READ_AT] = self.config.read_again_after(self.state.item[CONFIG_READ_AT]).read_at_ms
+            known_ms = self.state.item[CONFIG_READ_AT]
+            newer = self.config.born_ms > known_ms  # else it only adds limits, which stay for a life of the cache
+            draft.set[CONFIG_READ_AT] = self.config.born_ms if newer else max(known_ms + 1, self.now_ms)
         longest_ms = max(self._wait_ms(limit, batch) for limit in rules.values())
         draft.expire(expires_at(self, self.config, longest_ms), self.state.item)
         return draft.update(self.cached.key)
@@ -372,7 +374,7 @@ class CreateWrite:
             (LimitBalance(each, each.initial_milli - net, net + count, ids[each.name]) for each, net, count in nets),
             shard_count=1,
             anchor_ms=self.now_ms,
-            config_read_at_ms=config.read_at_ms,
+            config_read_at_ms=config.born_ms,
             spread=self.cached.spread,
             expires_at=expires_at(self, config, longest_ms),
         )

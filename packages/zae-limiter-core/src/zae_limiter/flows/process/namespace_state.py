@@ -31,6 +31,8 @@ from .write_rate import WriteRate
 from .write_tokens import PROCESS_BITS, WriteTokens
 
 RECENT_ANSWERS = 0xFF
+ANY_LEVEL = Config((), 0)
+GIVEN_REMEMBERED = 1_000  # limits that calls pass, of which a process knows the birth
 KEPT = 0.75  # of the sums behind ``demand``, with each answer
 
 
@@ -63,9 +65,9 @@ def bucket_key(bucket: BucketId) -> Key:
 class CachedBucket:
     """The last seen state of one shard, with its queues. It picks the write to try; the conditions decide.
 
-    ``uncontended``: the last eight answers showed no other process's write. ``reshaped``: the limits of this process's
-    last reshape, and its instant (epoch ms). Until ``follows_until_ms`` the process uses the shape that others gave the
-    bucket. ``count_due_ms``: when a separate write was due for the refusals in its last write; ``reminder_ms``: of one.
+    ``uncontended``: the last eight answers showed no other process's write. ``passed``: the limits that a call of this
+    process passed last, ``ANY_LEVEL`` if those that a level has were used since.
+    ``count_due_ms``: when a separate write was due for the refusals in its last write; ``reminder_ms``: of one.
     ``first_ms``: since when every answer has shown a bucket; ``window_ends_ms``: the end of the window of
     ``consumption``. ``held_slots``: those that leases of this process hold. ``short_ms``: when a run refused somebody
     last; ``refused``: the limits of the last call that this process refused. ``spread``: a new item has index rows with
@@ -80,7 +82,6 @@ class CachedBucket:
         "count_due_ms",
         "creating",
         "first_ms",
-        "follows_until_ms",
         "held_slots",
         "id",
         "key",
@@ -88,10 +89,10 @@ class CachedBucket:
         "line",
         "loading",
         "parent_link",
+        "passed",
         "queue",
         "refused",
         "reminder_ms",
-        "reshaped",
         "resolved",
         "seen_at_ms",
         "short_ms",
@@ -118,8 +119,8 @@ class CachedBucket:
         self.line = WaitingLine()
         self.creating: dict[tuple[str, ...], BucketQueue] = {}
         self.write_rate = WriteRate()
-        self.reshaped: tuple[tuple[Limit, ...], int] = ((), 0)
-        self.follows_until_ms = self.short_ms = 0
+        self.passed: Config | None = None
+        self.short_ms = 0
         self.count_due_ms = self.reminder_ms = 0
         self.refused: Sequence[LimitStatus] = ()
         self._others = 0
@@ -214,20 +215,14 @@ class CachedBucket:
             )
 
     def agrees_with(self, config: Config) -> bool:
-        """Return whether the bucket has every limit of the config, with the same rule and the same schedule, and knows
-        of no newer config.
-
-        Its anchor has to be later than the last boundary of a schedule: between them it had other rules.
-        """
+        """Return whether the bucket has the limits of the config, and knows of no newer ones."""
         state = self.state
         if state is None:
             return False
         limits, shard_limits = self._agreed  # one tuple: threads must not see half of it
         if limits is config.limits and shard_limits is state.shard_limits:
             return True
-        if config.is_older_than(state.item[CONFIG_READ_AT]):
-            return False
-        if not (state.has_values_of(config) and state.has_schedules_of(config)):
+        if state.compare(config) != "same":
             return False
         self._agreed = (config.limits, state.shard_limits)
         return True
@@ -247,7 +242,8 @@ class NamespaceState:
 
     ``now`` returns epoch milliseconds, ``pick(n)`` a random number below ``n``, and ``doubted`` whether the last
     answers contradict the clock. ``opening``: the queue of the calls that wait for an id that is not known yet.
-    ``write_tokens``: makes the tokens of writes, whose answers may get lost; ``None`` over a store that loses none.
+    ``births``: since when calls pass which limits. ``write_tokens``: makes the tokens of writes, whose answers may get
+    lost; ``None`` over a store that loses none.
     """
 
     write_tokens: WriteTokens | None = None
@@ -277,6 +273,7 @@ class NamespaceState:
         self.refusals = PendingRefusals[CachedBucket](settings.buckets_remembered)
         self.shares: Owing | None = None
         self.settled_amounts = SettledAmounts()
+        self.births: LRU[tuple[Limit, ...], int] = LRU(GIVEN_REMEMBERED)
         self.cached_buckets: LRU[tuple[str, str, int], CachedBucket] = LRU(settings.buckets_remembered)
         forks.register(self)
 
@@ -313,13 +310,19 @@ class NamespaceState:
         self._namespace_id = namespace_id
         self.opening: BucketQueue | None = None
 
+    def shards(self, home: CachedBucket) -> list[CachedBucket]:
+        """Return the shards of a bucket that this process knows, given by its shard 0."""
+        of = home.id
+        shards = (self.cached_buckets.get((of.entity_id, of.resource, shard)) for shard in range(home.shard_count))
+        return [cached for cached in shards if cached is not None and cached.state is not None]
+
     def states(self, home: CachedBucket) -> list[BucketState]:
         """Return the last seen states of the shards of a bucket, given by its shard 0; unseen shards are left out."""
-        of = home.id
-        cached_buckets = (
-            self.cached_buckets.get((of.entity_id, of.resource, shard)) for shard in range(home.shard_count)
-        )
-        return [cached.state for cached in cached_buckets if cached is not None and cached.state is not None]
+        return [cached.state for cached in self.shards(home) if cached.state is not None]
+
+    def agree(self, home: CachedBucket, config: Config) -> bool:
+        """Return whether all shards that this process knows have these limits, and none knows of newer ones."""
+        return all(cached.agrees_with(config) for cached in self.shards(home))
 
     def repaired_states(self, home: CachedBucket, now_ms: int) -> list[BucketState]:
         """Return the same states, without anchors that a wrong clock set ahead."""
@@ -388,8 +391,11 @@ class NamespaceState:
 
     def newest_cv(self, home: CachedBucket) -> int:
         """Return the newest ``cv`` of the bucket's shards, by their last seen states; 0 without one."""
-        states = self.states(home) if home.state is None else [home.state, *self.states(home)]
-        return max((state.item[CONFIG_READ_AT] for state in states), default=0)
+        return max((state.item[CONFIG_READ_AT] for state in self.all_states(home)), default=0)
+
+    def all_states(self, home: CachedBucket) -> list[BucketState]:
+        """Return the last seen states of the shards of a bucket, also of one that was forgotten meanwhile."""
+        return self.states(home) if home.state is None else [home.state, *self.states(home)]
 
     def expire(self, cached: CachedBucket) -> None:
         """Mark the limits of the bucket as expired, so that its next write goes with a read of them."""
@@ -402,5 +408,5 @@ class NamespaceState:
     def outdate(self, cached: CachedBucket, since_ms: int) -> None:
         """Mark the limits of the bucket as expired, unless they were read after an instant."""
         home = self.cached_buckets.get((cached.id.entity_id, cached.id.resource, 0))
-        if home is None or home.resolved is None or home.resolved.config.is_older_than(since_ms):
+        if home is None or home.resolved is None or home.resolved.config.born_ms < since_ms:
             self.expire(cached)
