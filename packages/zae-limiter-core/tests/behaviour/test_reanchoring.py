@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from zae_limiter.engines.memory.table import MemoryTable
-from zae_limiter.flows.bucket.reanchoring import reanchor
 from zae_limiter.flows.steps import play
+from zae_limiter.maintenance import reanchor
 from zae_limiter.operations.values import Conditions, Get, Key, Put, Update
 from zae_limiter.rules.balances import refill_bucket
 from zae_limiter.schema.attributes import bucket_attributes

@@ -11,12 +11,11 @@ from hypothesis import strategies as st
 from support.core.snapshots import usage_item
 from zae_limiter import Refuser
 from zae_limiter.engines.memory.table import MemoryTable
-from zae_limiter.flows.records.usage import Use, count_usage
 from zae_limiter.flows.steps import Flow, Sleep, play
+from zae_limiter.maintenance import Consumption, Use, count_usage
 from zae_limiter.operations.errors import ConditionFailed, OutcomeUnknown, StoreError, Throttled
 from zae_limiter.operations.sizes import item_size
 from zae_limiter.operations.values import Get, Key, Operation, Update
-from zae_limiter.schema.changes import Consumption
 from zae_limiter.schema.usage import SnapshotId, counted_attribute, read_usage, stream_mark
 
 LABEL = "2024-01-01T00:00:00.000"
