@@ -12,22 +12,13 @@ from .events import AcquireEvent, Event, limit_names
 NAMESPACE: Final = "zae-limiter"
 MOST_RESOURCES: Final = 1000
 OTHERS: Final = "all others"  # no resource has white space
+_COUNTS: Final = (
+    "admitted", "refused", "degraded", "failed", "cancelled", "refusals", "shadowed", "tokens", "bounded",
+    "rolled_back", "ends_failed", "lost_slots", "write_units",
+)  # fmt: skip
 UNITS: Final[Mapping[str, str]] = {
-    "admitted": "Count",
-    "refused": "Count",
-    "degraded": "Count",
-    "failed": "Count",
-    "cancelled": "Count",
-    "duration_ms": "Milliseconds",
-    "waited_ms": "Milliseconds",
-    "refusals": "Count",
-    "shadowed": "Count",
-    "tokens": "Count",
-    "bounded": "Count",
-    "rolled_back": "Count",
-    "ends_failed": "Count",
-    "lost_slots": "Count",
-    "write_units": "Count",
+    **dict.fromkeys(_COUNTS, "Count"),
+    **dict.fromkeys(("duration_ms", "waited_ms"), "Milliseconds"),
 }
 
 

@@ -34,27 +34,22 @@ class OpenTelemetryObserver:
         self._entity_ids = entity_ids
         self._tracer = trace.get_tracer(NAME, core_version(), tracer_provider) if spans else None
         meter = metrics.get_meter(NAME, core_version(), meter_provider)
-        self._acquires = meter.create_counter(
-            "zae_limiter.acquires", "{acquire}", "Acquires and lease.consume calls, by outcome"
-        )
-        self._shadowed = meter.create_counter(
+        count = meter.create_counter
+        self._acquires = count("zae_limiter.acquires", "{acquire}", "Acquires and lease.consume calls, by outcome")
+        self._shadowed = count(
             "zae_limiter.shadowed", "{refusal}", "Shadow limits that would have refused an admitted call"
         )
-        self._refusals = meter.create_counter(
+        self._refusals = count(
             "zae_limiter.refusals", "{refusal}", "Limits that were short of tokens in a refused call"
         )
-        self._tokens = meter.create_counter(
+        self._tokens = count(
             "zae_limiter.tokens", "{token}", "Tokens that ended blocks have used, corrections included"
         )
-        self._bounded = meter.create_counter(
+        self._bounded = count(
             "zae_limiter.bounded", "{settlement}", "Limits that were settled for their bound, because more was claimed"
         )
-        self._lost = meter.create_counter(
-            "zae_limiter.lost_slots", "{lease}", "Leases that lost slots before their end, by limit"
-        )
-        self._written = meter.create_counter(
-            "zae_limiter.write_units", "{unit}", "Write units of the table and its indexes"
-        )
+        self._lost = count("zae_limiter.lost_slots", "{lease}", "Leases that lost slots before their end, by limit")
+        self._written = count("zae_limiter.write_units", "{unit}", "Write units of the table and its indexes")
         self._duration = _histogram(meter, "zae_limiter.acquire.duration", "How long an acquire took")
         self._waited = _histogram(
             meter, "zae_limiter.acquire.wait", "How long an admitted acquire waited for its tokens"

@@ -7,7 +7,7 @@ from ..exceptions import ValidationError
 from .schedules import ScheduleEntry
 from .slots import check_expires, check_expires_of_total
 from .weights import NO_WEIGHTS
-from .windows import CALENDAR, SECONDS, UTC, burst_of, refuse_zone
+from .windows import CALENDAR, SECONDS, UTC, burst_of
 
 Kind = Literal["token_bucket", "calendar", "first_use", "total", "concurrent"]  # how tokens come back: ``rules``
 
@@ -101,16 +101,8 @@ class NamedLimits:
     ) -> Self:
         """Return a limit of ``capacity`` tokens a minute; ``window="calendar"``: all of them at the full minute."""
         burst = burst_of(name, capacity, burst, carry_over, window)
-        return cls.custom(
-            name,
-            capacity,
-            burst=burst,
-            shadow=shadow,
-            weights=weights,
-            alert=alert,
-            ahead=ahead,
-            **_period(window, "minute"),
-        )
+        rate = _period(name, window, "minute", ahead)
+        return cls.custom(name, capacity, burst=burst, shadow=shadow, weights=weights, alert=alert, **rate)
 
     @classmethod
     def per_hour(
@@ -128,16 +120,8 @@ class NamedLimits:
     ) -> Self:
         """Return a limit of ``capacity`` tokens an hour; ``window="calendar"``: all of them at the full hour of UTC."""
         burst = burst_of(name, capacity, burst, carry_over, window)
-        return cls.custom(
-            name,
-            capacity,
-            burst=burst,
-            shadow=shadow,
-            weights=weights,
-            alert=alert,
-            ahead=ahead,
-            **_period(window, "hour"),
-        )
+        rate = _period(name, window, "hour", ahead)
+        return cls.custom(name, capacity, burst=burst, shadow=shadow, weights=weights, alert=alert, **rate)
 
     @classmethod
     def per_day(
@@ -156,18 +140,8 @@ class NamedLimits:
     ) -> Self:
         """Return a limit of ``capacity`` tokens a day (24 hours); ``window="calendar"``: all of them at midnight."""
         burst = burst_of(name, capacity, burst, carry_over, window)
-        if window is None:
-            refuse_zone(name, timezone)
-        return cls.custom(
-            name,
-            capacity,
-            burst=burst,
-            shadow=shadow,
-            weights=weights,
-            alert=alert,
-            ahead=ahead,
-            **_period(window, "day", timezone=timezone),
-        )
+        rate = _period(name, window, "day", ahead, timezone)
+        return cls.custom(name, capacity, burst=burst, shadow=shadow, weights=weights, alert=alert, **rate)
 
     @classmethod
     def per_week(
@@ -190,19 +164,8 @@ class NamedLimits:
         ``window="calendar"``: all of them at the midnight that begins the day ``starts_on``, 1 for Monday to 7.
         """
         burst = burst_of(name, capacity, burst, carry_over, window)
-        if window is None:
-            refuse_zone(name, timezone)
-        return cls.custom(
-            name,
-            capacity,
-            burst=burst,
-            shadow=shadow,
-            weights=weights,
-            alert=alert,
-            ahead=ahead,
-            starts_on=starts_on,
-            **_period(window, "week", timezone=timezone),
-        )
+        rate = {**_period(name, window, "week", ahead, timezone), "starts_on": starts_on}
+        return cls.custom(name, capacity, burst=burst, shadow=shadow, weights=weights, alert=alert, **rate)
 
     @classmethod
     def per_month(
@@ -223,18 +186,8 @@ class NamedLimits:
         ``starts_on``: the first day, from 1 to 31; a month without that day begins on its last one.
         """
         burst = burst_of(name, capacity, None, carry_over, CALENDAR)
-        return cls.custom(
-            name,
-            capacity,
-            burst=burst,
-            shadow=shadow,
-            weights=weights,
-            alert=alert,
-            kind=CALENDAR,
-            window="month",
-            timezone=timezone,
-            starts_on=starts_on,
-        )
+        rate = {**_period(name, CALENDAR, "month", 0.0, timezone), "starts_on": starts_on}
+        return cls.custom(name, capacity, burst=burst, shadow=shadow, weights=weights, alert=alert, **rate)
 
     @classmethod
     def quota(
@@ -274,17 +227,8 @@ class NamedLimits:
         if cron in SECONDS:
             raise ValidationError(f"cron of limit {name!r}", cron, "must be a cron expression, like '0 6 * * MON'")
         burst = burst_of(name, capacity, None, carry_over, CALENDAR)
-        return cls.custom(
-            name,
-            capacity,
-            burst=burst,
-            shadow=shadow,
-            weights=weights,
-            alert=alert,
-            kind=CALENDAR,
-            window=cron,
-            timezone=timezone,
-        )
+        rate = _period(name, CALENDAR, cron, 0.0, timezone)
+        return cls.custom(name, capacity, burst=burst, shadow=shadow, weights=weights, alert=alert, **rate)
 
     @classmethod
     def total(
@@ -325,6 +269,11 @@ for _made in vars(NamedLimits).values():  # Python's own errors name `Limit.per_
         _made.__func__.__qualname__ = f"Limit.{_made.__func__.__name__}"
 
 
-def _period(window: str | None, unit: str, **calendar: str) -> dict[str, Any]:
+def _period(name: str, window: str | None, unit: str, ahead: float, timezone: str = UTC) -> dict[str, Any]:
     """Return the fields of a limit whose tokens come evenly over a unit, or all at once with each one of a calendar."""
-    return {"refill_period": SECONDS[unit]} if window is None else {"kind": CALENDAR, "window": unit, **calendar}
+    if window is not None:
+        return {"kind": CALENDAR, "window": unit, "timezone": timezone, "ahead": ahead}
+    if timezone != UTC:
+        problem = "belongs to a calendar window: add window='calendar'"
+        raise ValidationError(f"timezone of limit {name!r}", timezone, problem)
+    return {"refill_period": SECONDS[unit], "ahead": ahead}

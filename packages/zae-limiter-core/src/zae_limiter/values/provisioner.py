@@ -187,7 +187,12 @@ def _entities(name: str, entities: Mapping[str, Sequence[str]]) -> dict[str, tup
     if not isinstance(entities, Mapping):
         raise ValidationError(name, entities, "must map entities to resources")
     checked: dict[str, tuple[str, ...]] = {}
-    pairs = ((_subject(name, entity), own) for entity, own in entities.items())
+    pairs: list[tuple[str, Sequence[str]]] = []
+    for entity, own in entities.items():
+        if isinstance(entity, str) and entity.startswith(PLAN_SUBJECT):
+            pairs.append((f"{PLAN_SUBJECT}{check_plan(name, entity.removeprefix(PLAN_SUBJECT))}", own))
+        else:
+            pairs.append((check_identifier(name, entity), own))
     for entity, resources in sorted(pairs, key=lambda pair: pair[0]):
         if entity in checked:
             raise ValidationError(name, entity, "is there already, in another spelling of Unicode: leave one out")
@@ -195,13 +200,6 @@ def _entities(name: str, entities: Mapping[str, Sequence[str]]) -> dict[str, tup
         if not checked[entity]:
             raise ValidationError(name, entity, "must name at least one resource")
     return checked
-
-
-def _subject(name: str, value: str) -> str:
-    """Return an entity, or a plan as ``$PLAN:gold``. Raises ``ValidationError``."""
-    if isinstance(value, str) and value.startswith(PLAN_SUBJECT):
-        return f"{PLAN_SUBJECT}{check_plan(name, value.removeprefix(PLAN_SUBJECT))}"
-    return check_identifier(name, value)
 
 
 def _records(name: str, entities: Sequence[str]) -> tuple[str, ...]:

@@ -35,7 +35,10 @@ def check_window(limit: str, window: str, timezone: str, starts_on: int) -> str:
         if isinstance(window, str) and len(window.split()) == _FIELDS_OF_CRON + 1:
             problem = f"is no window: {cron_problem(window.split())}"
         raise ValidationError(f"window of limit {limit!r}", window, problem)
-    _check_zone(limit, window, timezone)
+    zone_of(timezone, f"timezone of limit {limit!r}")
+    if window in ELAPSED and timezone != UTC:
+        problem = f"must be {UTC}: a window of one {window} begins at the full {window} of {UTC} everywhere"
+        raise ValidationError(f"timezone of limit {limit!r}", timezone, problem)
     most = _LAST_START.get(window, 1)
     if type(starts_on) is not int or not 1 <= starts_on <= most:
         problem = f"must be a day from 1 to {most}" if most > 1 else "must be 1: only a month and a week begin on a day"
@@ -43,14 +46,6 @@ def check_window(limit: str, window: str, timezone: str, starts_on: int) -> str:
     if window not in SECONDS:
         cron_of(window, f"window of limit {limit!r}")
     return " ".join(window.split())
-
-
-def _check_zone(limit: str, window: str, timezone: str) -> None:
-    field = f"timezone of limit {limit!r}"
-    zone_of(timezone, field)
-    if window in ELAPSED and timezone != UTC:
-        problem = f"must be {UTC}: a window of one {window} begins at the full {window} of {UTC} everywhere"
-        raise ValidationError(field, timezone, problem)
 
 
 @lru_cache(maxsize=1024)
@@ -128,10 +123,3 @@ def burst_of(name: str, capacity: int, burst: int | None, carry_over: int | bool
     if type(capacity) is not int or not capacity:
         return None  # which is refused, or blocks
     return capacity + (capacity if carry_over is True else carry_over)
-
-
-def refuse_zone(name: str, timezone: str) -> None:
-    """Raise ``ValidationError`` for a zone of a limit without a calendar window."""
-    if timezone != UTC:
-        problem = "belongs to a calendar window: add window='calendar'"
-        raise ValidationError(f"timezone of limit {name!r}", timezone, problem)
