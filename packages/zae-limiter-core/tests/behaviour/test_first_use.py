@@ -1,18 +1,13 @@
 """Limits whose windows begin with the first use."""
 
 import random
-from collections.abc import Awaitable, Callable, Iterable
 from typing import Any
-from unittest.mock import patch
 
 import pytest
 
 from support.core.shards import shard_items, split_into
 from support.core.worlds import World, drain, passes, take
 from zae_limiter import Limit, RateLimiter, RateLimitExceeded, ValidationError, http
-from zae_limiter.flows.bucket import commit_run, write_plans
-from zae_limiter.rules.first_use import FirstUse
-from zae_limiter.schema.items import BucketState
 
 QUOTA = Limit.quota("rpm", 5, window=3600)
 
@@ -170,45 +165,6 @@ def test_what_does_not_go_with_it_is_refused() -> None:
     ):
         with pytest.raises(ValidationError, match=problem):
             Limit.quota("rpm", 5, **more)
-
-
-def _all(limits: Iterable[Limit], _: object) -> list[str]:
-    return [limit.name for limit in limits if limit.kind == "first_use"]
-
-
-def _early(self: FirstUse, t_ms: int) -> int:
-    return self.amount * ((t_ms + 1 - self.begin_ms) // self.length_ms)
-
-
-FAULTS: dict[str, tuple[Any, Callable[[World], Awaitable[None]]]] = {
-    "a window that follows the last one": (
-        patch.object(commit_run, "begins_window", lambda *_: False),
-        test_the_next_window_begins_with_the_next_use_and_not_with_the_end_of_the_last,
-    ),
-    "a window begun by a take of another limit": (
-        patch.object(write_plans, "taken_from", _all),
-        test_what_takes_of_another_limit_begins_no_window,
-    ),
-    "a window that ends early": (
-        patch.object(FirstUse, "minted", _early),
-        test_a_window_begins_with_the_first_token_and_is_full_at_its_end,
-    ),
-    "a window that outlives a reset": (
-        patch.object(BucketState, "begun_attributes", lambda _: ()),
-        test_a_reset_ends_the_window,
-    ),
-    "a bucket that expires within its window": (
-        patch.object(FirstUse, "longest_ms", lambda *_: 1),
-        test_a_bucket_that_expires_was_full,
-    ),
-}
-
-
-@pytest.mark.parametrize("fault", FAULTS)
-async def test_each_fault_is_found(world: World, fault: str) -> None:
-    made, check = FAULTS[fault]
-    with made, pytest.raises((AssertionError, pytest.fail.Exception)):
-        await check(world)
 
 
 async def test_a_window_that_begins_lets_no_other_limit_pass_before_its_instant(world: World) -> None:

@@ -3,12 +3,9 @@
 import asyncio
 import math
 import random
-from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from dataclasses import replace
 from datetime import datetime
 from typing import Any
-from unittest.mock import patch
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -16,12 +13,8 @@ import pytest
 from support.core.shards import split_into
 from support.core.worlds import World, drain, passes, take
 from zae_limiter import Limit, RateLimiter, RateLimitExceeded, ValidationError, http
-from zae_limiter.flows.acquire import view
-from zae_limiter.flows.bucket import commit_run, write_plans
-from zae_limiter.rules.sharding import calculate_wait
 from zae_limiter.testing import ManualClock
-from zae_limiter.values.resolution import Config
-from zae_limiter.values.timetables import Timetable, timetable_of
+from zae_limiter.values.timetables import timetable_of
 
 BERLIN = "Europe/Berlin"
 NIGHT = "night: 22:00-06:00 Europe/Berlin 10/min"
@@ -389,53 +382,6 @@ def test_what_goes_with_no_other_is_refused() -> None:
     ):
         with pytest.raises(ValidationError, match=problem):
             Limit.from_dict({"name": "rpm", "capacity": 10, **limit})
-
-
-def _base_of(real: Callable[[Config, int], Config]) -> Callable[[Config, int], Config]:
-    """A boundary counts only if the values differ from those that the bucket has."""
-    return lambda self, now_ms: replace(real(self, now_ms), since_ms=0)
-
-
-def _by_own_clock(config: Config | None, _: object, now_ms: int) -> Config | None:
-    return None if config is None else config.at(now_ms)
-
-
-def _expiring(real: Callable[..., int | None]) -> Callable[..., int | None]:
-    return lambda plan, config, longest_ms: real(plan, replace(config, own=False), longest_ms)
-
-
-Check = Callable[[World], Awaitable[None]]
-FAULTS: dict[str, tuple[Any, Check]] = {
-    "a boundary that nobody sees because the values are the same again": (
-        patch.object(Config, "at", _base_of(Config.at)),
-        test_a_bucket_that_nobody_used_over_boundaries_has_what_their_values_make_of_it,
-    ),
-    "a process that reshapes back by its own clock": (
-        patch.object(commit_run, "in_force", _by_own_clock),
-        test_a_process_whose_clock_is_behind_goes_by_what_another_one_has_begun,
-    ),
-    "a wait that ends with its piece": (
-        patch.object(view, "wait_through", lambda _, *given: calculate_wait(*given)),
-        test_a_refusal_is_over_at_the_boundary_if_that_comes_first,
-    ),
-    "a bucket that expires at night": (
-        patch.object(write_plans, "expires_at", _expiring(write_plans.expires_at)),
-        test_the_bucket_of_a_schedule_does_not_expire,
-    ),
-    "the values of the base at all times": (
-        patch.object(Timetable, "_place", lambda self, _: len(self._schedule)),
-        test_of_two_entries_the_first_wins,
-    ),
-}
-
-
-@pytest.mark.parametrize("fault", FAULTS)
-async def test_each_fault_is_found(world: World, fault: str) -> None:
-    made, check = FAULTS[fault]
-    timetable_of.cache_clear()
-    with made, pytest.raises((AssertionError, pytest.fail.Exception)):
-        await check(world)
-    timetable_of.cache_clear()
 
 
 async def test_the_whole_path_has_the_values_of_the_night(world: World) -> None:
