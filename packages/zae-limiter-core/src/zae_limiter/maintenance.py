@@ -60,7 +60,6 @@ from .flows.process.namespace_state import NamespaceState, Settings
 from .flows.public_errors import with_public_errors
 from .flows.records import copying, registry
 from .flows.records.alerting import BucketUse, Crossing, find_crossings, remember_told, watch
-from .flows.records.apply_history import APPLIES_KEPT, begin_apply, end_apply, list_applies, read_apply
 from .flows.records.copying import CopyForecast
 from .flows.records.migrating import (
     MIGRATIONS,
@@ -72,7 +71,16 @@ from .flows.records.migrating import (
     pending,
     unrecorded_schema,
 )
-from .flows.records.provisioner_state import note_progress, peek_state, request_stop
+from .flows.records.provisioner_state import (
+    APPLIES_KEPT,
+    begin_apply,
+    end_apply,
+    list_applies,
+    note_progress,
+    peek_state,
+    read_apply,
+    request_stop,
+)
 from .flows.records.registry import Known, look_up, set_trace, trace_of
 from .flows.records.usage import StreamState, Use, count_usage, stream_state
 from .flows.records.versions import change_version_record

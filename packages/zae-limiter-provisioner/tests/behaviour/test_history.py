@@ -8,10 +8,10 @@ import pytest
 from attrs import evolve
 
 from support.provisioner.provisions import EVERY_LEVEL, Killed, World, entities, limits, manifest
-from zae_limiter.flows.records import apply_history
+from zae_limiter.flows.records import provisioner_state
 from zae_limiter.operations.errors import NotApplied
 from zae_limiter.operations.values import Put, Query
-from zae_limiter.schema import applies as schema
+from zae_limiter.schema import provisioner as schema
 from zae_limiter_manifest import ApplyEntry, LimitsManifest, compress
 
 AFTER = manifest(resources={"gpt-4": limits(51)})
@@ -76,7 +76,7 @@ def test_what_fails_or_is_left_makes_an_apply_partial() -> None:
 
 
 def test_only_the_last_applies_are_kept_and_nothing_of_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(apply_history, "APPLIES_KEPT", 3)
+    monkeypatch.setattr(provisioner_state, "APPLIES_KEPT", 3)
     monkeypatch.setattr(schema, "PART_BYTES", 50)
     world = World()
     for capacity in range(1, 7):

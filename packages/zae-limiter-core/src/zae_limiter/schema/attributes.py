@@ -157,34 +157,8 @@ WCU: Final = "wcu"  # the reserved limit that counts the writes to a bucket
 
 ConfigPrefix = Literal["l", "o"]  # of an entity's or a level's own limits; of an override
 
-LimitField = Literal[
-    "tokens",
-    "consumed",
-    "minted",
-    "epoch",
-    "epoch_began",
-    "held_even",
-    "held_odd",
-    "begun",
-    "fraction",
-    "schedule_id",
-    "capacity",
-    "burst",
-    "refill_amount",
-    "refill_period",
-    "shadow",
-    "kind",
-    "ahead",
-    "window",
-    "timezone",
-    "starts_on",
-    "weights",
-    "expires",
-    "schedule",
-    "alert",
-]
-
-_SUFFIXES: Final[dict[LimitField, str]] = {
+# The fields of one limit, in a bucket, in a config or in both, by their attributes' suffixes.
+_SUFFIXES: Final = {
     "tokens": "tk",
     "consumed": "tc",
     "minted": "mt",
@@ -212,15 +186,13 @@ _SUFFIXES: Final[dict[LimitField, str]] = {
 }
 ALERT_SUFFIX: Final = f"_{_SUFFIXES['alert']}"
 CAPACITY_SUFFIX: Final = f"_{_SUFFIXES['capacity']}"  # which every limit of a config has
-_FIELDS: Final[dict[str, LimitField]] = {suffix: field for field, suffix in _SUFFIXES.items()}
-_OF_SLOTS: Final[Sequence[LimitField]] = ("epoch", "epoch_began", "held_even", "held_odd")
-_OF_STATE: Final = frozenset[LimitField](
+_FIELDS: Final = {suffix: field for field, suffix in _SUFFIXES.items()}
+_OF_SLOTS: Final = ("epoch", "epoch_began", "held_even", "held_odd")
+_OF_STATE: Final = frozenset(
     ("tokens", "consumed", "minted", *_OF_SLOTS, "begun", "fraction", "schedule_id")
 )  # the fields of a bucket beside the rule
-OF_TEXT: Final = frozenset[LimitField](("schedule_id", "kind", "window", "timezone", "alert"))
-_OF_CONFIG: Final = frozenset[LimitField](
-    ("shadow", "ahead", "weights", "schedule")
-)  # the fields of a config that no bucket has
+OF_TEXT: Final = frozenset(("schedule_id", "kind", "window", "timezone", "alert"))
+_OF_CONFIG: Final = frozenset(("shadow", "ahead", "weights", "schedule"))  # the fields of a config that no bucket has
 
 
 class BucketAttributes(NamedTuple):
@@ -291,7 +263,7 @@ class LimitAttribute(NamedTuple):
     """The limit and the field that an attribute of a bucket or of a config holds."""
 
     limit: str
-    field: LimitField
+    field: str
 
 
 @lru_cache(maxsize=4096)

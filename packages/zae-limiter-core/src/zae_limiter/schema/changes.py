@@ -52,12 +52,11 @@ def consumption(before: Image | None, after: Image) -> Consumption:
         if total % MILLI != former % MILLI:
             rests[limit] = total % MILLI - former % MILLI
     return Consumption(
-        tokens, _changes(old.acquires, new.acquires), rests, refused_by=_refused_by(before or NO_ITEM, after)
+        tokens,
+        {name: number - old.acquires[name] for name, number in new.acquires.items() if number != old.acquires[name]},
+        rests,
+        refused_by=_refused_by(before or NO_ITEM, after),
     )
-
-
-def _changes(before: Mapping[str, int], after: Mapping[str, int]) -> dict[str, int]:
-    return {name: number - before[name] for name, number in after.items() if number != before[name]}
 
 
 def _refused_by(before: Image, after: Image) -> dict[Refuser, int]:

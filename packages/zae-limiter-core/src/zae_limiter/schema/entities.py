@@ -88,19 +88,16 @@ def write_metadata(metadata: Mapping[str, Any]) -> dict[str, str] | str:
     return json.dumps(metadata, separators=(",", ":"), ensure_ascii=False, sort_keys=True)
 
 
-def _parse(stored: str) -> Any:
-    """Return what a JSON text has. Raises ``ValueError``, also for ``NaN``, which no document could have."""
-    return json.loads(stored, parse_constant=_refuse_constant)
-
-
-def _refuse_constant(name: str) -> None:
-    raise ValueError(f"metadata have {name}")
-
-
 def read_metadata(stored: Mapping[str, str] | str) -> Mapping[str, Any]:
-    """Return the metadata of an item. Raises ``ValueError`` for a text that is no JSON object."""
+    """Return the metadata of an item. Raises ``ValueError`` for a text that is no JSON object, and for ``NaN``, which
+    no document could have.
+    """
+
+    def refuse(constant: str) -> None:
+        raise ValueError(f"metadata have {constant}")
+
     try:
-        found: Mapping[str, Any] = _parse(stored) if isinstance(stored, str) else stored
+        found: Any = json.loads(stored, parse_constant=refuse) if isinstance(stored, str) else stored
     except RecursionError as error:
         raise ValueError("metadata are nested too deep") from error
     if not isinstance(found, Mapping):

@@ -320,7 +320,9 @@ def _limit_state(name: str, shard_limit: ShardLimit) -> LimitState:
 def read_shard_limits(item: Item) -> dict[str, ShardLimit]:
     """Return the ``ShardLimit`` of every limit of a bucket item, by name."""
     *_, shard = keys.parse_bucket_pk(item[PK])
-    rules = (read_limit(item, name, bucket_attributes(name), unit=MILLI) for name in _limits(item))
+    attributes = [each for each in map(parse_bucket_attribute, item) if each is not None]
+    names = [each.limit for each in attributes if each.field == "tokens"]
+    rules = (read_limit(item, name, bucket_attributes(name), unit=MILLI) for name in names)
     found = {
         rule.name: ShardLimit(
             rule,
@@ -351,12 +353,6 @@ def anchor_attributes(limits: Iterable[Limit], anchor_ms: int) -> Item:
     return {ANCHOR: anchor_ms} | {
         bucket_attributes(limit.name).minted: mark for limit, mark in marks if mark is not None
     }
-
-
-def _limits(item: Item) -> Iterable[str]:
-    """Return the limits of a bucket item."""
-    found = map(parse_bucket_attribute, item)
-    return [each.limit for each in found if each is not None and each.field == "tokens"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -114,7 +114,8 @@ def pk_audit(ns: str, entity: str) -> str:
     """Return the partition of a subject's audit events: an entity id, ``audit_system()``, ``audit_resource(…)``
     or ``audit_plan(…)``.
     """
-    return f"{ns}/AUDIT#{_encode_subject(entity)}"
+    prefix = _prefix_of(entity)
+    return f"{ns}/AUDIT#{prefix}{encode(entity.removeprefix(prefix))}"
 
 
 def pk_audit_of_namespace(ns: str) -> str:
@@ -306,7 +307,8 @@ def parse_bucket_pk(pk: str) -> tuple[str, str, str, int]:
 def parse_audit_pk(pk: str) -> AuditAddress:
     """Return the namespace and the subject in a key of audit events. Raises ``ValueError`` for any other key."""
     ns, subject = _after(pk, "AUDIT#")
-    return AuditAddress(ns, _decode_subject(subject))
+    prefix = _prefix_of(subject)
+    return AuditAddress(ns, prefix + decode(subject.removeprefix(prefix)))
 
 
 def parse_resource_pk(pk: str) -> str:
@@ -332,9 +334,7 @@ def parse_entity_config_sk(gsi4_sk: str) -> EntityConfigAddress:
     """Return the address in an entity config's sort key in GSI4. Raises ``ValueError`` for any other key."""
     prefix, _, rest = gsi4_sk.partition("#")
     resource, separator, entity = rest.partition("#")
-    if not separator:
-        raise ValueError(f"not an entity config: {gsi4_sk!r}")
-    if prefix != "CONFIG":
+    if not separator or prefix != "CONFIG":
         raise ValueError(f"not an entity config: {gsi4_sk!r}")
     return parse_entity_sk(resource, entity)
 
@@ -360,16 +360,6 @@ def _split(text: str, count: int, record: str) -> list[str]:
     if len(parts) != count:
         raise ValueError(f"not a {record}: {text!r}")
     return parts
-
-
-def _encode_subject(subject: str) -> str:
-    prefix = _prefix_of(subject)
-    return prefix + encode(subject.removeprefix(prefix))
-
-
-def _decode_subject(part: str) -> str:
-    prefix = _prefix_of(part)
-    return prefix + decode(part.removeprefix(prefix))
 
 
 def _prefix_of(subject: str) -> str:

@@ -32,10 +32,6 @@ MARKS: Final = (DELETED, PURGING, PURGED, COPYING, COPIED)
 STAYS_SECONDS: Final = 2 * 24 * 3600  # twice as long as the table's stream keeps its records
 
 
-def _read_behind(item: Item, _: str) -> tuple[str, str] | None:
-    return (text(item, BEHIND_PK), text(item, BEHIND_SK)) if BEHIND_PK in item else None
-
-
 NAMESPACE: Final = Record(
     Namespace,
     name=checked(check_namespace),
@@ -51,7 +47,9 @@ PROGRESS: Final = Record(
     serial=NUMBER,
     items=NUMBER.named(ITEMS_READ),
     changed=NUMBER.named(ITEMS_CHANGED),
-    behind=Field(_read_behind, lambda _: None),
+    behind=Field(
+        lambda item, _: (text(item, BEHIND_PK), text(item, BEHIND_SK)) if BEHIND_PK in item else None, lambda _: None
+    ),
 )
 read_version, read_progress = VERSION.read, PROGRESS.read
 

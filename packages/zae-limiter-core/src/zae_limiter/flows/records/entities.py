@@ -325,7 +325,12 @@ def delete_entity(namespace_state: NamespaceState, entity_id: str, cause: Cause)
         # the transaction has room for so many of them, and so has the one event that tells of all
         sizes = (item_size({each[SK]: read_plain(each, now_ms)}) for each in configs[:CONFIGS_IN_TRANSACTION])
         room = sum(total <= BYTES_IN_EVENT for total in accumulate(sizes))
-        yield from _delete_limits(namespace_state, configs[room:], cause.before(next(rounds)))
+        if others := configs[room:]:  # each with its own audit event
+            keyed = {place: place_of(namespace_state, place) for place in map(read_own_place, others)}
+            gone = {place: Change(at, None, override=None, switches=asdict(NO_SWITCHES)) for place, at in keyed.items()}
+            result = yield from change_many(namespace_state, gone, cause.before(next(rounds)))
+            for error in result.failed.values():
+                raise error
         plain = {read_own_place(each)[1]: read_plain(each, namespace_state.now()) for each in configs[:room]}
         told = {"configs": {resource: config for resource, config in plain.items() if config}}
         records = Records(namespace_state, {entity_id: item})
@@ -336,7 +341,13 @@ def delete_entity(namespace_state: NamespaceState, entity_id: str, cause: Cause)
     for key in (meta_key(namespace_state, entity_id), *map(key_of, configs)):
         namespace_state.configs.forget(key)
     rows = IndexRows(namespace_state.namespace_id)
-    yield from _delete_buckets(namespace_state, (yield from _buckets(rows, entity_id)))
+    buckets = yield from _buckets(rows, entity_id)
+    for last in (False, True):  # shard 0 last: it knows the shard count
+        yield from _delete_as_read([bucket_key(bucket) for bucket in buckets if (bucket.shard == 0) is last])
+    for bucket in buckets:
+        cached = namespace_state.cached_buckets.get((bucket.entity_id, bucket.resource, bucket.shard))
+        if cached is not None:  # else this process could refuse by the last seen state
+            cached.learn(None, namespace_state.now(), own_writes=0)
     yield from report(rows)
 
 
@@ -344,24 +355,6 @@ def _buckets(rows: IndexRows, entity_id: str) -> Flow[list[BucketId]]:
     """Return the entity's buckets, by an index that may be a moment behind the table."""
     pk = keys.gsi3_pk_entity(rows.namespace_id, entity_id)
     return (yield from query_rows(Query(pk, "GSI3", keys.INDEX_BUCKET_PREFIX), rows, bucket_of_row))
-
-
-def _delete_limits(namespace_state: NamespaceState, configs: Sequence[Item], cause: Cause) -> Flow[None]:
-    """Delete limits and overrides, each place with its own audit event."""
-    keyed = {place: place_of(namespace_state, place) for place in map(read_own_place, configs)}
-    changes = {place: Change(at, None, override=None, switches=asdict(NO_SWITCHES)) for place, at in keyed.items()}
-    result = yield from change_many(namespace_state, changes, cause)
-    for error in result.failed.values():
-        raise error
-
-
-def _delete_buckets(namespace_state: NamespaceState, buckets: Sequence[BucketId]) -> Flow[None]:
-    for last in (False, True):  # shard 0 last: it knows the shard count
-        yield from _delete_as_read([bucket_key(bucket) for bucket in buckets if (bucket.shard == 0) is last])
-    for bucket in buckets:
-        cached = namespace_state.cached_buckets.get((bucket.entity_id, bucket.resource, bucket.shard))
-        if cached is not None:  # else this process could refuse by the last seen state
-            cached.learn(None, namespace_state.now(), own_writes=0)
 
 
 def _delete_as_read(keys: Sequence[Key]) -> Flow[None]:

@@ -19,7 +19,7 @@ from ...schema.entities import read_entity
 from ...schema.items import BucketId, BucketState
 from ...schema.keys import EntityConfigAddress
 from ...values.buckets import BucketPage
-from ...values.entities import Entity, EntityPage, KnownEntity
+from ...values.entities import EntityPage, KnownEntity
 from ...values.naming import check_identifier, check_resource
 from ..bucket.reading import bucket_of_row, checked_state
 from ..bucket.reading import in_force as buckets_in_force
@@ -159,13 +159,17 @@ def list_entities(
     records = yield from _first(
         [_records(rows, prefix, after)], rows, lambda item: entity_of_row(rows, item), limit + 1
     )
-    buckets = yield from _first(_buckets(namespace_state, prefix, after), rows, _of_bucket, limit + 1)
+    begin = keys.pk_buckets_of_namespace(namespace_state.namespace_id)
+    last = None if after is None else f"{begin}{after}{BEHIND}"
+    queries = of_namespace(namespace_state, Query("", "GSI4", begins_with=begin + prefix, after=last))
+    buckets = yield from _first(queries, rows, lambda item: bucket_of_row(item).entity_id, limit + 1)
     limits: set[str] = set()
     for resource in (yield from resources_with_entity_limits(namespace_state)):
         limits |= yield from _with_limits(namespace_state, rows, resource, prefix, after, limit + 1)
     known = sorted(records | buckets | limits, key=keys.encode)
     shown = known[:limit]
-    found = yield from _read_records(namespace_state, rows, [each for each in shown if each in records])
+    items = yield from read_all([meta_key(namespace_state, each) for each in shown if each in records])
+    found = {entity.entity_id: entity for entity in rows.read(items.values(), read_entity)}
     yield from report(rows)
     entities = (KnownEntity(each, found.get(each), each in limits, each in buckets) for each in shown)
     readable = tuple(each for each in entities if each.record or each.has_limits or each.has_buckets)
@@ -200,10 +204,14 @@ def list_buckets(
         for bucket in rows.read((yield from keyed.page()), bucket_of_row):
             places.setdefault((bucket.entity_id, bucket.resource), []).append(bucket)
     shown = dict(islice(places.items(), limit))
-    states = yield from _read_states(namespace_state, rows, [each for shards in shown.values() for each in shards])
+    found = yield from read_all([bucket_key(each) for shards in shown.values() for each in shards])
+    now_ms, states = namespace_state.now(), dict[tuple[str, str], list[BucketState]]()
+    for state in rows.read(found.values(), lambda item: checked_state(item, now_ms)):
+        states.setdefault((state.id.entity_id, state.id.resource), []).append(state)
     buckets = yield from buckets_in_force(namespace_state, [states[place] for place in shown if place in states], rows)
     yield from report(rows)
-    return BucketPage(tuple(buckets), _next_bucket(*list(shown)[-1]) if len(places) > limit else None)
+    more = "#".join(map(keys.encode, list(shown)[-1])) if len(places) > limit else None
+    return BucketPage(tuple(buckets), more)
 
 
 def _bounds(behind: str | None, begins_with: str) -> tuple[str | None, str]:
@@ -220,12 +228,6 @@ def _records(rows: IndexRows, prefix: str, after: str | None) -> Query:
         begins_with=begin + prefix,
         after=None if after is None else begin + after,
     )
-
-
-def _buckets(namespace_state: NamespaceState, prefix: str, after: str | None) -> list[Query]:
-    begin = keys.pk_buckets_of_namespace(namespace_state.namespace_id)
-    behind = None if after is None else f"{begin}{after}{BEHIND}"
-    return of_namespace(namespace_state, Query("", "GSI4", begins_with=begin + prefix, after=behind))
 
 
 def _with_limits(
@@ -266,29 +268,6 @@ def entity_of_row(rows: IndexRows, item: Item) -> str | None:
     return check_identifier("entity_id", entity_id)
 
 
-def _of_bucket(item: Item) -> str:
-    return bucket_of_row(item).entity_id
-
-
-def _read_records(
-    namespace_state: NamespaceState, rows: IndexRows, entity_ids: Iterable[str]
-) -> Flow[dict[str, Entity]]:
-    found = yield from read_all([meta_key(namespace_state, each) for each in entity_ids])
-    return {entity.entity_id: entity for entity in rows.read(found.values(), read_entity)}
-
-
-def _read_states(
-    namespace_state: NamespaceState, rows: IndexRows, buckets: Iterable[BucketId]
-) -> Flow[dict[tuple[str, str], list[BucketState]]]:
-    """Return the states of shards, by entity and resource."""
-    found = yield from read_all([bucket_key(each) for each in buckets])
-    now_ms = namespace_state.now()
-    states: dict[tuple[str, str], list[BucketState]] = {}
-    for state in rows.read(found.values(), lambda item: checked_state(item, now_ms)):
-        states.setdefault((state.id.entity_id, state.id.resource), []).append(state)
-    return states
-
-
 def _bucket_queries(
     namespace_state: NamespaceState, resource: str | None, behind: str | None, limit: int
 ) -> list[Query]:
@@ -300,10 +279,6 @@ def _bucket_queries(
     after = None if entity is None else f"{keys.INDEX_BUCKET_PREFIX}{entity}{BEHIND}"
     query = Query("", "GSI2", begins_with=keys.INDEX_BUCKET_PREFIX, after=after, limit=limit)
     return of_resource(namespace_state, resource, query)
-
-
-def _next_bucket(entity_id: str, resource: str) -> str:
-    return f"{keys.encode(entity_id)}#{keys.encode(resource)}"
 
 
 def _parse_next(behind: str) -> tuple[str, str]:

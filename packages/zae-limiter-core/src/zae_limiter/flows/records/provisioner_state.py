@@ -1,10 +1,17 @@
-"""The provisioner's state of a namespace, in a head and as many parts as it takes.
+"""The provisioner's records of a namespace: its state, in a head and as many parts as it takes, and the history of its
+applies: who applied which manifest, when, and what came of it.
 
 This module orders the writes so that a state stays whole; ``schema`` has the content of the items.
+
+An apply writes its record under the lock, before its first change, and again with the outcome. So no change is without
+a record, and the record of an apply that was killed says that it has not ended. Its serial is that of the lock's write
+and one more, so no other apply writes under it. The manifest is written before the record that counts its parts.
 """
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
+from typing import Final
 
 from ...exceptions import RateLimiterUnavailable, StaleStateError, ValidationError
 from ...operations.errors import ConditionFailed, StoreError
@@ -13,17 +20,25 @@ from ...schema import keys
 from ...schema.attributes import LAST_APPLIED, PK, SERIAL, STOP
 from ...schema.provisioner import (
     MAX_PARTS,
+    ApplyPart,
+    outdated,
     parse_part_sk,
+    parse_sk,
+    part_items,
     progress_attributes,
+    read_content,
+    read_part_count,
     read_parts,
+    read_record,
     read_state,
     read_stop,
     read_write_mark,
+    record_item,
     serial_of,
     state_items,
     torn,
 )
-from ...values.applies import ApplyProgress
+from ...values.applies import ApplyProgress, ApplyRecord
 from ...values.provisioner import ProvisionerState
 from ...values.whole import check_whole
 from ..index_rows import IndexRows, query_rows, report
@@ -32,6 +47,7 @@ from ..process.namespace_state import NamespaceState
 from ..retry import key_of, read, read_all, with_retries
 from ..steps import Flow
 
+APPLIES_KEPT: Final = 50
 READS = 4  # a torn state is a write under way, which the next read finds done
 
 
@@ -163,3 +179,71 @@ def _number(namespace_state: NamespaceState, item: Item) -> int:
 
 def _key(namespace_state: NamespaceState, number: int = 0) -> Key:
     return Key(keys.pk_system(namespace_state.namespace_id), keys.sk_provisioner(number))
+
+
+def begin_apply(namespace_state: NamespaceState, record: ApplyRecord, content: str) -> Flow[int]:
+    """Keep an apply and its manifest, as ASCII text; remove what is older than the last ``APPLIES_KEPT``.
+
+    Return the number of the manifest's parts. Raises ``ValidationError`` for a manifest that is too large.
+    """
+    parts = part_items(namespace_state.namespace_id, record.serial, content)
+    if len(parts) > MAX_PARTS:
+        raise ValidationError("content", f"{len(parts)} parts", f"must fit into {MAX_PARTS} parts")
+    for part in parts:
+        yield from with_retries(Put(part))
+    with suppress(ConditionFailed):  # our own write, whose answer was lost: no other apply has this serial
+        begun = record_item(namespace_state.namespace_id, record, len(parts))
+        yield from with_retries(Put(begun, Conditions(absent=(PK,))))  # it may arrive after the end is recorded
+    gone = outdated((yield from _shown(namespace_state)), most=APPLIES_KEPT, newest=record.serial)
+    yield from delete_all(_part_key(namespace_state, part) for part in gone)
+    return len(parts)
+
+
+def end_apply(namespace_state: NamespaceState, record: ApplyRecord, parts: int) -> Flow[None]:
+    """Store the outcome of an apply that ``begin_apply`` has kept with so many parts."""
+    yield from with_retries(Put(record_item(namespace_state.namespace_id, record, parts)))
+
+
+def list_applies(namespace_state: NamespaceState) -> Flow[list[ApplyRecord]]:
+    """Return the applies that are kept, the last one first. A very recent one may be missing.
+
+    The index has their keys, because the Lambdas may query indexes alone.
+    """
+    found = yield from _shown(namespace_state)
+    records = sorted((part for part in found if not part.place), reverse=True)
+    wanted = [_part_key(namespace_state, part) for part in records]
+    items = yield from read_all(wanted)
+    rows = IndexRows(namespace_state.namespace_id)
+    applies = rows.read((items[key] for key in wanted if key in items), read_record)
+    yield from report(rows)
+    return applies
+
+
+def read_apply(namespace_state: NamespaceState, serial: int) -> Flow[tuple[ApplyRecord, str] | None]:
+    """Return an apply and its manifest as it was kept; ``None`` if there is no such apply, or no longer.
+
+    Raises ``RateLimiterUnavailable`` if a part of the manifest is missing.
+    """
+    check_whole("serial", serial, at_least=0)
+    record = yield from read(_part_key(namespace_state, ApplyPart(serial, 0)))
+    if record is None:
+        return None
+    wanted = [_part_key(namespace_state, ApplyPart(serial, place)) for place in range(1, read_part_count(record) + 1)]
+    found = yield from read_all(wanted)
+    if len(found) < len(wanted):
+        problem = f"{len(wanted) - len(found)} of {len(wanted)} parts of its manifest are missing"
+        raise RateLimiterUnavailable(f"the apply {serial} cannot be read: {problem}")
+    return read_record(record), "".join(read_content(found[key]) for key in wanted)
+
+
+def _shown(namespace_state: NamespaceState) -> Flow[list[ApplyPart]]:
+    """Return what the index shows of the history."""
+    ns = namespace_state.namespace_id
+    rows, query = IndexRows(ns), Query(keys.gsi4_pk(ns), "GSI4", begins_with=keys.pk_applies(ns))
+    found = yield from query_rows(query, rows, lambda item: parse_sk(key_of(item).sk))
+    yield from report(rows)
+    return found
+
+
+def _part_key(namespace_state: NamespaceState, part: ApplyPart) -> Key:
+    return Key(keys.pk_applies(namespace_state.namespace_id), keys.sk_apply(part.serial, part.place))
