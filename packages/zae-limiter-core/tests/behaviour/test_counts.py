@@ -20,8 +20,8 @@ from zae_limiter.testing import ManualClock
 
 CEILINGS = {  # calls, requests: builtins count as calls
     "warm": (207, 1),
-    "refused": (202, 0),
-    "parent": (602, 2),
+    "refused": (121, 0),
+    "parent": (558, 2),
     "held": (43, 0),
 }
 CALLS = {

@@ -24,7 +24,8 @@ def settle(waiting: Sequence[Waiter], error: StoreError, losses: Losses, *, wake
 def log_losses(batch: Sequence[Waiter], losses: Losses) -> None:
     """Log the tokens that failed give-backs lost."""
     for waiter in batch:
-        if (lost := losses.line(waiter)) is not None:
+        outcome = waiter.outcome
+        if outcome is not None and outcome.error is not None and (lost := losses.line(waiter)) is not None:
             log.warning("%s", lost)
 
 

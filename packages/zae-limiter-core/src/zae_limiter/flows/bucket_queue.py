@@ -384,7 +384,11 @@ class BucketQueue:
         """Remove and return the requests of the next run: the first, and all that go with it, in order of turn."""
         waiting = self.waiting
         first = next(iter(waiting))
-        batch = [first] if len(waiting) == 1 else [waiter for waiter in waiting if first.goes_with(waiter)]
+        if len(waiting) == 1:
+            waiting.clear()
+            self.running = [first]
+            return [first]
+        batch = [waiter for waiter in waiting if first.goes_with(waiter)]
         if len(batch) == len(waiting):
             waiting.clear()
         else:
@@ -399,6 +403,8 @@ class BucketQueue:
         """Return the requests by which something may come back: the undecided ones that took something or are about to,
         and those that wait to give it back.
         """
+        if not self.undecided and not self.waiting:
+            return []
         found = [each for each in list(self.undecided) if each.took]
         found += [each for each in self.running if each.outcome is None and each in self.undecided]
         return found + [each for each in list(self.waiting) if isinstance(each, BucketRequest) and each.given]
@@ -415,7 +421,8 @@ class BucketQueue:
 def fail(waiters: Iterable[Waiter], error: StoreError) -> None:
     """Settle the waiters that a run left behind when it broke or was cut off, so that none waits for ever."""
     for waiter in waiters:
-        waiter.fail(error)
+        if waiter.outcome is None:
+            waiter.fail(error)
 
 
 def broken(problem: Exception) -> StoreError:

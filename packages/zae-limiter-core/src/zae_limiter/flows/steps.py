@@ -95,7 +95,8 @@ class Settled(NamedTuple):
     waiters: Sequence[Waiter]
 
 
-class Enqueue(NamedTuple):
+@dataclass(slots=True, eq=False)  # not frozen, which costs more: every acquire makes one
+class Enqueue:
     """Put the waiter into its queue and wait until it is settled. Answer: ``None``; the waiter has its outcome."""
 
     waiter: Waiter

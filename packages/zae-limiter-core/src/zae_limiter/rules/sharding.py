@@ -245,6 +245,19 @@ def covers(parts: Sequence[Part], cost_milli: int, now_ms: int) -> bool:
     return calculate_servable(parts, now_ms) >= cost_milli
 
 
+FULL_ENOUGH: Final = 4, 5  # of what a shard holds at most: the rest is minted before the next caller comes
+
+
+def ripe(part: Part, amount: int, parts: float, now_ms: int) -> int:
+    """Return what a shard has for an amount that may be divided into so many parts; 0 before it has such a part, or
+    most of what it can ever hold. A debt shows at any time.
+    """
+    most, of = FULL_ENOUGH
+    least = min(amount, part.shard_limit.ceiling_milli * most // of) / parts
+    there = refill_bucket(*part, now_ms)
+    return there if there < 0 or there >= least else 0
+
+
 Amounts = Mapping[str, int]
 
 

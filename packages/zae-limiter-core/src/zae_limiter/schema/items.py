@@ -154,7 +154,7 @@ class BucketState(NamedTuple):
 
     def is_ahead(self, now_ms: int) -> bool:
         """Return whether the anchor is so far ahead that a wrong clock must have set it."""
-        return self.anchor_ms > now_ms + AHEAD_MS
+        return bool(self.item[ANCHOR] > now_ms + AHEAD_MS)
 
     def repaired(self, now_ms: int) -> "BucketState":
         """Return the state as the next repair leaves it: unchanged, unless the anchor is ahead.

@@ -28,8 +28,7 @@ def short(statuses: Iterable[LimitStatus]) -> tuple[LimitStatus, ...]:
 
 def unread(refusal: "RateLimitExceeded") -> Sequence[LimitStatus]:
     """Return the statuses of a refusal, without making those that nobody has read."""
-    later: Sequence[LimitStatus] | None = vars(refusal).get("_later")
-    return refusal.statuses if later is None else later
+    return refusal.statuses if refusal._later is None else refusal._later
 
 
 def path_to(status: LimitStatus, statuses: Iterable[LimitStatus], entity_id: str) -> tuple[str, ...]:
@@ -80,6 +79,8 @@ class RateLimitExceeded(RateLimitError):
     one, and then shows it as it is.
     """
 
+    _later: LaterStatuses | None = None
+
     def __init__(
         self,
         statuses: Sequence[LimitStatus],
@@ -106,7 +107,7 @@ class RateLimitExceeded(RateLimitError):
     @cached_property
     def statuses(self) -> tuple[LimitStatus, ...]:
         """Every limit that the call draws on."""
-        return self._later.made
+        return () if self._later is None else self._later.made
 
     @property
     def args(self) -> tuple[Any, ...]:

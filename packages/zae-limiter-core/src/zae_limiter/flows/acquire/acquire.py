@@ -1,116 +1,85 @@
 """Acquire: find the claims of the path, take from all of them, give back after a refusal.
 
-This module orders the requests; ``group_commit`` writes one bucket, ``outage`` follows the policy without the store.
+This module orders the requests; ``group_commit`` writes one bucket. Layers around it: ``outage`` follows the policy
+without the store, ``waiting`` asks again, ``refused`` overflows and counts.
 """
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from ...operations.errors import BudgetSpent, RaceLost, StoreError
-from ...schema.items import BucketState
+from ...operations.errors import RaceLost, StoreError
 from ...values.refusal import RateLimitExceeded
 from ...values.resolution import Config
 from ..bucket.serving import resolve
 from ..process.namespace_state import NamespaceState
 from ..process.queueing import give_back_all, queue
-from ..steps import Enqueue, Flow, Sleep
+from ..process.waiting_line import Turn
+from ..steps import Flow, Sleep
 from .claims import Claim, Grant, Seen
+from .copies import refuse_by_copies
 from .create_path import create_path
 from .disabling import refuse_if_disabled
-from .outage import grant_without_store
-from .outdated import expire_what_a_bucket_outdates, expire_what_nobody_told, is_refused_by_old_limits
+from .outdated import expire_what_a_bucket_outdates, expire_what_nobody_told
 from .path import find_claims, fresh_enough, known_claims
 from .requests import AcquireRequest
-from .shard_selection import cached_shards, fresh_shards, read_shards, try_other_shards
+from .shard_selection import read_shards, try_other_shards
 from .statuses import refusal_of
 from .taking_in_turn import take_in_turn
-from .taking_together import ASKS_AGAIN, less_coming_back, take_together, until_decided
-from .view import View
+from .taking_together import ASKS_AGAIN, take_together, until_decided
 
 ROUNDS, AGAIN_SECONDS = 8, 0.01
 
 
-def acquire(namespace_state: NamespaceState, request: AcquireRequest) -> Flow[Grant]:
-    """Take the amounts of every limit, or nothing.
+def acquire(namespace_state: NamespaceState, request: AcquireRequest, turn: Turn | None = None) -> Flow[Grant]:
+    """Take the amounts of every limit, or nothing. ``turn``: that of a caller which may wait in lines.
 
-    Raises ``RateLimitExceeded``, ``AccessDisabled``, ``ValidationError``, ``RateLimiterUnavailable`` in an outage if
-    the policy does not let the call through, and another ``InfrastructureError`` for an error that is no outage.
+    Raises ``RateLimitExceeded``, ``AccessDisabled``, ``ValidationError``, ``StoreError``.
     """
-    claims: list[Claim] | None = None
     attempt, asked_again = 0, 0
-    try:
-        while attempt < ROUNDS:
-            if attempt > 1:  # let others finish
-                yield Sleep(AGAIN_SECONDS * attempt)
-            request.rereads = attempt
-            known = fresh_enough(namespace_state, known_claims(namespace_state, request))
-            claims = known or (yield from find_claims(namespace_state, request))
-            claim = claims[0]
-            alone = claim is claims[-1] and not claim.stale and request.turn is None
-            try:
-                if alone:
-                    # a bucket that nobody was refused by, and whose queue is empty, is not worth a look
-                    if (claim.target.short_ms or claim.target.queue.busy) and _looks_short(namespace_state, claim):
-                        refuse_by_copies(namespace_state, request, claims)
-                    bucket_request = claim.enter()
-                    if bucket_request.queue.hold is None:
-                        yield Enqueue(bucket_request)  # as `queue` does, at less cost
-                    else:
-                        yield from queue([bucket_request])
-                    taken = bucket_request.admitted or (yield from _take_elsewhere(namespace_state, request, claims))
-                else:
-                    taken = yield from _take_with_others(namespace_state, request, claims)
-                if taken:
-                    grant = Grant(request, claims)
-                    if not alone or ((state := claim.target.state) is not None and state.slots):
-                        yield from grant.keep_slots(claims, namespace_state.now)
-                    return grant
-            except RateLimitExceeded as refusal:
-                if asked_again == ASKS_AGAIN or not (yield from until_decided(namespace_state, claims, refusal)):
-                    raise
-                asked_again += 1
-            else:
-                attempt += 1
-        raise RaceLost(f"the limits of {request.entity_id}/{request.resource} changed during {ROUNDS} attempts")
-    except StoreError as error:
-        refuse_if_disabled(namespace_state, request, known_claims(namespace_state, request) or ())
-        _raise_if_answered(request, claims or (), error)
-        return (yield from grant_without_store(namespace_state, request, error, claims or ()))
+    while attempt < ROUNDS:
+        if attempt > 1:  # let others finish
+            yield Sleep(AGAIN_SECONDS * attempt)
+        # go by the limits that were read last: those that have expired are read again beside the write
+        request.rereads = attempt
+        known = fresh_enough(namespace_state, known_claims(namespace_state, request))
+        claims = known or (yield from find_claims(namespace_state, request))
+        try:
+            if (yield from _take(namespace_state, request, claims, turn)):
+                grant = Grant(request, claims)
+                yield from grant.keep_slots(claims, namespace_state.now)
+                return grant
+        except RateLimitExceeded as refusal:
+            # calls under way may give back what this one lacks: once they are decided, it asks again
+            if asked_again == ASKS_AGAIN or not (yield from until_decided(namespace_state, claims, refusal)):
+                raise
+            asked_again += 1
+        else:
+            attempt += 1
+    raise RaceLost(f"the limits of {request.entity_id}/{request.resource} changed during {ROUNDS} attempts")
 
 
-class NotYet(Exception):
-    """The store answered, but the attempt of a waiting caller ran out of time: others were before it."""
-
-
-def _raise_if_answered(request: AcquireRequest, claims: Sequence[Claim], error: StoreError) -> None:
-    """Raise ``NotYet`` if the time is over, but an answer has shown one of the buckets since the attempt of a caller
-    that may wait began.
-    """
-    if isinstance(error, BudgetSpent) and request.since_ms > 0:
-        seen = (each.seen_at_ms for claim in claims for each in (claim.cached, claim.target))
-        if any(seen_at_ms > request.since_ms for seen_at_ms in seen):
-            raise NotYet from error
-
-
-def _take_elsewhere(namespace_state: NamespaceState, request: AcquireRequest, claims: list[Claim]) -> Flow[bool]:
-    """Ask other shards for what the first one lacked. Return and raise as ``_conclude`` does."""
-    yield from try_other_shards(namespace_state, claims)
-    return (yield from _conclude(namespace_state, request, claims))
-
-
-def _take_with_others(namespace_state: NamespaceState, request: AcquireRequest, claims: list[Claim]) -> Flow[bool]:
-    """Take where the fast way does not do: there are parents, a config has expired, or the turn of a waiting caller has
-    come. Return and raise as ``_conclude`` does.
-    """
-    try:
-        for claim in claims:
-            if claim.stale:  # as each that is disabled
-                refuse_if_disabled(namespace_state, request, claims)
-                break
-        if len(claims) > 1 or request.turn is None:  # a caller that waits for one bucket has looked at the copy
+def _take(
+    namespace_state: NamespaceState, request: AcquireRequest, claims: Sequence[Claim], turn: Turn | None
+) -> Flow[bool]:
+    """Take from all buckets, or from none. Return and raise as ``_conclude`` does."""
+    claim, *others = claims
+    waits = turn is not None and any(turn in each.cached.line for each in claims)
+    if not (others or claim.stale or waits):
+        # a bucket that nobody was refused by, and whose queue is empty, is not worth a look
+        if claim.target.short_ms or claim.target.queue.busy:
             refuse_by_copies(namespace_state, request, claims)
-        if request.turn is not None:
-            yield from take_in_turn(namespace_state, claims)
+        yield from queue([claim.enter()])
+        if claim.last[0].admitted:
+            return True
+        yield from try_other_shards(namespace_state, claims)
+        return (yield from _conclude(namespace_state, request, claims))
+    try:
+        if any(each.stale for each in claims):  # as each that is disabled
+            refuse_if_disabled(namespace_state, request, claims)
+        if others or not waits:  # a caller that waits for one bucket has looked at the copy
+            refuse_by_copies(namespace_state, request, claims)
+        if turn is not None and waits:
+            yield from take_in_turn(namespace_state, claims, turn)
         elif creating := _without_buckets(claims):
             yield from create_path(namespace_state, creating)
             yield from try_other_shards(namespace_state, claims)
@@ -118,8 +87,8 @@ def _take_with_others(namespace_state: NamespaceState, request: AcquireRequest, 
             yield from take_together(namespace_state, claims)
         return (yield from _conclude(namespace_state, request, claims))
     finally:
-        for claim in claims:
-            claim.decide()
+        for each in claims:
+            each.decide()
 
 
 def _without_buckets(claims: Sequence[Claim]) -> Sequence[Claim]:
@@ -133,57 +102,7 @@ def _without_buckets(claims: Sequence[Claim]) -> Sequence[Claim]:
     return taking if len(taking) > 1 else ()
 
 
-def refuse_by_copies(namespace_state: NamespaceState, request: AcquireRequest, claims: Sequence[Claim]) -> None:
-    """Raise ``RateLimitExceeded`` if fresh copies of a claim's shards show that the tokens are not there.
-
-    The refusal shows every claim, so this process must know each of them well enough.
-    """
-    now = namespace_state.now()
-    short = [claim for claim in claims if _rules_out(namespace_state, claim, now)]
-    if not short:
-        return
-    seen = [namespace_state.states(claim.cached) for claim in claims]
-    if all(_is_presentable(namespace_state, claim, states, now) for claim, states in zip(claims, seen, strict=True)):
-        for claim, states in zip(claims, seen, strict=True):
-            claim.seen = Seen(states, now)
-        raise refusal_of(request, claims, now)
-    for claim in short:
-        claim.target.short_ms = now
-
-
-def _looks_short(namespace_state: NamespaceState, claim: Claim) -> bool:
-    """Return whether the shard that is asked first may lack the amounts. Most shards have them, and need no closer
-    look.
-    """
-    state = claim.target.state
-    return state is None or state.is_short_of(claim.checked, namespace_state.now())
-
-
-def _rules_out(namespace_state: NamespaceState, claim: Claim, now_ms: int) -> bool:
-    states = cached_shards(namespace_state, claim, now_ms)
-    view = View(states, claim.config, now_ms)
-    if not states or view.fits(claim.checked):
-        return False
-    less = less_coming_back(namespace_state, claim)
-    return less == claim.checked or not view.fits(less)
-
-
-def _is_presentable(namespace_state: NamespaceState, claim: Claim, states: Sequence[BucketState], now_ms: int) -> bool:
-    """Return whether the limits still hold, the bucket has them, and its balance is no older than limits may be.
-
-    If this process knows of no bucket, nobody may have told it of other limits, so they must not be what refuses. Nor
-    must a bucket that was told since it was seen.
-    """
-    recent = claim.target.is_fresh(now_ms, namespace_state.settings.config_ttl_ms)
-    if not states and is_refused_by_old_limits(namespace_state, claim, now_ms):
-        return False
-    is_fresh = not states or fresh_shards(namespace_state, claim, now_ms)
-    if not is_fresh and not View(states, claim.config, now_ms).fits(claim.checked):
-        return False
-    return recent and not claim.stale and namespace_state.agree(claim.cached, claim.config)
-
-
-def _conclude(namespace_state: NamespaceState, request: AcquireRequest, claims: list[Claim]) -> Flow[bool]:
+def _conclude(namespace_state: NamespaceState, request: AcquireRequest, claims: Sequence[Claim]) -> Flow[bool]:
     """Return ``True`` if all claims are admitted and their configs are current; else give back what was taken.
 
     Then raise the reason, or return ``False`` if the acquire has to be decided again.

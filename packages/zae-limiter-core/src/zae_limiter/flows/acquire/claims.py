@@ -14,6 +14,7 @@ from ...values.resolution import Config, Resolved
 from ...values.weights import Weights
 from ..bucket_queue import BucketRequest, Outcome, slot_renewal
 from ..process.namespace_state import CachedBucket
+from ..process.waiting_line import Turn
 from ..slots import HeldSlots, TakenSlots
 from ..steps import Flow, Remind
 from .requests import AcquireRequest
@@ -39,7 +40,7 @@ class Claim:
     ``path``: the entities from the one that asks to this one, the claim of ``place`` 0 being its own. Both begin with
     the entity of a ``draw``, if it belongs to one (from 1). ``unlimited``: the amounts that are counted in this bucket
     and limited nowhere (``unlimited_names``). ``limited``: the names of the limits of all buckets of the path.
-    ``call``: the request of the acquire, or of a call that would be one.
+    ``call``: the request of the acquire, or of a call that would be one. ``turn``: of a caller that waits in its line.
     ``among_others``: another bucket may refuse the call, so what this one gives is undecided until all are asked.
     """
 
@@ -53,6 +54,7 @@ class Claim:
     path: tuple[str, ...] = ()
     place: int = 0
     draw: int = 0
+    turn: Turn | None = None
     seen: Seen | None = None
     requests: list[BucketRequest] = field(default_factory=list)
     last: Sequence[BucketRequest] = ()
@@ -138,7 +140,7 @@ class Claim:
             bucket_request.shadow_amounts = self.shadow_amounts
         if self.unlimited:
             bucket_request.count_unlimited(self.unlimited)
-        if (turn := self.call.turn) is not None and checked:  # shadow limits wait for nobody
+        if (turn := self.turn) is not None and checked:  # shadow limits wait for nobody
             bucket_request.turn = self.cached.line.order_of(turn)
             turn.asks(self.cached.line, [bucket_request])
         if self.place:
@@ -161,8 +163,8 @@ class Claim:
             new[0].below = 1 if self.place else 0
         self.last = [*kept, *new]
         self.requests += new
-        if self.call.turn is not None:
-            self.call.turn.asks(self.cached.line, new)
+        if self.turn is not None:
+            self.turn.asks(self.cached.line, new)
         return new
 
     def decide(self) -> None:
@@ -172,7 +174,7 @@ class Claim:
 
     def is_behind_another(self, now_ms: int) -> bool:
         """Return whether a caller who came before this one waits in the bucket's line and is served first."""
-        turn = self.call.turn
+        turn = self.turn
         return turn is not None and bool(self.checked) and self.cached.line.blocker(turn, now_ms) is not None
 
     def refuse(self, now_ms: int, *, blocked: bool) -> None:
@@ -299,6 +301,8 @@ class Grant:
     def keep_slots(self, claims: Iterable[Claim], now: Callable[[], int]) -> Flow[None]:
         """Renew the slots that the last requests of these claims took, from now on until they are freed."""
         for claim in claims:
+            if (state := claim.cached.state) is not None and not state.slots:
+                continue
             taken = [each for request in claim.last if request.admitted for each in request.taken_slots]
             if not taken:
                 continue

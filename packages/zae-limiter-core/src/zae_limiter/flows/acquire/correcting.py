@@ -10,12 +10,12 @@ from typing import NamedTuple
 from ...operations.errors import BudgetSpent, NotApplied, StoreError
 from ...values.resolution import Config
 from ..bucket.serving import resolve
+from ..bucket.view import View
 from ..bucket_queue import BucketQueue, BucketRequest
 from ..process.namespace_state import NamespaceState
 from ..steps import Flow
 from .claims import Claim, Grant
 from .path import current_config
-from .shard_selection import balance_of
 
 
 class _Place(NamedTuple):
@@ -53,9 +53,9 @@ def _is_spent(namespace_state: NamespaceState, claim: Claim, name: str) -> bool:
     """
     if name not in claim.config.shadow or any(name in each.shadow_amounts for each in claim.requests):
         return False
-    now, limit = namespace_state.now(), claim.config.by_name[name]
+    now = namespace_state.now()
     states = namespace_state.repaired_states(claim.cached, now)
-    return bool(states) and balance_of(limit, states, now) <= 0
+    return bool(states) and View(states, claim.config, now, guesses=False).available(name) <= 0
 
 
 def _correction(place: _Place, amounts: Mapping[str, int], config: Config) -> BucketRequest:

@@ -3,7 +3,7 @@
 This module chooses the buckets, and says when a separate write is due. ``process.refusals`` keeps the counts.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Final, TypeAlias
 
 from ...operations.errors import BudgetSpent
@@ -31,28 +31,29 @@ def count_refusal(namespace_state: NamespaceState, refusal: RateLimitExceeded) -
     The next write of this process to the bucket adds it. If no write comes within five seconds, a separate write does;
     nobody waits for it.
     """
-    now = namespace_state.now()
-    for asker, statuses in _asked(refusal):
-        # a call that draws on one bucket needs no statuses to know which was short
-        alone = isinstance(statuses, LaterStatuses) and set(statuses.buckets) <= {asker}
-        violations = () if alone else short(statuses)
-        places = [asker, *((each.entity_id, each.resource) for each in violations)] if violations or alone else ()
-        for place in dict.fromkeys(places):
-            cached = cached_bucket(namespace_state, *place)
-            more = _by_others(asker, violations, cached) if place == asker else (REFUSED_BELOW,)
-            if place == asker:
-                cached.refused = statuses
-            namespace_state.refusals.add(cached, now, (REFUSED, *more))
-            if cached.state is not None and (in_ms := namespace_state.refusals.remind(cached, now)) is not None:
-                count = RefusalCount(cached.queue, reminds=in_ms > 0)
-                yield Remind(count, in_ms / 1000) if in_ms else Post(count)
-
-
-def _asked(refusal: RateLimitExceeded) -> Iterator[tuple[Place, Sequence[LimitStatus]]]:
-    """Yield each bucket that the call asked, its own and that of an overflow, with the limits that it drew on there."""
-    yield (refusal.entity_id, refusal.resource), unread(refusal)
+    yield from _count(namespace_state, (refusal.entity_id, refusal.resource), unread(refusal))
     if refusal.overflow:
-        yield (refusal.entity_id, refusal.overflow[0].resource), refusal.overflow
+        yield from _count(namespace_state, (refusal.entity_id, refusal.overflow[0].resource), refusal.overflow)
+
+
+def _count(namespace_state: NamespaceState, asker: Place, statuses: Sequence[LimitStatus]) -> Flow[None]:
+    """Count the refusal of a call that drew on these limits, its own bucket first."""
+    now, own = namespace_state.now(), cached_bucket(namespace_state, *asker)
+    counted = {own: [REFUSED]}
+    # a call that draws on one bucket needs no statuses to know which was short
+    if not isinstance(statuses, LaterStatuses) or statuses.buckets != {asker}:
+        violations = short(statuses)
+        if not violations:
+            return
+        counted[own] += _by_others(asker, violations, own)
+        for each in violations:
+            counted.setdefault(cached_bucket(namespace_state, each.entity_id, each.resource), [REFUSED, REFUSED_BELOW])
+    own.refused = statuses
+    for cached, attributes in counted.items():
+        namespace_state.refusals.add(cached, now, attributes)
+        if cached.state is not None and (in_ms := namespace_state.refusals.remind(cached, now)) is not None:
+            count = RefusalCount(cached.queue, reminds=in_ms > 0)
+            yield Remind(count, in_ms / 1000) if in_ms else Post(count)
 
 
 def _by_others(asked: Place, violations: Sequence[LimitStatus], asker: CachedBucket) -> list[str]:
@@ -60,7 +61,7 @@ def _by_others(asked: Place, violations: Sequence[LimitStatus], asker: CachedBuc
     for.
     """
     others = (each for each in violations if (each.entity_id, each.resource) != asked)
-    names = [refused_by(Refuser(each.entity_id, each.limit_name)) for each in others]
+    names = [*dict.fromkeys(refused_by(Refuser(each.entity_id, each.limit_name)) for each in others)]
     item = {} if asker.state is None else asker.state.item
     known = [name for name in item if parse_refused_by(name) is not None] if names else []
     return names if len({*known, *names}) <= MAX_LIMITS else [name for name in names if name in known]

@@ -25,6 +25,7 @@ from ..bucket.reading import read_whole
 from ..bucket.serving import cached_bucket, resolve
 from ..bucket.shifting import in_force
 from ..bucket.versions import with_birth
+from ..bucket.view import View
 from ..process.config_cache import ConfigKeys, ConfigRecords, Record, config_keys
 from ..process.namespace_state import CachedBucket, NamespaceState, bucket_key
 from ..retry import read_all
@@ -34,7 +35,6 @@ from .claims import Claim
 from .disabling import is_disabled, never
 from .path import Gap, Known, find_claims, join, walk
 from .requests import AcquireRequest
-from .view import View
 
 Resolution = tuple[list[Limit], Policy | None, ConfigSource | None]
 

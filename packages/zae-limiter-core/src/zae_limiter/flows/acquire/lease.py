@@ -18,8 +18,9 @@ from ..process.namespace_state import NamespaceState
 from ..process.queueing import give_back_all, queue
 from ..slots import SlotWork, freeing, freeing_all
 from ..steps import Flow, Log
-from .acquire import ROUNDS, first_error, refusal_by_answers, refuse_by_copies
+from .acquire import ROUNDS, first_error, refusal_by_answers
 from .claims import Claim, Grant, unknown_limit
+from .copies import refuse_by_copies
 from .correcting import corrections_of, send_again
 from .counting import count_refusal
 from .disabling import refuse_if_disabled

@@ -19,7 +19,7 @@ from threading import RLock
 from typing import Final
 
 from ...exceptions import RateLimiterUnavailable
-from ...operations.errors import NotApplied, StoreError
+from ...operations.errors import BudgetSpent, NotApplied, StoreError
 from ...operations.values import NOTHING
 from ...rules.balances import ShardLimit, force_consume, move_anchor, refill_bucket
 from ...rules.balances import share as split
@@ -34,16 +34,20 @@ from ...values.refusal import RateLimitExceeded
 from ...values.resolution import Config
 from ..bucket.limit_removal import TooManyLimits
 from ..bucket.serving import cached_bucket
+from ..bucket.view import status_of
 from ..bucket_queue import BucketQueue, BucketRequest, in_tokens
 from ..hold import Tally
 from ..process.consumption import MILLION, is_void
 from ..process.namespace_state import CachedBucket, NamespaceState
 from ..process.queueing import queue
+from ..process.waiting_line import Turn
 from ..public_errors import public_error
 from ..steps import Flow, Log, Post
+from .acquire import acquire
 from .claims import Claim, Grant
+from .disabling import refuse_if_disabled
+from .path import known_claims
 from .requests import AcquireRequest
-from .view import status_of
 
 WHAT: Final[Mapping[Policy, str]] = {
     OnUnavailable.ALLOW: "not counted",
@@ -53,6 +57,33 @@ SCAN_MS: Final = 1_000  # between two looks for shares that have ended
 AT_ONCE: Final = 100
 
 # the policy
+
+
+class NotYet(Exception):
+    """The store answered, but the attempt of a waiting caller ran out of time: others were before it."""
+
+
+def acquire_by_policy(
+    namespace_state: NamespaceState, request: AcquireRequest, turn: Turn | None = None
+) -> Flow[Grant]:
+    """Return the grant of ``acquire``; without the store, that of the policy.
+
+    Raises what ``acquire`` raises, ``RateLimiterUnavailable`` in an outage if the policy does not let the call through,
+    and another ``InfrastructureError`` for an error that is no outage; ``NotYet`` for a caller with a ``turn``.
+    """
+    try:
+        grant = yield from acquire(namespace_state, request, turn)
+    except StoreError as error:
+        claims = known_claims(namespace_state, request) or ()
+        refuse_if_disabled(namespace_state, request, claims)
+        if turn is not None and isinstance(error, BudgetSpent):
+            shards = (shard for claim in claims for shard in namespace_state.shards(claim.cached))
+            if any(shard.seen_at_ms > turn.due_ms for shard in shards):
+                raise NotYet from error
+        return (yield from grant_without_store(namespace_state, request, error, claims))
+    if (shares := namespace_state.shares) is not None and shares.pending:
+        yield from pay_shares(namespace_state, grant.all_claims)
+    return grant
 
 
 def grant_without_store(
@@ -123,7 +154,7 @@ def for_each(claims: Sequence[Claim], amounts: Mapping[str, int]) -> list[Claim]
         names = claim.unlimited_names if len(known) < len(amounts) else ()
         counted = {name: amount for name, amount in amounts.items() if name in names}
         if known or counted:
-            anew = replace(claim, amounts=known, unlimited=counted, stale=False, seen=None)
+            anew = replace(claim, amounts=known, unlimited=counted, stale=False, turn=None, seen=None)
             anew.requests, anew.last = [], ()
             more.append(anew)
     return more

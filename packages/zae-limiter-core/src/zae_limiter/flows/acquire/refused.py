@@ -22,13 +22,12 @@ from ...values.resolution import Resolved
 from ..bucket.serving import cached_bucket, resolve
 from ..process.namespace_state import NamespaceState
 from ..steps import Flow
-from .acquire import acquire
 from .claims import Claim, Grant, Overflow
 from .counting import count_refusal
-from .outage import pay_shares
+from .outage import acquire_by_policy
 from .path import known_claims
 from .requests import AcquireRequest
-from .waiting import acquire_in_line
+from .waiting import Caller
 
 OF_THE_RESOURCE: Final = ("entity", "plan", "resource")  # the levels that name it
 
@@ -40,12 +39,11 @@ def acquire_in_time(namespace_state: NamespaceState, request: AcquireRequest) ->
     """
     if namespace_state.configs.has_on_refused and not request.max_wait:
         request = _with_wait(namespace_state, request)
+    caller = Caller(namespace_state, request) if request.max_wait else None
     try:
-        grant = yield from (acquire_in_line if request.max_wait else acquire)(namespace_state, request)
+        grant = yield from (acquire_by_policy(namespace_state, request) if caller is None else caller.acquire())
     except RateLimitExceeded as refusal:
-        grant = yield from _after(namespace_state, request, refusal)
-    if (shares := namespace_state.shares) is not None and shares.pending and grant.unavailable is None:
-        yield from pay_shares(namespace_state, grant.all_claims)
+        grant = yield from _after(namespace_state, request, refusal, caller)
     return grant
 
 
@@ -66,25 +64,29 @@ def _with_wait(namespace_state: NamespaceState, request: AcquireRequest) -> Acqu
 
 def _policy_of(namespace_state: NamespaceState, request: AcquireRequest) -> OnRefused | None:
     """Return the policy of the call, else that of its levels as they were last read."""
-    if request.on_refused is not None:
+    if request.on_refused is not None or not namespace_state.configs.has_on_refused:
         return request.on_refused
     cached = namespace_state.cached_buckets.get((request.entity_id, request.resource, 0))
     return None if cached is None or cached.resolved is None else cached.resolved.on_refused
 
 
-def _after(namespace_state: NamespaceState, request: AcquireRequest, refusal: RateLimitExceeded) -> Flow[Grant]:
+def _after(
+    namespace_state: NamespaceState, request: AcquireRequest, refusal: RateLimitExceeded, caller: Caller | None
+) -> Flow[Grant]:
     """Return the grant of the next steps, if one serves the call. Raises the refusal, which is counted."""
     policy = _policy_of(namespace_state, request)
     if policy is not None and not _is_final(refusal):
         try:
             if policy.wait and not request.max_wait:  # the acquire was the first to read the levels
                 request = replace(request, max_wait=policy.wait)
-                return (yield from acquire_in_line(namespace_state, request))
+                caller = Caller(namespace_state, request)
+                return (yield from caller.acquire())
         except RateLimitExceeded as later:
             refusal = later
         if policy.overflow is not None and _may_overflow(request, policy.overflow, refusal):
             grant, refusal = yield from _overflow(namespace_state, request, policy.overflow, refusal)
             if grant is not None:
+                grant.waited = 0.0 if caller is None else caller.waited
                 return grant
     yield from count_refusal(namespace_state, refusal)
     raise refusal
@@ -112,7 +114,7 @@ def _overflow(
         if other is None:
             return None, refusal
         refused = known_claims(namespace_state, request) or ()
-        grant = yield from acquire(namespace_state, other)
+        grant = yield from acquire_by_policy(namespace_state, other)
     except RateLimitExceeded as short:
         return None, RateLimitExceeded(refusal.statuses, refusal.entity_id, refusal.resource, overflow=short.statuses)
     except (StoreError, InfrastructureError, ValidationError) as error:
@@ -120,7 +122,6 @@ def _overflow(
         return None, refusal
     grant.overflow = _of(request, refused, grant.claims, refusal)
     grant.request = replace(other, on_unavailable=request.on_unavailable)
-    grant.waited = request.waited
     return grant, refusal
 
 

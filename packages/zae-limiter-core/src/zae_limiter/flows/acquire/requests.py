@@ -17,7 +17,6 @@ from ...values.estimates import Estimate, EstimateKey
 from ...values.limits import Limit, Policy, check_limits, check_on_unavailable
 from ...values.naming import check_identifier, check_resource
 from ...values.on_refused import OnRefused
-from ..process.waiting_line import Turn
 from ..validation import validate_bucket, validate_flag
 
 LONGEST_WAIT: Final = 10**9  # seconds; a longer wait has no bound
@@ -40,11 +39,9 @@ class AcquireOptions(TypedDict, total=False):
 class AcquireRequest:
     """The arguments of an acquire; amounts in millitokens by limit.
 
-    ``cascade``: whether it draws on those above its entity; ``None``: if the entity cascades.
-    ``turn``: the place of its caller in a waiting line, if it waits. ``since_ms``: when the attempt of a caller that
-    may wait began. ``learns``: the limits whose amounts are estimates, and what the real ones are remembered by.
-    ``rereads``: how often it was decided before, so that its limits were read again. ``also``: its draws.
-    ``waited``: the seconds that its caller slept in a line. ``max_hold``: the seconds after which its slots end.
+    ``cascade``: whether it draws on those above its entity; ``None``: if the entity cascades. ``learns``: the limits
+    whose amounts are estimates, and what the real ones are remembered by. ``rereads``: how often it was decided before,
+    so that its limits were read again. ``also``: its draws. ``max_hold``: the seconds after which its slots end.
     """
 
     entity_id: str
@@ -56,14 +53,11 @@ class AcquireRequest:
     on_unavailable: Policy | None = None
     rollback: bool = True
     max_wait: float = 0.0
-    turn: Turn | None = None
     shadow: bool = False
-    since_ms: int = 0
     rereads: int = 0
     learns: Mapping[str, EstimateKey] | None = None
     also: "tuple[DrawRequest, ...]" = ()
     on_refused: OnRefused | None = None
-    waited: float = 0.0
     max_hold: float | None = None
 
     @property
@@ -127,7 +121,6 @@ def validate_request(
         ("allow" if shadow else None) if on_unavailable is None else check_on_unavailable(on_unavailable),
         rollback is True or validate_flag("rollback", rollback),
         max_wait if type(max_wait) is float and max_wait == 0 else validate_max_wait(max_wait),
-        None,
         shadow,
     )
     if learns is not None:

@@ -14,9 +14,9 @@ from ...operations.values import NOTHING, sums
 from ...values.limit_status import LimitStatus
 from ...values.limits import MAX_TOKENS, MILLI
 from ...values.token_usage import TokenUsage
+from ..bucket.view import View
 from ..process.namespace_state import NamespaceState
 from .claims import Claim, Grant
-from .view import View
 
 MOST_ESTIMATES: Final = 100
 MOST_SETTLED: Final = 10_000_000  # tokens: the longest prompts are of a few millions

@@ -7,18 +7,18 @@ from collections.abc import Mapping, Sequence
 
 from ...operations.errors import StoreError
 from ...operations.values import NOTHING
-from ...rules.balances import refill_bucket
-from ...rules.sharding import Amounts, calculate_balance
+from ...rules.sharding import Amounts
+from ...schema.attributes import SHARD_COUNT
 from ...schema.items import BucketState
-from ...values.limits import Limit
 from ..bucket.reading import read_whole
 from ..bucket.serving import cached_bucket
 from ..bucket.shifting import all_shifted
+from ..bucket.view import View
 from ..process.namespace_state import CachedBucket, NamespaceState
 from ..process.queueing import queue
 from ..steps import Flow
 from .claims import Claim, Seen
-from .view import View
+from .copies import cached_shards, fresh_shard
 
 ELSEWHERE = 2
 ROUNDS = 4
@@ -29,9 +29,9 @@ def choose_shard(
 ) -> CachedBucket:
     """Return the shard that an acquire asks first, chosen at random; shard 0 if it needs slots, which are all there."""
     state = home.state
-    if state is None or (count := state.shard_count) == 1 or not state.slots.isdisjoint(amounts):
+    if state is None or state.item[SHARD_COUNT] == 1 or not state.slots.isdisjoint(amounts):
         return home
-    return shard_of(namespace_state, home, namespace_state.pick(count))
+    return shard_of(namespace_state, home, namespace_state.pick(state.shard_count))
 
 
 def try_other_shards(namespace_state: NamespaceState, claims: Sequence[Claim]) -> Flow[None]:
@@ -54,14 +54,12 @@ def try_other_shards(namespace_state: NamespaceState, claims: Sequence[Claim]) -
 
 def read_shards(namespace_state: NamespaceState, claim: Claim) -> Flow[Sequence[BucketState]]:
     """Return all shards of the bucket under the values that hold now: the copies if all are fresh, else what the store
-    has, repaired.
-
-    A crowd that waits uses copies of any age: it asks again, and must not read them one by one. So this process keeps
-    what it has read, also of shards that it has not asked yet.
+    has, repaired. This process keeps what it has read, also of shards that it has not asked yet.
     """
     begun = namespace_state.now()
     states = cached_shards(namespace_state, claim, begun)
-    if not states and claim.call.max_wait and claim.cached.line:
+    if not states and claim.turn is not None:
+        # a crowd uses copies of any age: it asks again, and must not read them one by one
         known = namespace_state.repaired_states(claim.cached, begun)
         states = known if len(known) == claim.cached.shard_count else ()
     if states:
@@ -70,44 +68,9 @@ def read_shards(namespace_state: NamespaceState, claim: Claim) -> Flow[Sequence[
     if not states:
         namespace_state.learn_beside(claim.cached.id, None, begun)
     for state in states:
-        if claim.call.max_wait:
-            shard_of(namespace_state, claim.cached, state.id.shard)
+        shard_of(namespace_state, claim.cached, state.id.shard)
         namespace_state.learn_beside(state.id, state.item, begun)
     return all_shifted([state.repaired(begun) for state in states], claim.config, begun)
-
-
-def cached_shards(namespace_state: NamespaceState, claim: Claim, now_ms: int) -> Sequence[BucketState]:
-    """Return the last seen state of every shard; none if one is missing or stale, or does not have all that there is:
-    this process holds tokens of the bucket.
-    """
-    hold = claim.cached.queue.hold
-    if hold is not None and any(hold.left().values()):
-        return ()
-    return fresh_shards(namespace_state, claim, now_ms)
-
-
-def fresh_shards(namespace_state: NamespaceState, claim: Claim, now_ms: int) -> Sequence[BucketState]:
-    """Return the last seen state of every shard, without what this process holds; none if one is missing or stale."""
-    cached, count = claim.cached, claim.cached.shard_count
-    if count == 1:
-        only = cached.state  # the claim has it: most calls need no look for it
-        if only is None or not cached.is_fresh(now_ms, namespace_state.settings.staleness_ms) or only.is_ahead(now_ms):
-            only = _fresh(namespace_state, claim, 0, now_ms)
-        return (only,) if only is not None and only.shard_count == 1 else ()
-    states = [state for shard in range(count) if (state := _fresh(namespace_state, claim, shard, now_ms)) is not None]
-    # the bucket may have more shards than the claim's copy says: seen again, or by a shard that was split since
-    return states if len(states) == count == max(state.shard_count for state in states) else ()
-
-
-def balance_of(limit: Limit, states: Sequence[BucketState], now_ms: int) -> int:
-    """Return what the shards together have of a limit, in millitokens; debts lower it."""
-    return calculate_balance([state.part(limit, now_ms) for state in states], now_ms)
-
-
-def are_full(limit: Limit, states: Sequence[BucketState], now_ms: int) -> bool:
-    """Return whether every shard has all of a limit that it can hold."""
-    parts = (state.part(limit, now_ms) for state in states)
-    return all(refill_bucket(part, tokens, now_ms) >= part.ceiling_milli for part, tokens in parts)
 
 
 def _short(claims: Sequence[Claim]) -> list[Claim]:
@@ -136,9 +99,8 @@ def _go_elsewhere(namespace_state: NamespaceState, claim: Claim, tried: set[int]
 def _is_short(namespace_state: NamespaceState, claim: Claim, shard: int) -> bool:
     """Return whether the shard is known to lack the requested tokens."""
     now = namespace_state.now()
-    state = _fresh(namespace_state, claim, shard, now)
-    view = View((), claim.config, now)
-    return state is not None and any(amount > view.headroom(state, name) for name, amount in claim.checked.items())
+    state = fresh_shard(namespace_state, claim, shard, now)
+    return state is not None and not View((state,), claim.config, now).fits(claim.checked)
 
 
 def _take_from_many(namespace_state: NamespaceState, claim: Claim) -> Flow[None]:
@@ -161,14 +123,6 @@ def take_parts(namespace_state: NamespaceState, claim: Claim, parts: Mapping[int
     yield from queue(
         claim.enter_many((shard_of(namespace_state, claim.cached, shard), part) for shard, part in parts.items())
     )
-
-
-def _fresh(namespace_state: NamespaceState, claim: Claim, shard: int, now_ms: int) -> BucketState | None:
-    of = claim.cached.id
-    cached = namespace_state.cached_buckets.get((of.entity_id, of.resource, shard))
-    if cached is None or cached.is_ahead(now_ms) or not cached.is_fresh(now_ms, namespace_state.settings.staleness_ms):
-        return None
-    return cached.state
 
 
 def shard_of(namespace_state: NamespaceState, home: CachedBucket, shard: int) -> CachedBucket:

@@ -17,11 +17,11 @@ from ...rules.sharding import (
 from ...schema.items import BucketState
 from ...values.limit_status import LimitStatus
 from ...values.refusal import LaterStatuses, RateLimitExceeded
+from ..bucket.view import View
 from ..bucket_queue import BucketQueue, BucketRequest, Outcome
 from ..process.namespace_state import NamespaceState
 from .claims import Claim, Seen
 from .requests import AcquireRequest
-from .view import View
 
 ONE_MILLISECOND = 0.001
 

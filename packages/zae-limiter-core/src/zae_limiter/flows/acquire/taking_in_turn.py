@@ -18,9 +18,9 @@ of one process take different shards (``WaitingLine.asked``).
 
 from collections.abc import Mapping, Sequence
 
-from ...rules.balances import refill_bucket
 from ...rules.sharding import Amounts
 from ...schema.items import BucketState
+from ..bucket.view import View
 from ..bucket_queue import Waiter
 from ..process.namespace_state import NamespaceState
 from ..process.queueing import queue
@@ -29,13 +29,11 @@ from ..steps import Flow
 from .claims import Claim
 from .shard_selection import ROUNDS, read_shards, take_parts, try_other_shards
 from .taking_together import show_unasked
-from .view import View
 
 ANY_PARTS = float("inf")
-FULL_ENOUGH = 4, 5  # of what a shard holds at most: the rest is minted before the next caller comes
 
 
-def take_in_turn(namespace_state: NamespaceState, claims: Sequence[Claim]) -> Flow[None]:
+def take_in_turn(namespace_state: NamespaceState, claims: Sequence[Claim], turn: Turn) -> Flow[None]:
     """Take from the buckets above, the topmost first, then from the caller's own, until one refuses.
 
     Read expired configs first: beside the write, a caller would ask its own bucket later than those behind it. A bucket
@@ -43,13 +41,13 @@ def take_in_turn(namespace_state: NamespaceState, claims: Sequence[Claim]) -> Fl
     """
     yield from queue([Waiter(claim.cached.loading) for claim in claims if claim.stale])
     for claim in _from_the_top(claims):
-        claim.among_others = len(claims) > 1
+        claim.turn, claim.among_others = turn, len(claims) > 1
         if not claim.asked:
             continue
         if claim.is_behind_another(namespace_state.now()):
             claim.refuse(namespace_state.now(), blocked=True)
         elif claim.is_split and any(claim.checked.values()):
-            yield from _take_ripe(namespace_state, claim)
+            yield from _take_ripe(namespace_state, claim, turn)
         else:
             yield from queue([claim.enter()])
             yield from try_other_shards(namespace_state, [claim])
@@ -77,19 +75,9 @@ def _from_the_top(claims: Sequence[Claim]) -> list[Claim]:
     return sorted(claims, key=order)
 
 
-def ripe_of(claim: Claim, state: BucketState, name: str, now_ms: int, parts: float) -> int:
-    """Return what a shard has of a limit, in millitokens; 0 where the shard is not ripe."""
-    part = state.part(claim.config.by_name[name], now_ms)
-    most, of = FULL_ENOUGH
-    least = min(claim.checked[name], part.shard_limit.ceiling_milli * most // of) / parts
-    there = refill_bucket(*part, now_ms)
-    return there if there < 0 or there >= least else 0
-
-
-def _take_ripe(namespace_state: NamespaceState, claim: Claim) -> Flow[None]:
+def _take_ripe(namespace_state: NamespaceState, claim: Claim, turn: Turn) -> Flow[None]:
     """Take from ripe shards. Keep what some of them gave while asking others for the rest."""
-    turn, line = claim.call.turn, claim.cached.line
-    assert turn is not None, "only who has a turn takes by it"
+    line = claim.cached.line
     for _ in range(ROUNDS):
         states = yield from read_shards(namespace_state, claim)
         chosen = _choose(namespace_state, claim, states, turn)
@@ -110,11 +98,8 @@ def _choose(
     namespace_state: NamespaceState, claim: Claim, states: Sequence[BucketState], turn: Turn
 ) -> Mapping[int, Amounts] | None:
     """Return one shard that has all that is missing, at random, else several, the fullest first."""
-    missing, now_ms = claim.missing, namespace_state.now()
-    headrooms = {
-        state.id.shard: {name: ripe_of(claim, state, name, now_ms, turn.parts) for name in claim.checked}
-        for state in states
-    }
+    missing, view = claim.missing, View(states, claim.config, namespace_state.now())
+    headrooms = view.ripe(claim.checked, turn.parts)
     others = [asked for other, asked in list(claim.cached.line.asked.items()) if other is not turn]
     for shard, there in headrooms.items():
         for name in there:
@@ -124,4 +109,4 @@ def _choose(
     ]
     if whole:
         return {whole[namespace_state.pick(len(whole))]: missing}
-    return View(states, claim.config, now_ms).divided(missing, headrooms)
+    return view.divided(missing, headrooms)

@@ -11,13 +11,15 @@ by a copy, waits until they are decided, and asks again if some came back. What 
 nobody here knows.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from ...operations.errors import BudgetSpent, StoreError
+from ...schema.items import BucketId
 from ...values.limits import MILLI
 from ...values.refusal import RateLimitExceeded
-from ..bucket_queue import BucketQueue, BucketRequest, Waiter
+from ..bucket.view import View
+from ..bucket_queue import BucketRequest, Waiter
 from ..process.namespace_state import NamespaceState
 from ..process.queueing import queue
 from ..steps import Flow, Sleep
@@ -62,7 +64,7 @@ def _was_short_lately(namespace_state: NamespaceState, claim: Claim, now_ms: int
         return True
     if target.state is None or target.is_fresh(now_ms, namespace_state.settings.staleness_ms):
         return False
-    return target.state.is_short_of(claim.checked, now_ms)
+    return not View((target.state,), claim.config, now_ms).fits(claim.checked)
 
 
 def _look_at_others(namespace_state: NamespaceState, claims: Sequence[Claim]) -> Flow[None]:
@@ -95,7 +97,10 @@ def until_decided(namespace_state: NamespaceState, claims: Sequence[Claim], refu
     """Wait for the requests whose amounts would have served a refused call, while it is open whether these come back.
     Return whether to ask again: some of them did.
     """
-    beside = _would_serve(namespace_state, claims, refusal)
+    under_way = [(claim.cached.id, those) for claim in claims if (those := _beside(namespace_state, claim))]
+    if not under_way:  # then nobody has to know what was short
+        return False
+    beside = _would_serve(under_way, refusal)
     try:
         for pause in PAUSES:
             if not any(map(_is_open, beside)):
@@ -111,12 +116,9 @@ def _is_open(request: BucketRequest) -> bool:
 
 
 def _would_serve(
-    namespace_state: NamespaceState, claims: Sequence[Claim], refusal: RateLimitExceeded
+    under_way: Sequence[tuple[BucketId, Iterable[BucketRequest]]], refusal: RateLimitExceeded
 ) -> list[BucketRequest]:
     """Return the requests by which something could come back beside a refusal; none if it would stand all the same."""
-    under_way = [(claim.cached.id, those) for claim in claims if (those := _beside(namespace_state, claim))]
-    if not under_way:  # then nobody has to know what was short
-        return []
     found: list[BucketRequest] = []
     for short in refusal.violations:
         beside = [
@@ -132,28 +134,10 @@ def _would_serve(
     return found
 
 
-def _beside(namespace_state: NamespaceState, claim: Claim) -> dict[BucketRequest, None]:
+def _beside(namespace_state: NamespaceState, claim: Claim) -> Sequence[BucketRequest]:
     """Return the requests by which something could come back when the claim was refused."""
-    found = {each: None for request in claim.requests for each in request.beside}
+    found = [each for request in claim.requests for each in request.beside] if claim.requests else []
     if claim.seen is not None:  # just now, by copies
-        found |= {each: None for one in _queues(namespace_state, claim) for each in one.may_return()}
-    return found
-
-
-def _queues(namespace_state: NamespaceState, claim: Claim) -> Iterator[BucketQueue]:
-    """Yield the queues of the shards of a claim's bucket."""
-    of = claim.cached.id
-    for shard in range(claim.cached.shard_count):
-        cached = namespace_state.cached_buckets.get((of.entity_id, of.resource, shard))
-        if cached is not None:
-            yield cached.queue
-
-
-def less_coming_back(namespace_state: NamespaceState, claim: Claim) -> dict[str, int]:
-    """Return the checked amounts of a claim, less what requests under way give back to its bucket."""
-    amounts = dict(claim.checked)
-    for each in _queues(namespace_state, claim):
-        for name, amount in each.coming_back().items():
-            if name in amounts:
-                amounts[name] = max(0, amounts[name] - amount)
-    return amounts
+        for shard in namespace_state.shards(claim.cached):
+            found += shard.queue.may_return()
+    return list(dict.fromkeys(found)) if found else found

@@ -16,29 +16,27 @@ docs/design/admission.md ("Waiting lines"), docs/limiter.md ("Waiting"). This mo
 """
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
 from itertools import count
 
 from ...operations.errors import BudgetSpent
-from ...rules.registry import due_ms, minting_ms, price, rule_of
+from ...rules.registry import minting_ms, price
 from ...rules.rule import FOREVER_MS
 from ...rules.slots import ASK_AGAIN_MS
-from ...schema.items import BucketId, BucketState
+from ...schema.items import BucketId
 from ...values.refusal import RateLimitExceeded
-from ..bucket.shifting import all_shifted
+from ..bucket.view import View
 from ..process.fair_order import OWN
 from ..process.namespace_state import CachedBucket, NamespaceState
 from ..process.waiting_line import LOOKS_AGAIN_MS, SEEDS, Turn
 from ..steps import Flow, Wait
-from .acquire import NotYet, acquire
 from .claims import Claim, Grant, Seen
 from .disabling import is_disabled
+from .outage import NotYet, acquire_by_policy
 from .path import known_claims
 from .requests import AcquireRequest
-from .shard_selection import are_full, balance_of
 from .statuses import refusal_of
-from .taking_in_turn import ANY_PARTS, ripe_of
+from .taking_in_turn import ANY_PARTS
 from .taking_together import until_decided
 
 MOMENT_MS = 100
@@ -52,86 +50,10 @@ SETTLES_MS = (
 
 _arrivals = count(1)
 
-Count = Callable[[Claim, str, Sequence[BucketState], int], int]
 
-
-def _balance_of(claim: Claim, name: str, states: Sequence[BucketState], now_ms: int) -> int:
-    return balance_of(claim.config.by_name[name], states, now_ms)
-
-
-def acquire_in_line(namespace_state: NamespaceState, request: AcquireRequest) -> Flow[Grant]:
-    """Return the grant of ``acquire``, within the request's ``max_wait`` seconds.
-
-    Raises the errors of ``acquire``; raises ``RateLimitExceeded`` as soon as it is clear that the tokens come too
-    late.
-    """
-    caller = _Caller(namespace_state, request)
-    try:
-        return (yield from _acquire_in_turn(namespace_state, caller))
-    except NotYet as over:
-        raise caller.not_yet() from over
-    finally:
-        request.waited = caller.slept_ms / 1000
-        caller.leave()
-
-
-def _acquire_in_turn(namespace_state: NamespaceState, caller: "_Caller") -> Flow[Grant]:
-    refused_ms, refusals, refusal, slept_ms = 0, 0, None, -1.0
-    caller.join_others()
-    while True:
-        yield from _wait_for_turn(namespace_state, caller, refusal, refused_ms)
-        caller.turn.wake(namespace_state.now())
-        try:
-            grant = yield from acquire(namespace_state, caller.attempt())
-        except RateLimitExceeded as error:
-            if math.isinf(error.retry_after_seconds):
-                raise
-            refusal, refusals = error, refusals + 1
-            again_ms = max(1, int(min(1 << min(refusals, 7), caller.backs_off_ms, caller.left_ms())))
-            refused_ms = max(math.ceil(_ms(error.retry_after_seconds)), again_ms)
-            if caller.turn.is_blocked:  # it was not asked whether its own tokens are there
-                refused_ms = 0 if caller.slept_ms > slept_ms else again_ms  # it may see no blocker in a forgotten line
-            slept_ms = caller.slept_ms
-            caller.sleep_for(refusal)
-        else:
-            grant.waited = caller.slept_ms / 1000
-            grant.request.turn, grant.request.max_wait = None, 0.0  # what the lease takes more waits for nobody
-            return grant
-
-
-def _wait_for_turn(
-    namespace_state: NamespaceState, caller: "_Caller", refusal: RateLimitExceeded | None, refused_ms: int
-) -> Flow[None]:
-    """Sleep until the tokens are due and nobody is to be served first, at least until ``refused_ms``.
-
-    Raises ``RateLimitExceeded`` if that is too late.
-    """
-    while True:
-        wait_ms, left_ms = max(caller.wait_ms(), refused_ms), caller.left_ms()
-        if refusal is not None and refusal.by_share:  # then the share decides, not what the store showed last
-            wait_ms = refused_ms
-        ripens_ms = caller.ripens_ms(wait_ms, left_ms)
-        if not (wait_ms or ripens_ms or caller.is_blocked()):
-            return
-        is_over = left_ms <= 0  # at its end, one whom others are before does not overtake them
-        if is_over or wait_ms > left_ms or wait_ms >= FOREVER_MS:
-            late = caller.too_late(refusal, max(wait_ms, A_BIT_MS))
-            if is_over or not (yield from caller.asks_again(late)):
-                raise late
-            continue
-        pause_ms = min(caller.pause_ms(max(wait_ms, ripens_ms)), left_ms, caller.look_ms)
-        asleep_ms, sleeper = namespace_state.now(), caller.turn if caller.waits_for_slots else None
-        caller.turn.due_ms = asleep_ms + math.ceil(pause_ms)
-        try:
-            yield Wait(pause_ms / 1000, sleeper)
-        except BudgetSpent:  # of the attempt before, which was refused at its very end
-            raise caller.too_late(refusal, max(wait_ms, A_BIT_MS)) from None
-        slept_ms = pause_ms if sleeper is None else min(pause_ms, max(0, namespace_state.now() - asleep_ms))  # if woken
-        caller.slept_ms, refused_ms = caller.slept_ms + slept_ms, 0
-
-
-class _Caller:
-    """A caller in the line of its own bucket, and also in those above while no bucket before them holds it up longer.
+class Caller:
+    """A caller that may wait: in the line of its own bucket, and also in those above while no bucket before them holds
+    it up longer.
 
     ``_short``: the bucket that is short for longest, as far as it is known. ``_claims``: by the limits known last.
     """
@@ -142,64 +64,122 @@ class _Caller:
         self._claims: Sequence[Claim] = ()
         self._lines: list[CachedBucket] = []
         self._short: Claim | None = None
-        self._blocked_until_ms = 0
         self._due_ms: int | None = None
         self._begun_ms = namespace_state.now()
         self._asked_again = False
-        self.slept_ms = 0.0
-        self.turn = Turn(next(_arrivals), self._begun_ms)
+        self._slept_ms = 0.0
+        self._turn = Turn(next(_arrivals), self._begun_ms)
 
     @property
-    def joined(self) -> bool:
-        """Whether it has a place."""
-        return bool(self._lines)
+    def waited(self) -> float:
+        """The seconds that it slept."""
+        return self._slept_ms / 1000
+
+    def acquire(self) -> Flow[Grant]:
+        """Return the grant of ``acquire``, within the request's ``max_wait`` seconds.
+
+        Raises the errors of ``acquire``; raises ``RateLimitExceeded`` as soon as it is clear that the tokens come too
+        late.
+        """
+        try:
+            return (yield from self._acquire())
+        except NotYet as over:  # the attempt took too long, although the store answered
+            self._claims = known_claims(self._namespace_state, self._request) or self._claims
+            raise self._too_late(None, A_BIT_MS) from over
+        finally:
+            self._leave()
+
+    def _acquire(self) -> Flow[Grant]:
+        refused_ms, refusals, refusal, slept_ms = 0, 0, None, -1.0
+        self._join_others()
+        while True:
+            yield from self._wait(refusal, refused_ms)
+            self._turn.wake(self._namespace_state.now())
+            try:
+                grant = yield from acquire_by_policy(self._namespace_state, self._request, self._turn)
+            except RateLimitExceeded as error:
+                if math.isinf(error.retry_after_seconds):
+                    raise
+                refusal, refusals = error, refusals + 1
+                # alone it asks less often, the more it was refused. A crowd asks once in a moment anyhow, and would
+                # lose to other processes the more, the more it has lost
+                backs_off_ms = 1 if self._short is not None and len(self._short.cached.line) > 1 else MOMENT_MS
+                again_ms = max(1, int(min(1 << min(refusals, 7), backs_off_ms, self._left_ms())))
+                refused_ms = max(math.ceil(_ms(error.retry_after_seconds)), again_ms)
+                if self._turn.is_blocked:  # it was not asked whether its own tokens are there
+                    # in a forgotten line it may see no blocker: then it pauses all the same
+                    refused_ms = 0 if self._slept_ms > slept_ms else again_ms
+                slept_ms = self._slept_ms
+                self._stay(refusal)
+            else:
+                grant.waited = self.waited
+                return grant
+
+    def _wait(self, refusal: RateLimitExceeded | None, refused_ms: int) -> Flow[None]:
+        """Sleep until the tokens are due and nobody is to be served first, at least until ``refused_ms``.
+
+        Raises ``RateLimitExceeded`` if that is too late.
+        """
+        while True:
+            wait_ms, left_ms = max(self._due_in_ms(), refused_ms), self._left_ms()
+            if refusal is not None and refusal.by_share:  # then the share decides, not what the store showed last
+                wait_ms = refused_ms
+            ripens_ms = self._ripens_ms(wait_ms, left_ms)
+            blocked_ms = 0 if wait_ms or ripens_ms else self._blocked_ms()
+            if not (wait_ms or ripens_ms or blocked_ms):
+                return
+            is_over = left_ms <= 0  # at its end, one whom others are before does not overtake them
+            if is_over or wait_ms > left_ms or wait_ms >= FOREVER_MS:
+                late = self._too_late(refusal, max(wait_ms, A_BIT_MS))
+                if is_over or not (yield from self._asks_again(late)):
+                    raise late
+                continue
+            look_ms = max((cached.line.look_ms for cached in self._lines), default=LOOKS_AGAIN_MS)
+            pause_ms = min(self._pause_ms(max(wait_ms, ripens_ms), blocked_ms), left_ms, look_ms)
+            asleep_ms, sleeper = self._namespace_state.now(), self._turn if self._waits_for_slots else None
+            self._turn.due_ms = asleep_ms + math.ceil(pause_ms)
+            try:
+                yield Wait(pause_ms / 1000, sleeper)
+            except BudgetSpent:  # of the attempt before, which was refused at its very end
+                raise self._too_late(refusal, max(wait_ms, A_BIT_MS)) from None
+            if sleeper is not None:  # it may have been woken
+                pause_ms = min(pause_ms, max(0, self._namespace_state.now() - asleep_ms))
+            self._slept_ms, refused_ms = self._slept_ms + pause_ms, 0
 
     @property
-    def waits_for_slots(self) -> bool:
+    def _waits_for_slots(self) -> bool:
         """Whether it is short of slots, which come back at any time."""
         limits = {} if self._short is None else self._short.config.by_name
         return self._short is not None and any(limits[name].has_slots for name in self._short.checked)
 
-    @property
-    def look_ms(self) -> int:
-        """The longest sleep without a look at the lines."""
-        return max((cached.line.look_ms for cached in self._lines), default=LOOKS_AGAIN_MS)
-
-    @property
-    def backs_off_ms(self) -> int:
-        """The longest pause behind refusals: none for a crowd, which asks once in a moment anyhow, and would lose to
-        other processes the more, the more it has lost.
-        """
-        return 1 if self._short is not None and len(self._short.cached.line) > 1 else MOMENT_MS
-
-    def left_ms(self) -> float:
+    def _left_ms(self) -> float:
         """Return the rest of the time that it may wait."""
-        return _ms(self._request.max_wait) - max(self.slept_ms, self._namespace_state.now() - self._begun_ms)
+        return _ms(self._request.max_wait) - max(self._slept_ms, self._namespace_state.now() - self._begun_ms)
 
-    def join_others(self) -> None:
+    def _join_others(self) -> None:
         """Join the line of its own bucket if others wait there, and every other line that exists."""
         claims = known_claims(self._namespace_state, self._request) or []
         if any(claim.cached.line and claim.checked for claim in claims) and not any(map(self._is_hopeless, claims)):
             self._join(claims, [claim.cached for claim in claims if claim.cached.line or claim is claims[0]])
 
-    def wait_ms(self) -> int:
+    def _due_in_ms(self) -> int:
         """Return the time until the buckets have the amounts of all callers up to this one; 0 if it is not known.
 
         Also 0 for a caller that can never have its tokens, and for the first in line if the limits are to be read
         again.
         """
-        now, self.turn.behind = self._namespace_state.now(), ()
-        claims = known_claims(self._namespace_state, self._request) if self.joined else None
+        now, self._turn.behind = self._namespace_state.now(), ()
+        claims = known_claims(self._namespace_state, self._request) if self._lines else None
         is_to_read = claims is None or any(claim.stale for claim in claims)
         if is_to_read and self._is_first(now):
             return 0
         self._claims = claims or self._claims
         if any(map(self._is_hopeless, self._claims)):
-            self.leave()
+            self._leave()
             return 0
         longest, held = 0, list[Claim]()
         for claim in self._claims:
-            if claim.checked and (claim.cached in self._lines or (self.joined and claim.cached.line)):
+            if claim.checked and (claim.cached in self._lines or (self._lines and claim.cached.line)):
                 if claim.cached in self._lines:
                     self._take_place(claim)  # again, if the others took it for gone
                 wait_ms = self._wait_ms(claim, now)
@@ -209,7 +189,7 @@ class _Caller:
         self._hold(held)
         return longest
 
-    def ripens_ms(self, wait_ms: int, left_ms: float) -> int:
+    def _ripens_ms(self, wait_ms: int, left_ms: float) -> int:
         """Return the time until ripe shards have the amounts of all callers up to this one; 0 if there is no need to
         wait.
 
@@ -217,65 +197,54 @@ class _Caller:
         """
         now = self._namespace_state.now()
         self._due_ms = now if wait_ms or self._due_ms is None else self._due_ms
-        self.turn.parts = 1 + max(0, now - self._due_ms) // SETTLES_MS  # the clock may have been put back
+        self._turn.parts = 1 + max(0, now - self._due_ms) // SETTLES_MS  # the clock may have been put back
         split = [claim for claim in self._claims if claim.is_split and claim.cached in self._lines]
-        longest = max((self._wait_ms(claim, now, self._ripe_of) for claim in split), default=0)
-        if longest < left_ms or not all(claim.cached.line.is_first(self.turn, now) for claim in split):
+        longest = max((self._wait_ms(claim, now, self._turn.parts) for claim in split), default=0)
+        if longest < left_ms or not all(claim.cached.line.is_first(self._turn, now) for claim in split):
             return longest
-        self.turn.parts = ANY_PARTS
+        self._turn.parts = ANY_PARTS
         return 0
 
-    def is_blocked(self) -> bool:
-        """Return whether another caller comes first that sleeps, or is about to sleep because it was refused."""
+    def _blocked_ms(self) -> int:
+        """Return the time until another look at the callers that come first and sleep, or are about to sleep because
+        they were refused; 0 without one.
+        """
         now = self._namespace_state.now()
-        found = [cached.line.blocker(self.turn, now) for cached in self._lines]
+        found = [cached.line.blocker(self._turn, now) for cached in self._lines]
         blockers = [blocker for blocker in found if blocker is not None]
-        self.turn.behind = [blocker.turn for blocker in blockers]
-        self._blocked_until_ms = max(
-            (max(each.due_ms, now + A_BIT_MS * each.distance) for each in blockers), default=now
-        )
-        return bool(blockers)
+        self._turn.behind = [blocker.turn for blocker in blockers]
+        return max((max(each.due_ms - now, A_BIT_MS * each.distance) for each in blockers), default=0)
 
-    def sleep_for(self, refusal: RateLimitExceeded) -> None:
+    def _stay(self, refusal: RateLimitExceeded) -> None:
         """Wait in the line of the bucket that is short for longest, and in the line of the caller's own bucket."""
         claims = known_claims(self._namespace_state, self._request) or self._claims
         worst = refusal.primary_violation
         short = BucketId(self._namespace_state.namespace_id, worst.entity_id, worst.resource)
         self._join(claims, [each.cached for each in claims if each is claims[0] or each.cached.id == short])
-        self.turn.sleep()
+        self._turn.sleep()
         self._due_ms = None
 
-    def attempt(self) -> AcquireRequest:
-        """Return the request of an attempt that begins now."""
-        turn = self.turn if self.joined else None
-        return replace(self._request, turn=turn, since_ms=self._namespace_state.now())
-
-    def not_yet(self) -> RateLimitExceeded:
-        """Return the refusal of a caller whose attempt took too long, although the store answered."""
-        self._claims = known_claims(self._namespace_state, self._request) or self._claims
-        return self.too_late(None, A_BIT_MS)
-
-    def asks_again(self, late: RateLimitExceeded) -> Flow[bool]:
+    def _asks_again(self, late: RateLimitExceeded) -> Flow[bool]:
         """Return whether tokens came back meanwhile that the last seen states lacked; once."""
         if self._asked_again:
             return False
         self._asked_again = yield from until_decided(self._namespace_state, self._claims, late)
         return self._asked_again
 
-    def leave(self) -> None:
+    def _leave(self) -> None:
         """Leave the lines."""
         for cached in self._lines:
-            cached.line.leave(self.turn)
+            cached.line.leave(self._turn)
         self._lines = []
 
-    def pause_ms(self, wait_ms: int) -> int:
+    def _pause_ms(self, wait_ms: int, blocked_ms: int) -> int:
         """Return the wait, prolonged to a common moment of the crowd; at random for a caller that waits alone.
 
         A caller that waits only for others looks again when they do, or soon.
         """
         now = self._namespace_state.now()
         if not wait_ms:
-            return max(A_BIT_MS, self._blocked_until_ms - now)
+            return blocked_ms
         if self._short is None:  # this process no longer knows the bucket
             return wait_ms
         line, limits = self._short.cached.line, self._short.config.enforced.values()
@@ -284,7 +253,7 @@ class _Caller:
         fill_ms = min((minting_ms(each, each.ceiling_milli) for each in limits), default=0)
         return line.moment(now + wait_ms, max(1, min(MOMENT_MS, fill_ms // MOMENTS_TO_FILL))) - now
 
-    def too_late(self, refusal: RateLimitExceeded | None, wait_ms: int) -> RateLimitExceeded:
+    def _too_late(self, refusal: RateLimitExceeded | None, wait_ms: int) -> RateLimitExceeded:
         """Return the refusal of a waiting caller, by the last seen states and the amounts of all callers before it."""
         if refusal is not None and (refusal.by_share or not any(claim.checked for claim in self._claims)):
             return refusal  # the store is away, this process no longer knows the buckets, or no limit refuses by now
@@ -294,28 +263,29 @@ class _Caller:
             claim.seen = Seen(states, now, self._ahead(claim, now))
         return refusal_of(self._request, self._claims, now, math.inf if wait_ms >= FOREVER_MS else wait_ms / 1000)
 
-    def _wait_ms(self, claim: Claim, now_ms: int, count: Count = _balance_of) -> int:
-        """Return the milliseconds until the bucket has the amounts of all callers up to this one; 0 if no state of it
-        is known.
+    def _wait_ms(self, claim: Claim, now_ms: int, parts: float | None = None) -> int:
+        """Return the milliseconds until the bucket has the amounts of all callers up to this one, or until its shards
+        that are ripe for so many ``parts`` have them; 0 if no state of it is known.
         """
-        states = all_shifted(self._namespace_state.repaired_states(claim.cached, now_ms), claim.config, now_ms)
-        before = claim.cached.line.up_to(self.turn, now_ms)
-        longest = 0
-        for name, amount in claim.checked.items() if states else ():
-            limit = claim.config.by_name[name]
-            needed = before.get(name, 0) + (0 if claim.cached in self._lines else amount)
-            short = needed - count(claim, name, states, now_ms)
-            known = states[0].shard_limits.get(name)
-            if limit.has_slots and short > 0:  # a release of another process shows when this one asks again
-                longest = max(longest, claim.cached.seen_at_ms + ASK_AGAIN_MS - now_ms)
-            elif short > 0 and claim.cached.line.is_first(self.turn, now_ms) and are_full(limit, states, now_ms):
-                longest = max(longest, LOOKS_AGAIN_MS)  # by limits that some shards do not have yet
-            elif 0 < short <= needed - amount and len(self._claims) > 2 and are_full(limit, states, now_ms):
-                continue  # two lines may disagree about who is first: it waits for those before it, not for tokens
+        cached, config = claim.cached, claim.config
+        view = View.of(self._namespace_state.states(cached), config, now_ms)._replace(guesses=False)
+        before, longest = cached.line.up_to(self._turn, now_ms), 0
+        ripe = [] if parts is None else view.ripe(claim.checked, parts).values()
+        for name, amount in claim.checked.items() if view.states else ():
+            needed = before.get(name, 0) + (0 if cached in self._lines else amount)
+            there = view.available(name) if parts is None else sum(each[name] for each in ripe)
+            if needed <= there:
+                continue
+            if config.by_name[name].has_slots:  # a release of another process shows when this one asks again
+                wait_ms = cached.seen_at_ms + ASK_AGAIN_MS - now_ms
+            elif view.is_full(name):
+                # time brings nothing more. If its own amount is there, it waits for those before it, who may wait for
+                # it in another line; if not, for a write that brings its limits to all shards
+                wait_ms = 0 if amount <= there else LOOKS_AGAIN_MS
             else:
-                rule = rule_of(limit) if known is None else known.part if len(states) == 1 else known.rule
-                longest = max(longest, due_ms(rule, short, now_ms))
-        until_ms = claim.config.until_ms(now_ms) if longest else None
+                wait_ms = view.brings_ms(name, needed - there)
+            longest = max(longest, wait_ms)
+        until_ms = config.until_ms(now_ms) if longest else None
         if until_ms is not None:  # other values hold from then on, so it looks again
             longest = min(longest, max(A_BIT_MS, until_ms - now_ms))
         return longest
@@ -326,13 +296,10 @@ class _Caller:
         if not line or not claim.checked:
             return {}
         self._take_place(claim)  # as it would have, unless it has one
-        up_to = line.up_to(self.turn, now_ms)
+        up_to = line.up_to(self._turn, now_ms)
         if claim.cached not in self._lines:
-            line.leave(self.turn)
+            line.leave(self._turn)
         return {name: max(0, up_to.get(name, 0) - amount) for name, amount in claim.checked.items()}
-
-    def _ripe_of(self, claim: Claim, name: str, states: Sequence[BucketState], now_ms: int) -> int:
-        return sum(ripe_of(claim, state, name, now_ms, self.turn.parts) for state in states)
 
     def _join(self, claims: Sequence[Claim], lines: Sequence[CachedBucket]) -> None:
         """Use these claims, and wait in those of these lines whose tokens they need."""
@@ -345,7 +312,7 @@ class _Caller:
         kept = [claim.cached for claim in wanted]
         for cached in self._lines:
             if cached not in kept:
-                cached.line.leave(self.turn)
+                cached.line.leave(self._turn)
         for claim in wanted:
             if not claim.cached.line:
                 claim.cached.line.seed = self._namespace_state.pick(SEEDS)
@@ -358,15 +325,15 @@ class _Caller:
         The way to it has the entities below the bucket, down to the one that asks; to a draw, that one is one more.
         """
         line = claim.cached.line
-        if self.turn not in line:
+        if self._turn not in line:
             up = (self._request.entity_id, *claim.path[:-1]) if claim.draw else claim.path[:-1]
             prices = {name: price(claim.config.by_name[name]) for name in claim.checked}
-            line.join(self.turn, claim.checked, (*reversed(up), OWN), prices)
+            line.join(self._turn, claim.checked, (*reversed(up), OWN), prices)
 
     def _is_first(self, now_ms: int) -> bool:
         """Return whether it is the first of a line above its own bucket, if it waits in one."""
         lines = self._lines[1:] or self._lines
-        return not lines or any(cached.line.is_first(self.turn, now_ms) for cached in lines)
+        return not lines or any(cached.line.is_first(self._turn, now_ms) for cached in lines)
 
     def _is_hopeless(self, claim: Claim) -> bool:
         """Return whether the limits can never hold the amounts, or a switch refuses everybody, as known last."""

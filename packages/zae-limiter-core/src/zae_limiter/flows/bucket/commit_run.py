@@ -20,9 +20,9 @@ from .anchor_repair import repair
 from .batch import Batch, fit_batch, hopeless
 from .doubts import Doubts
 from .limit_removal import TooManyLimits, excess, make_room
-from .other_shards import headroom_elsewhere
 from .shifting import begins_for, goes_blind, in_force, shape_of
 from .splitting import find_or_create_shard
+from .view import View
 from .write_plans import ConsumeWrite, CreateWrite, Decision, ReshapeWrite, WindowWrite, WritePlan, begins_window
 
 
@@ -118,8 +118,7 @@ class CommitRun:
         if self._rules_out_by_old_copy(plan):
             return Decision(Get(self.cached.key), Batch())
         self._settle_hopeless(plan)
-        elsewhere = headroom_elsewhere(self.namespace_state, self.cached, self.config, self.pending, self.now_ms)
-        batch = fit_batch(self.pending, self._there(plan), plan.ceilings, elsewhere)
+        batch = fit_batch(self.pending, self._there(plan), plan.ceilings, self._shadow_elsewhere())
         if plan.reshapes:
             return self._write(plan, batch) if self.pending else None
         if batch.short and not batch.carried and isinstance(plan, CreateWrite):
@@ -294,6 +293,18 @@ class CommitRun:
         if config is not None and (begins_window(*seen) or goes_blind(config, *seen)):
             return WindowWrite(cached, state, self.now_ms, multiplier, config.as_in(state.limits))
         return ConsumeWrite(cached, state, self.now_ms, multiplier, config, self.slack)
+
+    def _shadow_elsewhere(self) -> Mapping[str, int]:
+        """Return what all other shards have of each shadow limit that is asked for, which takes it from any shard
+        without a second write: debts included, in millitokens; an unseen shard counts as full.
+        """
+        names = {name for request in self.pending for name in request.shadow_amounts}
+        of, config = self.cached.id, self.config
+        home = self.namespace_state.cached_buckets.get((of.entity_id, of.resource, 0)) if names else None
+        if home is None or config is None or home.shard_count == 1:
+            return NOTHING
+        view = View(self.namespace_state.repaired_states(home, self.now_ms), config, self.now_ms)
+        return {name: view.available(name, without=of.shard) for name in names if name in config.by_name}
 
     def _write(self, plan: WritePlan, batch: Batch) -> Decision:
         """Return the write of the batch, which also counts the pending refusals. A new bucket leaves them to its next

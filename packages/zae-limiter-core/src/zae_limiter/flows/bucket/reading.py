@@ -12,8 +12,8 @@ from typing import Final
 
 from ...exceptions import ValidationError
 from ...operations.values import Item, Key, Query
-from ...rules.balances import ShardLimit, limit_share, move_anchor, refill_bucket
-from ...rules.sharding import Part, calculate_balance, new_part, unseen_parts
+from ...rules.balances import ShardLimit, limit_share, refill_bucket
+from ...rules.sharding import calculate_balance
 from ...rules.windows import window_at
 from ...schema import keys
 from ...schema.attributes import CONFIG_READ_AT, PK, REFUSED, SHADOWED, TTL, bucket_attributes
@@ -22,7 +22,7 @@ from ...schema.partitions import is_spread
 from ...schema.record import reads
 from ...schema.trace import END_OF_TIME_MS
 from ...values.buckets import Bucket, BucketLimit, LimitCapacity, ResourceCapacity
-from ...values.limits import MILLI, Limit
+from ...values.limits import MILLI
 from ...values.naming import check_identifier, check_resource
 from ...values.resolution import Config
 from ..index_rows import IndexRows, report
@@ -33,6 +33,7 @@ from ..retry import key_of, read_all
 from ..steps import Flow
 from ..validation import validate_bucket, validate_places
 from .shifting import all_shifted
+from .view import View
 
 MOST_PLACES: Final = 1000
 
@@ -185,31 +186,10 @@ def _shown(states: Sequence[BucketState], config: Config | None, now_ms: int) ->
     consumed = {each.limit.name: each.consumed for each in bucket.limits}
     limits = []
     for limit in sorted(config.limits, key=lambda each: each.name):
-        parts = parts_of(shaped, limit, now_ms)
+        parts = View(shaped, config, now_ms, reshaped=True).parts(limit.name)
         available, ends_ms = calculate_balance(parts, now_ms) // MILLI, _window_ends_ms(parts[0].shard_limit, now_ms)
         limits.append(BucketLimit(limit, available, consumed.get(limit.name, 0), ends_ms))
     return replace(bucket, limits=tuple(limits))
-
-
-def parts_of(states: Sequence[BucketState], limit: Limit, now_ms: int) -> list[Part]:
-    """Return the limit on each shard, at most the ceiling of the config; as in a new bucket if the bucket is missing,
-    or lacks the limit.
-    """
-    shards = [_part(state, limit, now_ms) for state in states]
-    counts = {state.id.shard: state.shard_count for state in states}
-    shards += unseen_parts(limit, now_ms, counts)
-    return shards or [new_part(limit, now_ms)]
-
-
-def _part(state: BucketState, limit: Limit, now_ms: int) -> Part:
-    part = state.part(limit, now_ms)
-    if limit.has_slots and not part.shard_limit.limit.has_slots:  # of another kind: they begin as new
-        return new_part(limit, now_ms, part.shard_limit.shard, part.shard_limit.shards)
-    if limit.has_slots:  # holders keep theirs, so the change is free or lacking
-        ruled = part.shard_limit.moved(now_ms, limit)
-        more = ruled.ceiling_milli - part.shard_limit.ceiling_milli
-        return Part(ruled, min(ruled.ceiling_milli, refill_bucket(*part, now_ms) + more))
-    return Part(*move_anchor(*part, now_ms, limit))
 
 
 def _configs(

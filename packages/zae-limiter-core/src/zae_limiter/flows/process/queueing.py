@@ -10,15 +10,18 @@ def queue(waiters: Sequence[Waiter]) -> Flow[None]:
     """Put the waiters into their queues, and wait until all are settled. What this process holds of a bucket comes
     first.
     """
-    served = [each for each in waiters if each.queue.hold is not None and each.is_served_by_hold()]
-    if served:
-        waiters = [each for each in waiters if each not in served]
-        if acquires := [each for each in served if each.droppable]:
-            yield Settled(acquires)
-    if len(waiters) == 1:
-        yield Enqueue(waiters[0])
-    elif waiters:
-        yield Parallel(tuple(Enqueue(waiter) for waiter in waiters))
+    entering: list[Waiter] = []
+    acquires: list[Waiter] = []
+    for each in waiters:
+        if each.queue.hold is None or not each.is_served_by_hold():
+            entering.append(each)
+        elif each.droppable:
+            acquires.append(each)
+    if acquires:
+        yield Settled(acquires)
+    if entering:
+        first, *others = entering
+        yield Parallel(tuple(map(Enqueue, entering))) if others else Enqueue(first)
 
 
 def give_back_all(requests: Iterable[BucketRequest]) -> Flow[None]:

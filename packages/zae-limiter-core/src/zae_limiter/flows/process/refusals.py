@@ -36,7 +36,7 @@ B = TypeVar("B", bound=Refusing)
 class _Pending(NamedTuple):
     """Refusals by attribute, and when a separate write of them is due."""
 
-    counts: Mapping[str, int]
+    counts: dict[str, int]
     due_ms: int
 
 
@@ -60,8 +60,12 @@ class PendingRefusals(Generic[B]):
     def add(self, cached: B, now_ms: int, attributes: Iterable[str] = (REFUSED,)) -> None:
         """Count a refusal under each attribute."""
         with self._lock:
-            counts, due_ms = self.counts.get(cached, (NOTHING, now_ms + WITHIN_MS))
-            self._keep(cached, sums(counts, dict.fromkeys(attributes, 1)), due_ms)
+            pending = self.counts.get(cached)
+            if pending is None:
+                self._keep(cached, dict.fromkeys(attributes, 1), now_ms + WITHIN_MS)
+                return
+            for attribute in attributes:
+                pending.counts[attribute] = pending.counts.get(attribute, 0) + 1
 
     def remind(self, cached: B, now_ms: int, *, came: bool = False) -> int | None:
         """Return the milliseconds after which a reminder has to come, 0 if at once; ``None`` if one is on its way, or
@@ -101,9 +105,9 @@ class PendingRefusals(Generic[B]):
         """Add the counts of a write that was not applied. They are due as if nobody had tried to write them."""
         with self._lock:
             later = self.counts.get(cached)
-            self._keep(cached, sums(counts, later.counts if later else NOTHING), cached.count_due_ms)
+            self._keep(cached, dict(sums(counts, later.counts if later else NOTHING)), cached.count_due_ms)
 
-    def _keep(self, cached: B, counts: Mapping[str, int], due_ms: int) -> None:
+    def _keep(self, cached: B, counts: dict[str, int], due_ms: int) -> None:
         self.counts[cached] = _Pending(counts, due_ms)
         if len(self.counts) > self._size:
             del self.counts[next(iter(self.counts))]

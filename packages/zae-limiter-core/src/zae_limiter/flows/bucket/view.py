@@ -1,27 +1,43 @@
 """A bucket as this process sees it at one instant: whether amounts fit, when they will, how its limits stand.
 
-Refusals, leases, checks, explanations and settlements ask here, so none of them can come to disagree with another.
+Runs of a queue, callers in a line, refusals, leases, checks, explanations and settlements ask here, so none of them can
+come to disagree with another.
 """
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from ...operations.values import NOTHING
 from ...rules.balances import force_consume, move_anchor, refill_bucket
+from ...rules.registry import due_ms
 from ...rules.schedules import next_token_through, wait_through
-from ...rules.sharding import Amounts, Part, allocate, calculate_balance, new_part, unseen_parts
+from ...rules.sharding import Amounts, Part, allocate, calculate_balance, new_part, ripe, unseen_parts
 from ...schema.attributes import CONFIG_READ_AT
-from ...schema.items import BucketState
+from ...schema.items import BucketId, BucketState
 from ...values.limit_status import LimitStatus
 from ...values.limits import MILLI, Limit
 from ...values.resolution import Config
 from ...values.timetables import timetable_of
-from ..bucket.reading import parts_of
-from ..bucket.shifting import all_shifted
-from .claims import Claim
+from .shifting import all_shifted
+
+
+class Asked(Protocol):
+    """What a call asks of a bucket, for its status: the way to the bucket, and which draw of the call it is."""
+
+    @property
+    def bucket(self) -> BucketId: ...
+
+    @property
+    def path(self) -> tuple[str, ...]: ...
+
+    @property
+    def place(self) -> int: ...
+
+    @property
+    def draw(self) -> int: ...
 
 
 class View(NamedTuple):
@@ -52,7 +68,7 @@ class View(NamedTuple):
     def parts(self, name: str) -> list[Part]:
         """Return a limit on each shard; as in a new bucket where a shard lacks it, and if there is no bucket."""
         limit, at_ms = self.config.by_name[name], self.at_ms
-        parts = parts_of(self.states, limit, at_ms) if self.reshaped else self._as_they_are(limit)
+        parts = self._as_reshaped(limit) if self.reshaped else self._as_they_are(limit)
         if name in self.before:
             whole, _ = move_anchor(*parts[0], at_ms)
             if whole.shards > 1:
@@ -69,7 +85,7 @@ class View(NamedTuple):
         at_ms = self.at_ms
         parts = [state.part(limit, at_ms) for state in self.states]
         if self.guesses:
-            parts += unseen_parts(limit, at_ms, {state.id.shard: state.shard_count for state in self.states})
+            parts += self._unseen(limit)
         if any(part.shard_limit.limit != parts[0].shard_limit.limit for part in parts[1:]):
             # the next write to each shard brings the newest limit; it keeps its tokens, up to the lower ceiling
             newest = max(self.states, key=lambda state: int(state.item[CONFIG_READ_AT]))
@@ -77,6 +93,14 @@ class View(NamedTuple):
                 limit = newest.shard_limits[limit.name].limit
             parts = [Part(*move_anchor(*part, at_ms, limit)) for part in parts]
         return parts or [new_part(limit, at_ms)]
+
+    def _as_reshaped(self, limit: Limit) -> list[Part]:
+        """Return the limit on each shard, at most the ceiling of the config."""
+        parts = [_reshaped(state.part(limit, self.at_ms), limit, self.at_ms) for state in self.states]
+        return [*parts, *self._unseen(limit)] or [new_part(limit, self.at_ms)]
+
+    def _unseen(self, limit: Limit) -> list[Part]:
+        return unseen_parts(limit, self.at_ms, {state.id.shard: state.shard_count for state in self.states})
 
     def fits(self, amounts: Amounts) -> bool:
         """Return whether the shards together have the amounts; a debt blocks only the shard that carries it."""
@@ -89,32 +113,55 @@ class View(NamedTuple):
         together. ``there``: what may be taken of each shard, if that is not all it has.
         """
         if there is None:
-            there = {state.id.shard: {name: self.headroom(state, name) for name in amounts} for state in self.states}
+            there = {state.id.shard: {name: self._headroom(state, name) for name in amounts} for state in self.states}
         for name, amount in amounts.items():
             if amount == 0 and all(headroom[name] < 0 for headroom in there.values()):
                 return None
         return allocate(amounts, there)
 
-    def headroom(self, state: BucketState, name: str) -> int:
+    def ripe(self, amounts: Amounts, parts: float) -> dict[int, dict[str, int]]:
+        """Return what may be taken of each shard by a caller that lets its amounts be divided into so many parts."""
+        at_ms, limits = self.at_ms, self.config.by_name
+        return {
+            state.id.shard: {
+                name: ripe(state.part(limits[name], at_ms), n, parts, at_ms) for name, n in amounts.items()
+            }
+            for state in self.states
+        }
+
+    def _headroom(self, state: BucketState, name: str) -> int:
         """Return what a shard has of a limit; as in a new bucket, if it lacks it."""
         return refill_bucket(*state.part(self.config.by_name[name], self.at_ms), self.at_ms)
 
-    def available(self, name: str) -> int:
-        """Return what the shards have of a limit together; debts lower it."""
-        return calculate_balance(self.parts(name), self.at_ms)
+    def available(self, name: str, *, without: int | None = None) -> int:
+        """Return what the shards have of a limit together, ``without`` one of them; debts lower it."""
+        return calculate_balance([part for part in self.parts(name) if part.shard_limit.shard != without], self.at_ms)
+
+    def is_full(self, name: str) -> bool:
+        """Return whether time brings nothing more, as every shard has all of a limit that it can hold."""
+        parts = self.parts(name)
+        return all(refill_bucket(*part, self.at_ms) >= part.shard_limit.ceiling_milli for part in parts)
 
     def wait(self, name: str, amount: int) -> float:
         """Return the seconds until the amount is there; 0 if it is. To look for it through a schedule takes time."""
         return wait_through(self.config.scheduled.get(name), self.parts(name), amount, self.at_ms)
 
-    def status(self, claim: Claim, name: str, amount: int, wait_seconds: float | None = None) -> LimitStatus:
-        """Return the status of a limit for a claim; ``wait_seconds`` if they are known, or by something else."""
+    def brings_ms(self, name: str, more: int) -> int:
+        """Return the milliseconds until time has brought so much more; ``FOREVER_MS`` for never.
+
+        Callers one after the other may ask for more than a bucket ever holds at once, so no ceiling bounds it.
+        """
+        first, *others = self.parts(name)
+        return due_ms(first.shard_limit.rule if others else first.shard_limit.part, more, self.at_ms)
+
+    def status(self, asked: Asked, name: str, amount: int, wait_seconds: float | None = None) -> LimitStatus:
+        """Return the status of a limit for a call; ``wait_seconds`` if they are known, or by something else."""
         parts, declared = self.parts(name), self.config.scheduled.get(name)
         if wait_seconds is None:
             wait_seconds = wait_through(declared, parts, amount, self.at_ms)
         limit = self.config.by_name[name] if self.reshaped else parts[0].shard_limit.limit
         return status_of(
-            claim,
+            asked,
             replace(limit, shadow=True) if name in self.config.shadow else limit,
             calculate_balance(parts, self.at_ms),
             amount,
@@ -124,8 +171,19 @@ class View(NamedTuple):
         )
 
 
+def _reshaped(part: Part, limit: Limit, at_ms: int) -> Part:
+    shard_limit = part.shard_limit
+    if not limit.has_slots:
+        return Part(*move_anchor(*part, at_ms, limit))
+    if not shard_limit.limit.has_slots:  # of another kind: they begin as new
+        return new_part(limit, at_ms, shard_limit.shard, shard_limit.shards)
+    ruled = shard_limit.moved(at_ms, limit)  # holders keep theirs, so the change is free or lacking
+    more = ruled.ceiling_milli - shard_limit.ceiling_milli
+    return Part(ruled, min(ruled.ceiling_milli, refill_bucket(*part, at_ms) + more))
+
+
 def status_of(
-    claim: Claim,
+    asked: Asked,
     limit: Limit,
     available: int,
     amount: int,
@@ -134,10 +192,10 @@ def status_of(
     next_token_seconds: float = math.inf,
     schedule: str = "",
 ) -> LimitStatus:
-    """Return the status of a limit of a claim. Every one is made here."""
+    """Return the status of a limit of a call. Every one is made here."""
     return LimitStatus(
-        entity_id=claim.cached.id.entity_id,
-        resource=claim.cached.id.resource,
+        entity_id=asked.bucket.entity_id,
+        resource=asked.bucket.resource,
         limit_name=limit.name,
         limit=limit,
         available=available // MILLI,
@@ -145,8 +203,8 @@ def status_of(
         exceeded=wait_seconds > 0,
         retry_after_seconds=wait_seconds,
         next_token_seconds=next_token_seconds,
-        path=claim.path or (claim.cached.id.entity_id,),
-        place=claim.place,
+        path=asked.path or (asked.bucket.entity_id,),
+        place=asked.place,
         schedule=schedule,
-        draw=claim.draw,
+        draw=asked.draw,
     )

@@ -1,0 +1,112 @@
+"""What this process has seen of the buckets of a call, and refusals by it, which cost no request.
+
+A copy of a bucket refuses for ``staleness_ms`` as well as an answer does. Two things may make it wrong: amounts that
+calls under way give back, and limits newer than those of the call. So what comes back counts as there, and the store is
+asked where the copies cannot show every bucket of the call under its limits.
+"""
+
+from collections.abc import Mapping, Sequence
+
+from ...operations.values import NOTHING, sums
+from ...schema.attributes import SHARD_COUNT
+from ...schema.items import BucketState
+from ..bucket.view import View
+from ..process.namespace_state import NamespaceState
+from .claims import Claim, Seen
+from .outdated import is_refused_by_old_limits
+from .requests import AcquireRequest
+from .statuses import refusal_of
+
+
+def refuse_by_copies(namespace_state: NamespaceState, request: AcquireRequest, claims: Sequence[Claim]) -> None:
+    """Raise ``RateLimitExceeded`` if fresh copies of a claim's shards show that the tokens are not there.
+
+    The refusal shows every claim, so this process must know each of them well enough.
+    """
+    now = namespace_state.now()
+    short = [claim for claim in claims if _is_short(namespace_state, claim, now)]
+    if not short:
+        return
+    shown: list[Seen] = []
+    for claim in claims:
+        states = namespace_state.states(claim.cached)
+        if not _is_presentable(namespace_state, claim, states, now, is_short=claim in short):
+            for each in short:
+                each.target.short_ms = now
+            return
+        shown.append(Seen(states, now))
+    for claim, seen in zip(claims, shown, strict=True):
+        claim.seen = seen
+    raise refusal_of(request, claims, now)
+
+
+def _is_short(namespace_state: NamespaceState, claim: Claim, now_ms: int) -> bool:
+    """Return whether fresh copies of all shards lack the amounts, also with what calls under way give back."""
+    state, checked = claim.target.state, claim.checked
+    # the shard that is asked first has them, mostly; then no other one matters
+    if state is None or not state.is_short_of(checked, now_ms):
+        return False
+    states = cached_shards(namespace_state, claim, now_ms)
+    if not states:
+        return False
+    if len(states) > 1 and View(states, claim.config, now_ms).fits(checked):
+        return False
+    back: Mapping[str, int] = NOTHING
+    for shard in namespace_state.shards(claim.cached):
+        if shard.queue.waiting or shard.queue.busy:
+            back = sums(back, shard.queue.coming_back())
+    if not back:
+        return True
+    less = {name: max(0, amount - back.get(name, 0)) for name, amount in checked.items()}
+    return not View(states, claim.config, now_ms).fits(less)
+
+
+def _is_presentable(
+    namespace_state: NamespaceState, claim: Claim, states: Sequence[BucketState], now_ms: int, *, is_short: bool
+) -> bool:
+    """Return whether the limits still hold, the bucket has them, and its balance is no older than limits may be.
+
+    If this process knows of no bucket, nobody may have told it of other limits, so they must not be what refuses. Nor
+    must a bucket that was told since it was seen.
+    """
+    if claim.stale or not claim.target.is_fresh(now_ms, namespace_state.settings.config_ttl_ms):
+        return False
+    if not states:
+        return not is_refused_by_old_limits(namespace_state, claim, now_ms)
+    is_fresh = is_short or fresh_shards(namespace_state, claim, now_ms)
+    if not is_fresh and not View(states, claim.config, now_ms).fits(claim.checked):
+        return False
+    return namespace_state.agree(claim.cached, claim.config)
+
+
+def cached_shards(namespace_state: NamespaceState, claim: Claim, now_ms: int) -> Sequence[BucketState]:
+    """Return the last seen state of every shard; none if one is missing or stale, or does not have all that there is:
+    this process holds tokens of the bucket.
+    """
+    hold = claim.cached.queue.hold
+    if hold is not None and any(hold.left().values()):
+        return ()
+    return fresh_shards(namespace_state, claim, now_ms)
+
+
+def fresh_shards(namespace_state: NamespaceState, claim: Claim, now_ms: int) -> Sequence[BucketState]:
+    """Return the last seen state of every shard, without what this process holds; none if one is missing or stale."""
+    cached, count = claim.cached, claim.cached.shard_count
+    if count == 1:
+        only = cached.state  # the claim has it: most calls need no look for it
+        if only is None or not cached.is_fresh(now_ms, namespace_state.settings.staleness_ms) or only.is_ahead(now_ms):
+            only = fresh_shard(namespace_state, claim, 0, now_ms)
+        return (only,) if only is not None and only.item[SHARD_COUNT] == 1 else ()
+    found = (fresh_shard(namespace_state, claim, shard, now_ms) for shard in range(count))
+    states = [state for state in found if state is not None]
+    # the bucket may have more shards than the claim's copy says: seen again, or by a shard that was split since
+    return states if len(states) == count == max(state.shard_count for state in states) else ()
+
+
+def fresh_shard(namespace_state: NamespaceState, claim: Claim, shard: int, now_ms: int) -> BucketState | None:
+    """Return the last seen state of a shard; ``None`` if it is missing or stale."""
+    of = claim.cached.id
+    cached = namespace_state.cached_buckets.get((of.entity_id, of.resource, shard))
+    if cached is None or cached.is_ahead(now_ms) or not cached.is_fresh(now_ms, namespace_state.settings.staleness_ms):
+        return None
+    return cached.state
