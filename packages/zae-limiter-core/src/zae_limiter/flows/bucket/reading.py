@@ -6,7 +6,7 @@ ended. The configs of these buckets alone are read. So a bucket of which nobody 
 a resource's limits that told no bucket shows when a process has obeyed.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -27,7 +27,6 @@ from ...values.naming import check_identifier, check_resource
 from ...values.resolution import Config
 from ..index_rows import IndexRows, report
 from ..partitions import next_rows, of_resource
-from ..process.config_cache import check_record
 from ..process.namespace_state import NamespaceState, bucket_key
 from ..retry import key_of, read_all
 from ..steps import Flow
@@ -200,31 +199,10 @@ def _configs(
     """
     cache, begun = namespace_state.configs, namespace_state.now()
     generation, places = cache.generation, {(each.entity_id, each.resource): at for each, at in told.items()}
-    wanted = dict.fromkeys(key for place, at in places.items() for key in cache.stale_keys(*place, begun, since_ms=at))
-    read = cache.learn(*(yield from _read_records(wanted, rows, begun)), begun, generation)
-    plans = dict.fromkeys(key for place in places for key in cache.stale_keys(*place, begun, read=read))
-    read = {**read, **cache.learn(*(yield from _read_records(plans, rows, begun)), begun, generation)}
+    read, _ = yield from cache.read(places, begun, rows=rows)
     now_ms = namespace_state.now()
     found = [cache.resolve(*place, read, now_ms=now_ms, generation=generation) for place in places]
     return {bucket: each.config for bucket, each in zip(told, found, strict=True) if each is not None}
-
-
-def _read_records(
-    wanted: Collection[Key], rows: IndexRows | None, now_ms: int
-) -> Flow[tuple[Collection[Key], Mapping[Key, Item]]]:
-    """Return the records, and the keys that were read. Without the unreadable ones of a list: the cache must not take
-    them for missing.
-    """
-    found = yield from read_all([*wanted])
-    if rows is None:
-        return wanted, found
-
-    def checked(item: Item) -> Item:
-        check_record(key_of(item), item, now_ms)
-        return item
-
-    sound = {key_of(item): item for item in rows.read(found.values(), checked)}
-    return [key for key in wanted if key in sound or key not in found], sound
 
 
 def _shard_keys(bucket: BucketId, home: Item | None) -> list[Key]:

@@ -16,7 +16,6 @@ from ..bucket_queue import BucketQueue, BucketRequest, Outcome, Waiter, renewal
 from ..hold import Hold
 from ..process.namespace_state import CachedBucket, NamespaceState
 from ..process.queueing import queue
-from ..retry import read_all
 from ..steps import Enqueue, Flow, Post, Wake
 from .group_commit import commit
 from .limit_removal import leaving, tidy
@@ -179,24 +178,15 @@ def _read(
     once. The read has the unknown records of ``others`` as well. A second one follows where an entity turns out to have
     a plan whose limits are unknown.
     """
-    entity_id, resource, begun, configs = (
-        cached.id.entity_id,
-        cached.id.resource,
-        namespace_state.now(),
-        namespace_state.configs,
+    entity_id, resource, begun = cached.id.entity_id, cached.id.resource, namespace_state.now()
+    configs, seen_cv = namespace_state.configs, namespace_state.newest_cv(cached)
+    generation, asked = configs.generation, [cached, *(each for each in others if _is_unknown(namespace_state, each))]
+    unseen = [each for each in asked if not each.known]
+    read, found = yield from configs.read(
+        {(each.id.entity_id, each.id.resource): 0 for each in asked},
+        begun,
+        beside=list(dict.fromkeys(each.key for each in unseen)),  # a forgotten bucket may be there twice
     )
-    seen_cv = namespace_state.newest_cv(cached)
-    generation, wanted = configs.generation, configs.stale_keys(entity_id, resource, begun)
-    beside = [each for each in others if _is_unknown(namespace_state, each)]
-    more = [key for each in beside for key in configs.stale_keys(each.id.entity_id, each.id.resource, begun)]
-    keys = dict.fromkeys([*wanted, *more])
-    unseen = [each for each in (cached, *beside) if not each.known]  # a forgotten bucket may be there twice
-    found = yield from read_all([*keys, *dict.fromkeys(each.key for each in unseen)])
-    read = configs.learn(keys, found, begun, generation)
-    of_plans = (configs.stale_keys(*_place(each), begun, read=read) for each in (cached, *beside))
-    if plans := [key for each in of_plans for key in each]:
-        more_found = yield from read_all(list(dict.fromkeys(plans)))
-        read = {**read, **configs.learn(dict.fromkeys(plans), more_found, begun, generation)}
     for each in unseen:
         if not each.known:
             each.learn(found.get(each.key), begun, own_writes=0)
@@ -210,7 +200,3 @@ def _read(
         configs.expire(entity_id, resource)
         return None
     return resolved
-
-
-def _place(cached: CachedBucket) -> tuple[str, str]:
-    return cached.id.entity_id, cached.id.resource

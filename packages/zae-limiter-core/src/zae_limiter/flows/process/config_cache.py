@@ -2,7 +2,7 @@
 reads them.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from threading import Lock
 from typing import Final, NamedTuple
 
@@ -18,6 +18,10 @@ from ...values.naming import DEFAULT_RESOURCE
 from ...values.resolution import LEVELS, NO_NAMES, OWN_LEVELS, PLAN_LEVELS, Config, Level, Resolved, winner
 from ...values.stats import CacheStats
 from ...values.switches import resolve_switches
+from ..index_rows import IndexRows
+from ..retry import key_of, read_all
+from ..steps import Flow
+from ..validation import OwnPlace
 
 
 class Record(NamedTuple):
@@ -129,6 +133,37 @@ class ConfigCache:
             return self._plans.get(meta) if record is None else read_plan(record.item)
 
         return config_keys(self._namespace_id, entity_id, resource, plan_of)
+
+    def read(
+        self,
+        places: Mapping[OwnPlace, int],
+        now_ms: int,
+        *,
+        beside: Sequence[Key] = (),
+        rows: IndexRows | None = None,
+    ) -> Flow[tuple[Records, Mapping[Key, Item]]]:
+        """Read the records behind the limits at these places that are unknown, expired, or older than the instant of
+        the place; return them, and the items ``beside`` them, which the same request has.
+
+        A second request follows where an entity turns out to have a plan whose limits are unknown. The ``rows`` of a
+        list leave out records that cannot be read: the cache must not take them for missing.
+        """
+
+        def checked(item: Item) -> Item:
+            check_record(key_of(item), item, now_ms)
+            return item
+
+        generation, read, others = self.generation, dict[Key, Record](), dict[Key, Item]()
+        for is_first in (True, False):
+            stale = [self.stale_keys(*at, now_ms, since_ms=is_first * since, read=read) for at, since in places.items()]
+            wanted = list(dict.fromkeys(key for keys_of_place in stale for key in keys_of_place))
+            found = yield from read_all([*wanted, *(beside if is_first else ())])
+            others |= {key: found.pop(key) for key in beside if key in found}
+            if rows is not None:
+                sound = {key_of(item): item for item in rows.read(found.values(), checked)}
+                wanted, found = [key for key in wanted if key in sound or key not in found], sound
+            read |= self.learn(wanted, found, now_ms, generation)
+        return read, others
 
     def has_all(self, read: Records, entity_id: str, resource: str) -> bool:
         """Return whether one read had all records behind the limits of an entity on a resource."""
