@@ -124,12 +124,15 @@ def _check(kind: NameKind, name: object) -> None:
         raise ValueError(f"{kind.value.partition('_')[0]} {show(name)} {problem}")
 
 
+_NO_ENTITIES: Final[SortedMap[frozenset[str]]] = SortedMap({})
+
+
 def _frozen_set(names: Iterable[str]) -> frozenset[str]:
     return frozenset(names)
 
 
 def _frozen_sets(entities: Mapping[str, Iterable[str]]) -> SortedMap[frozenset[str]]:
-    return SortedMap({entity: frozenset(resources) for entity, resources in entities.items()})
+    return SortedMap({entity: frozenset(own) for entity, own in entities.items()}) if entities else _NO_ENTITIES
 
 
 @frozen
@@ -141,7 +144,7 @@ class ManagedSet(Collection[Address]):
 
     system: bool = False
     resources: frozenset[str] = field(default=frozenset(), converter=_frozen_set)
-    entities: Mapping[str, frozenset[str]] = field(default=SortedMap({}), converter=_frozen_sets)
+    entities: Mapping[str, frozenset[str]] = field(default=_NO_ENTITIES, converter=_frozen_sets)
     records: frozenset[str] = field(default=frozenset(), converter=_frozen_set)
 
     @classmethod

@@ -156,35 +156,21 @@ def read_state(head: Item, parts: Sequence[Item]) -> ProvisionerState:
     """Return the state in a head and all its parts."""
     fields: Item = HEAD.values(head)
     for kind in _KINDS:
-        places = [_read_places(item, kind) for item in (parts or [head])]
-        entities: dict[str, list[str]] = {}
-        for each in places:
-            for entity, own in each.entities.items():
-                entities.setdefault(entity, []).extend(own)
-        fields[f"{kind}_resources"] = [resource for each in places for resource in each.resources]
-        fields[f"{kind}_entities"] = entities
-        fields[f"{kind}_records"] = [entity for each in places for entity in each.records]
+        fields |= {f"{kind}_resources": [], f"{kind}_entities": {}, f"{kind}_records": []}
+        for item in parts or [head]:
+            _add_places(item, kind, fields)
         fields[f"{kind}_system"] = flag({f"{kind}_system": False, **head}, f"{kind}_system")
     return ProvisionerState(**fields)
 
 
-class _Places(NamedTuple):
-    """The places of one kind that a head or a part names."""
-
-    resources: list[str]
-    entities: dict[str, list[str]]
-    records: list[str]
-
-
-@reads
-def _read_places(item: Item, kind: str) -> _Places:
+@reads  # of its own: the error names the part
+def _add_places(item: Item, kind: str, fields: Item) -> None:
+    """Add the places of one kind that a head or a part names."""
     resources, entities, records = f"{kind}_resources", f"{kind}_entities", f"{kind}_records"
-    found = item.get(entities, {})
-    return _Places(
-        texts(item.get(resources, []), resources),
-        {text({entities: entity}, entities): texts(own, entities) for entity, own in found.items()},
-        texts(item.get(records, []), records),
-    )
+    fields[resources] += texts(item.get(resources, []), resources)
+    fields[records] += texts(item.get(records, []), records)
+    for entity, own in item.get(entities, {}).items():
+        fields[entities].setdefault(text({entities: entity}, entities), []).extend(texts(own, entities))
 
 
 def _place(ns: str, number: int) -> Item:

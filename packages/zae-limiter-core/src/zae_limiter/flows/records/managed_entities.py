@@ -10,7 +10,7 @@ as they were read. Who is below is not counted: the caller knows the whole tree.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
 from ...exceptions import (
@@ -113,39 +113,6 @@ class _Change(NamedTuple):
     wanted: StoredEntity | None
 
 
-class _Transaction:
-    """The writes of several records that are made together."""
-
-    def __init__(self, records: Records) -> None:
-        self._records = records
-        self._own: list[Write] = []
-        self._written: set[str] = set()
-        self._children: Counter[str] = Counter()
-        self._seen: dict[str, None] = {}
-        self._above: set[str] = set()
-
-    def concerns(self, entity_id: str, above: Iterable[str]) -> bool:
-        """Return whether an entity is above others of this transaction, or one of them is among those above it."""
-        return entity_id in self._above or not self._written.isdisjoint(above)
-
-    def has_room(self, made: RecordWrites) -> bool:
-        """Return whether it stays small enough with the writes of one more record."""
-        counted = {*self._children, *self._seen, *made.children, *made.seen}
-        return len(self._own) + len(made.own) + len(counted) <= WRITES_PER_TRANSACTION
-
-    def add(self, entity_id: str, made: RecordWrites, above: Iterable[str]) -> None:
-        """Add the writes of a record."""
-        self._own += made.own
-        self._written.add(entity_id)
-        self._children.update(made.children)
-        self._seen |= dict.fromkeys(made.seen)
-        self._above.update(above)
-
-    def writes(self) -> tuple[Write, ...]:
-        """Return all writes, with one for each parent that gets or loses children."""
-        return (*self._own, *count_children(self._records, self._children, self._seen))
-
-
 def _validated(records: Mapping[str, StoredEntity | None]) -> dict[str, StoredEntity | None]:
     if not isinstance(records, Mapping):
         raise ValidationError("records", records, "must map entities to StoredEntity, or to None to remove them")
@@ -177,9 +144,11 @@ def _write_some(
         if attempt > 1:  # let others finish
             yield Sleep(RACE_PAUSES[attempt])
         first = waiting[:CHANGES_PER_TRANSACTION]
-        records = yield from _read(namespace_state, first)
-        transaction, done, failed = yield from _together(first, records, cause)
-        writes = transaction.writes()
+        records = Records(namespace_state)  # of the entities, of the parents that they are to get, and of all above
+        parents = [each for change in first for each in _parents_of(change.wanted).ids]
+        yield from records.read([*dict.fromkeys((*(change.entity_id for change in first), *parents))])
+        yield from records.read_levels(parents)
+        writes, done, failed = yield from _together(first, records, cause)
         if not writes:
             failures |= failed
             return done
@@ -200,29 +169,28 @@ def _write_some(
     raise RaceLost
 
 
-def _read(namespace_state: NamespaceState, changes: Sequence[_Change]) -> Flow[Records]:
-    """Return the records of the entities, of the parents that they are to get, and of all above these."""
-    records = Records(namespace_state)
-    parents = [each for change in changes for each in _parents_of(change.wanted).ids]
-    yield from records.read([*dict.fromkeys((*(change.entity_id for change in changes), *parents))])
-    yield from records.read_levels(parents)
-    return records
-
-
 def _parents_of(wanted: StoredEntity | None) -> Parents:
     """Return the parents that an entity is to have."""
     ids = () if wanted is None else tuple(wanted.parent_ids)
     return Parents(ids, "parent_id" if len(ids) < 2 else "parent_ids")
 
 
-def _together(changes: Sequence[_Change], records: Records, cause: Cause) -> Flow[tuple[_Transaction, int, Failures]]:
-    """Return the writes of the first changes that may be in one transaction, how many these are, and their errors."""
-    transaction, failures = _Transaction(records), Failures()
-    for done, change in enumerate(changes):
+def _together(
+    changes: Sequence[_Change], records: Records, cause: Cause
+) -> Flow[tuple[tuple[Write, ...], int, Failures]]:
+    """Return the writes of the first changes that may be in one transaction, with one for each parent that gets or
+    loses children; how many changes these are, and their errors.
+    """
+    own, failures = list[Write](), Failures()
+    written, reached = set[str](), set[str]()  # what the transaction writes, and all above that
+    children, seen = Counter[str](), dict[str, None]()
+    done = len(changes)
+    for number, change in enumerate(changes):
         above = yield from records.read_above(_parents_of(change.wanted).ids)
         around = {*records.parents_of(change.entity_id), *above}  # who is above it before or after the change
-        if transaction.concerns(change.entity_id, around):
-            return transaction, done, failures  # the next one reads what this one writes
+        if change.entity_id in reached or not written.isdisjoint(around):
+            done = number  # one of them is above another: the next transaction reads what this one writes
+            break
         try:
             made = _writes(records, change, above, cause)
         except ZAELimiterError as error:
@@ -230,10 +198,16 @@ def _together(changes: Sequence[_Change], records: Records, cause: Cause) -> Flo
             continue
         if made is None:
             continue
-        if not transaction.has_room(made):
-            return transaction, done, failures
-        transaction.add(change.entity_id, made, around)
-    return transaction, len(changes), failures
+        counted = {*children, *seen, *made.children, *made.seen}
+        if len(own) + len(made.own) + len(counted) > WRITES_PER_TRANSACTION:
+            done = number
+            break
+        own += made.own
+        written.add(change.entity_id)
+        reached |= around
+        children.update(made.children)
+        seen |= dict.fromkeys(made.seen)
+    return (*own, *count_children(records, children, seen)), done, failures
 
 
 def _writes(records: Records, change: _Change, above: Sequence[str], cause: Cause) -> RecordWrites | None:

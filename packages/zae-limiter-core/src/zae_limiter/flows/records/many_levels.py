@@ -241,7 +241,11 @@ def _send(batches: Sequence[_Batch[P]], failures: dict[P, StoreError]) -> Flow[l
     for wave in parts(batches, TRANSACTIONS_AT_ONCE):
         for batch, answer in (yield from _settle(wave)):
             if isinstance(answer, TransactionCancelled):
-                again += _judge(batch, answer, failures)
+                for wanted, reasons in zip(batch.wanted, parts(answer.reasons, 2), strict=True):
+                    if {reason.code for reason in reasons} <= PASSING:  # not this one cancelled it
+                        again.append(wanted)
+                    else:
+                        failures[wanted.place] = TransactionCancelled(tuple(reasons))
             elif type(answer) in {NotApplied, Invalid} and len(batch.wanted) > 1:
                 again += [wanted._replace(alone=True) for wanted in batch.wanted]
             elif isinstance(answer, StoreError):
@@ -262,17 +266,6 @@ def _settle(wave: Sequence[_Batch[P]]) -> Flow[list[tuple[_Batch[P], StoreError 
             break
         yield Sleep(pause)
     return settled
-
-
-def _judge(batch: _Batch[P], cancelled: TransactionCancelled, failures: dict[P, StoreError]) -> list[_Wanted[P]]:
-    """Return the changes of a cancelled transaction to try again: all but those that cancelled it."""
-    again: list[_Wanted[P]] = []
-    for wanted, reasons in zip(batch.wanted, parts(cancelled.reasons, 2), strict=True):
-        if {reason.code for reason in reasons} <= PASSING:
-            again.append(wanted)
-        else:
-            failures[wanted.place] = TransactionCancelled(tuple(reasons))
-    return again
 
 
 def _checked_configs(configs: Mapping[ConfigPlace, StoredConfig | None]) -> dict[ConfigPlace, StoredConfig | None]:
