@@ -390,7 +390,7 @@ def test_no_check_waits_at_a_pipe(tmp_path: Path) -> None:
     SyncRepository.open(store=f"sqlite:///{path}").close()
     os.mkfifo(tmp_path / "limits.db-journal")
     os.mkfifo(pipe)
-    for each, told in ((path, "limits.db-journal is no file"), (pipe, "pipe.db is no file")):
+    for each, told in ((path, "limits.db-journal is a link"), (pipe, "pipe.db is not a regular file")):
         code, checks = found("--store", f"sqlite:///{each}")
         assert (code, states(checks)["file"], states(checks)["content"]) == (1, "fail", "fail")
         for check in ("file", "content", "clock", "version", "sizes"):

@@ -178,7 +178,7 @@ def test_a_command_that_looks_for_something_makes_no_file(folder: Path, args: tu
     ("name", "told"),
     [
         ("folder", "folder is a folder: name a file in it"),
-        ("text.db", "text.db: it is no database of SQLite: name another file (file is not a database)"),
+        ("text.db", "text.db: it is not an SQLite database: name another file (file is not a database)"),
         ("other.db", "other.db is the database of another program: name another file"),
         ("gone/limits.db", "gone"),
     ],

@@ -6,7 +6,7 @@ the time until additional quota is there, which is the next whole token. The doc
 Whoever reads an answer is not the owner of every limit that the call draws on. So ``show`` has four levels: ``"own"``,
 the default, has the limits of the entity that asked, and of another one only its name and the wait, if it is what
 refuses: no capacity, no balance, no amount, no id. ``"all"`` has every limit. ``"retry_after"`` names none, and
-``"nothing"`` tells no time either.
+``"nothing"`` shows no time either.
 """
 
 import math
@@ -114,7 +114,7 @@ def plain_problem(status: int, title: str, detail: str, instance: str | None = N
 
 
 def check_show(show: object) -> None:
-    """Raise ``ValidationError`` unless ``show`` is a level: a misspelled one would tell more than it should."""
+    """Raise ``ValidationError`` unless ``show`` is a level: a misspelled one would show more than it should."""
     if show not in SHOWS:
         raise ValidationError("show", show, f"must be one of {', '.join(SHOWS)}")
 
@@ -184,7 +184,7 @@ def _legacy(shown: Sequence[_Limit], now: float) -> dict[str, str]:
 
 
 def _sentence(shown: _Limit) -> str:
-    """Say what is short; of another's limit not even the amount, which may tell a price that the caller never sees."""
+    """Describe a shortage; of another entity's limit not even the amount, which may reveal a price."""
     status, for_ever = shown.status, math.isinf(shown.status.retry_after_seconds)
     asked = f"{shown.name}: {status.requested} requested" if shown.whole else f"{shown.name}: not enough left"
     if for_ever and not shown.whole:

@@ -10,7 +10,7 @@ They are versioned apart from core, so that they import no room of core but this
   of; ``check_bucket`` and ``read_bucket_image`` refuse what core cannot have written; ``consumption``, ``writes``,
   ``anchor_of`` and ``shard_count_of`` read the images of a bucket.
 - **Its upkeep**, each a ``Flow`` to run: ``count_usage``, ``reanchor``, ``split_shard``, ``merge_shards`` of a bucket
-  that ``is_quiet``, ``look_up``, which tells what is ``Known`` of namespaces; ``stream_state`` says how far it has
+  that ``is_quiet``, ``look_up``, which returns what is ``Known`` of namespaces; ``stream_state`` says how far it has
   counted (``StreamState``).
 - **Its alerts**: ``watch`` finds the limits with thresholds in changes of buckets (``BucketUse``), ``find_crossings``
   what was crossed (``Crossing``), and ``remember_told`` that it was told of (``Told``); the last two are flows.
@@ -171,7 +171,7 @@ def open_store(stack: str, *, connect_timeout: float, read_timeout: float) -> Sy
 
 
 def caller_arn(*, region: str | None = None, profile: str | None = None) -> str | None:
-    """Return the ARN of the caller of AWS; ``None`` if STS does not tell it in time, or AWS is another endpoint's."""
+    """Return the ARN of the caller of AWS; ``None`` if STS does not answer in time, or the endpoint is not AWS's."""
     return CallerIdentity(ClientOptions(region=region, profile=profile)).arn()
 
 
@@ -203,8 +203,7 @@ def merge_shards(bucket: BucketId, *, stack: str, now: Callable[[], int]) -> Flo
 def open_registered(store: SyncStore, options: Options) -> "SyncRepository":
     """Return a repository over the namespace of ``options``, and register it if there is none, or only a deleted one.
 
-    Nothing is logged, unlike by ``SyncRepository.over``: whoever calls this wants a new namespace. Versions are not
-    checked.
+    Unlike ``SyncRepository.over`` it logs nothing, because a new namespace is expected. Versions are not checked.
     """
     from .sync.repository import SyncRepository
 

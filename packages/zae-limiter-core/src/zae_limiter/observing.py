@@ -1,6 +1,4 @@
-"""Measure an acquire and the end of a block, and tell observers, in both variants. ``observers`` says what they make of
-it.
-"""
+"""Measure acquires and leases, and send events to observers, in both variants. ``observers`` has the events."""
 
 import logging
 from collections.abc import Iterable, Iterator, Mapping
@@ -40,7 +38,7 @@ class Audience:
         return 0.0 if self._meter is None else self._meter.newly_written()
 
     def tell(self, event: Event) -> None:
-        """Tell every observer."""
+        """Send an event to every observer."""
         for observer in self._observers:
             try:
                 observer(event)
@@ -62,13 +60,13 @@ def audience_of(observers: Iterable[Observer], namespace_state: NamespaceState, 
             raise ValidationError("observers", observer, "must be an object that can be called with one event")
         if is_awaited(observer) or yields(observer):
             raise ValidationError(
-                "observers", observer, "must be a function by `def` without `yield`: nobody awaits it"
+                "observers", observer, "must be a function by `def` without `yield`: its result is not awaited"
             )
     return Audience(checked, namespace_state, meter) if checked else None
 
 
 class Watch:
-    """Measures the calls of one lease and its end, and tells the observers. ``grant`` is set once it has tokens."""
+    """Measures the calls of one lease and its end, and sends their events. ``grant`` is set once it has tokens."""
 
     grant: Grant | None = None
 
@@ -79,16 +77,14 @@ class Watch:
 
     @contextmanager
     def acquire(self) -> Iterator[None]:
-        """Measure the acquire in the block, and tell the observers."""
+        """Measure the acquire in the block, and send its event."""
         amounts = {name: amount // MILLI for name, amount in self._request.amounts.items()}
         with self.call("acquire", amounts):
             yield
 
     @contextmanager
     def call(self, call: Call, amounts: Mapping[str, int]) -> Iterator[None]:
-        """Measure an acquire or a ``lease.consume`` in the block, and tell the observers. A caller's mistake is no
-        event.
-        """
+        """Measure an acquire or a ``lease.consume`` in the block, and send its event. A caller's mistake has none."""
         claims = () if self.grant is None else self.grant.all_claims
         known = {request for claim in claims if claim.config.shadow for request in claim.requests}  # before the call
         begun, outage = perf_counter(), self._outage()
@@ -107,7 +103,7 @@ class Watch:
 
     @contextmanager
     def end(self, seconds: float, error: BaseException | None) -> Iterator[None]:
-        """Measure the end of a block that took ``seconds`` and raised ``error``, if any, and tell the observers."""
+        """Measure the end of a block that took ``seconds`` and raised ``error``, if any, and send its event."""
         try:
             yield
         except BaseException as problem:

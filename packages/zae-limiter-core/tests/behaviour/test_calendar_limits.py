@@ -268,7 +268,7 @@ async def test_an_override_and_a_shadow_limit_may_have_windows(world: World) -> 
         (
             lambda: Limit.per_month("m", 5, timezone="Europe/Berlln"),
             "timezone",
-            "is no time zone, did you mean Europe/Berlin?",
+            "is not a time zone, did you mean Europe/Berlin?",
         ),
         (lambda: Limit.per_month("m", 5, timezone="../etc/passwd"), "timezone", "no time zone"),
         (lambda: Limit.per_month("m", 5, timezone="Europe"), "timezone", "no time zone"),
@@ -315,5 +315,5 @@ async def test_a_stored_zone_that_a_machine_does_not_know_is_one_clear_error(wor
     await writer.repository.set_limits("e", [Limit.per_month("usd", 2, timezone=BERLIN)], "r")
     key = next(key for key in world.table._items if "CONFIG" in str(key))
     world.table._items[key]["l_usd_tz"] = "Mars/Olympus"
-    with pytest.raises(Exception, match=r"timezone of limit 'usd' 'Mars/Olympus': is no time zone of this machine"):
+    with pytest.raises(Exception, match=r"timezone of limit 'usd' 'Mars/Olympus': is not a time zone of this machine"):
         await take(reader.limiter, "e", "r", usd=1)

@@ -117,7 +117,7 @@ async def test_block_raises(world: World) -> None:
     [
         (TableMissing("gone"), InfrastructureNotFoundError),
         (Denied("AccessDeniedException: no"), StoreRefusedError),
-        (NotApplied("no client: there is no region"), StoreRefusedError),
+        (NotApplied("cannot create a client: there is no region"), StoreRefusedError),
     ],
 )
 async def test_a_mistake_is_raised_whatever_the_policy(world: World, error: StoreError, shown: type[Exception]) -> None:

@@ -357,8 +357,8 @@ async def test_an_explanation_says_which_entry_holds_and_for_how_long(world: Wor
         ("night: sat 2026-11-27 1/min", "it never holds"),
         ("night: 2026-11-27..2026-11-20 1/min", "the last date is before the first"),
         ("night: mon capacity 5 burst 2", "for 2 at once write `capacity 2`"),
-        ("night: mon Europe/Nowhere 1/min", "is no time zone"),
-        ("night: mon localtime 1/min", "is no time zone"),
+        ("night: mon Europe/Nowhere 1/min", "is not a time zone"),
+        ("night: mon localtime 1/min", "is not a time zone"),
         ("night: mon capacity", "needs a value"),
     ],
 )

@@ -228,5 +228,5 @@ def test_a_limiter_of_the_other_kind_and_an_unknown_option_are_refused_at_once(
     wrong = async_limiter
     with pytest.raises(ValidationError, match=r"limiter .*: must be a SyncRateLimiter, or a function"):
         limits(wrong, {"ip": 1})
-    with pytest.raises(ValidationError, match="maxwait 3: is no option of acquire"):
+    with pytest.raises(ValidationError, match="maxwait 3: is not an option of acquire"):
         limits(limiter, {"ip": 1}, maxwait=3)

@@ -276,7 +276,7 @@ async def test_a_cost_that_is_no_mapping_is_refused() -> None:
     [
         ({"limiter": SyncRateLimiter(SyncRepository.in_memory())}, "limiter .*: must be a RateLimiter, or a function"),
         ({"cost": None}, "cost None: must map limits to amounts"),
-        ({"maxwait": 3}, "maxwait 3: is no option of acquire"),
+        ({"maxwait": 3}, "maxwait 3: is not an option of acquire"),
     ],
 )
 def test_what_no_request_could_be_limited_with_is_refused_at_once(more: dict[str, Any], message: str) -> None:

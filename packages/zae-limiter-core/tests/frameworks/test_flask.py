@@ -163,7 +163,7 @@ def test_a_cost_that_is_no_mapping_is_refused(limiter: SyncRateLimiter) -> None:
     [
         ({"limiter": RateLimiter(Repository.in_memory())}, "limiter .*: must be a SyncRateLimiter, or a function"),
         ({"cost": None}, "cost None: must map limits to amounts"),
-        ({"maxwait": 3}, "maxwait 3: is no option of acquire"),
+        ({"maxwait": 3}, "maxwait 3: is not an option of acquire"),
     ],
 )
 def test_what_no_request_could_be_limited_with_is_refused_at_once(

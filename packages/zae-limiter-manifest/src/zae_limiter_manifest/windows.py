@@ -37,7 +37,7 @@ def find_window_problem(text: str) -> str | None:
         return None
     names = ", ".join(f"`{name}`" for name in WINDOWS)
     if len(text.split()) == _FIELDS_OF_CRON + 1:
-        return f"is no window: {cron_problem(text.split())}"
+        return f"is not a window: {cron_problem(text.split())}"
     if len(text.split()) != _FIELDS_OF_CRON or len(text) > _LONGEST_CRON:
         return f"must be {names}, or a cron expression of five fields like `0 6 * * MON`, not {show(text)}"
     from cronsim import CronSim, CronSimError  # most manifests have none
@@ -45,7 +45,7 @@ def find_window_problem(text: str) -> str | None:
     try:
         next(CronSim(text, _MAY_BE_FAR))
     except (CronSimError, StopIteration, ValueError, TypeError, ArithmeticError, AssertionError) as error:
-        return f"is no cron expression that fires: {show(text)}: {error}"
+        return f"is not a cron expression that fires: {show(text)}: {error}"
     return None
 
 

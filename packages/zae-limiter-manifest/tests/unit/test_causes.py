@@ -45,7 +45,7 @@ def told(text: str) -> list[str]:
         ),
         (
             "{rpm: {capacity: 3, window: '0 0 6 * * MON'}}",
-            f"f:3:39: system.limits.rpm.window: is no window: {SIX}",
+            f"f:3:39: system.limits.rpm.window: is not a window: {SIX}",
         ),
         (
             "{rpm: 5/min\nresources: {}\n",

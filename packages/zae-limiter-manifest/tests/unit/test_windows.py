@@ -122,8 +122,8 @@ def test_the_schema_has_their_keys() -> None:
     [
         ("{capacity: 5, window: fortnight}", "must be `minute`, `hour`"),
         ("{capacity: 5, window: 3600}", "must be a string, not the integer 3600"),
-        ("{capacity: 5, window: '0 25 * * *'}", "is no cron expression that fires"),
-        ("{capacity: 5, window: '0 6 30 2 *'}", "is no cron expression that fires"),
+        ("{capacity: 5, window: '0 25 * * *'}", "is not a cron expression that fires"),
+        ("{capacity: 5, window: '0 6 30 2 *'}", "is not a cron expression that fires"),
         (
             "{capacity: 5, window: month, timezone: Europe/Berlln}",
             'must be a time zone, not "Europe/Berlln", did you mean `Europe/Berlin`?',

@@ -82,7 +82,7 @@ def test_what_is_no_limit_is_named_with_the_form(text: str) -> None:
         ("rpm:10:ahead=-1", "ahead of limit 'rpm' '-1': must be seconds, such as 1 or 0.5"),
         ("rpm:10:ahead=1s", "ahead of limit 'rpm' '1s': must be seconds, such as 1 or 0.5"),
         ("rpm:10:ahead=nan", "ahead of limit 'rpm' 'nan': must be seconds, such as 1 or 0.5"),
-        ("rpm:10:weights=INPUT=1", "weights of limit 'rpm' 'INPUT': is no kind of tokens"),
+        ("rpm:10:weights=INPUT=1", "weights of limit 'rpm' 'INPUT': is not a kind of tokens"),
         ("rpm:10:weights=input", "weights of limit 'rpm' 'input': must be like input=1,cached=0.1,output=4"),
         (
             "rpm:10:weights=input=1.1.1",
@@ -91,7 +91,7 @@ def test_what_is_no_limit_is_named_with_the_form(text: str) -> None:
         ("rpm:10:weights=input=1,input=2", "weights of limit 'rpm' 'input=1,input=2': has input twice: leave one out"),
         (
             "rpm:10:weights=thoughts=1",
-            "weights of limit 'rpm' 'thoughts': is no kind of tokens: there are input, cached, cache_write",
+            "weights of limit 'rpm' 'thoughts': is not a kind of tokens: there are input, cached, cache_write",
         ),
         (
             "rpm:10:weights=input=1000001",

@@ -71,8 +71,9 @@ class BucketMethods(FlowRunner):
 
         Slots stay with their holders, and the parent's bucket is left alone.
 
-        The write includes an audit event; ``principal`` is its author. This process obeys at once; others may refuse by
-        their last seen state for up to their ``rejection_staleness``. ``idempotency_key``: as in ``credit_bucket``.
+        The write includes an audit event; ``principal`` is its author. This process applies it at once; others may
+        refuse by their cached state for up to their ``rejection_staleness``. ``idempotency_key``: as in
+        ``credit_bucket``.
         """
         cause = await self._cause(principal)
         reset = bucket_admin.reset_bucket(
@@ -91,7 +92,7 @@ class BucketMethods(FlowRunner):
     ) -> bool:
         """Add ``tokens`` to a bucket, by limit, up to its ceiling; return whether there was one.
 
-        The count of consumed tokens does not change, and the parent's bucket is left alone. Audited and obeyed like
+        The count of consumed tokens does not change, and the parent's bucket is left alone. Audited and applied like
         ``reset_bucket``. With an ``idempotency_key`` (1 to 256 characters, as in an entity id) it is done once for the
         bucket, however often it is called within 30 days: a repeat returns ``True`` and changes nothing. Raises
         ``ValidationError``, also for a limit that the bucket lacks, or whose capacity is 0 there, and for a key that

@@ -102,8 +102,8 @@ class LimitMethods(FlowRunner):
         hold until then, and the entity's own, which stay stored, from then on. Without it, an override stays. Without
         ``on_refused``, which no override has, the one stored beside the limits stays.
 
-        Tells the live buckets of the change, and returns their number: from the next request on, every process holds
-        them to it. Raises an ``InfrastructureError`` if one was not told; the same call may then be made again.
+        Invalidates the live buckets, and returns their number: every process applies the new limits from its next
+        request on. Raises an ``InfrastructureError`` if one was not invalidated; the same call may then be repeated.
         """
         state, cause = self.namespace_state, await self._cause(principal)
         if override_until is None:
@@ -122,7 +122,7 @@ class LimitMethods(FlowRunner):
     async def delete_limits(self, entity_id: str, resource: str = "_default_", *, principal: str | None = None) -> int:
         """Remove an entity's own limits on a resource, or on all (``_default_``); an override in force stays.
 
-        Tells the live buckets, and returns their number, like ``set_limits``.
+        Invalidates the live buckets, and returns their number, like ``set_limits``.
         """
         cause = await self._cause(principal)
         return await self._run(stored.delete_limits(self.namespace_state, of_entity(entity_id, resource), cause))
@@ -136,7 +136,7 @@ class LimitMethods(FlowRunner):
     ) -> int:
         """End an override at once, if one is in force; the entity's own limits hold again.
 
-        Tells the live buckets, and returns their number, like ``set_limits``.
+        Invalidates the live buckets, and returns their number, like ``set_limits``.
         """
         cause = await self._cause(principal)
         return await self._run(stored.delete_override(self.namespace_state, of_entity(entity_id, resource), cause))
@@ -178,8 +178,8 @@ class LimitMethods(FlowRunner):
     ) -> BulkResult[OwnPlace]:
         """Replace the own limits of many entities: ``{(entity_id, resource): limits}``; return which failed.
 
-        Transactions of up to 25 places each, eight at a time; live buckets are told, as by ``set_limits``. Raises
-        ``ValidationError`` before any request.
+        Transactions of up to 25 places each, eight at a time; live buckets are invalidated, as by ``set_limits``.
+        Raises ``ValidationError`` before any request.
         """
         return await self._run(many_levels.set_many(self.namespace_state, changes, await self._cause(principal)))
 
@@ -193,7 +193,7 @@ class LimitMethods(FlowRunner):
         return await self._run(many_levels.delete_many(self.namespace_state, places, await self._cause(principal)))
 
     async def count_live_buckets(self, resource: str | None = None, *, for_switches: bool = False) -> LiveBuckets:
-        """Return the number of live buckets that ``tell_live_buckets`` would tell, and of the writes it would make.
+        """Return the number of live buckets that ``tell_live_buckets`` would invalidate, and of the writes of that.
 
         Reads rows of indexes: about 50 of them for a read unit. Raises ``ValidationError``.
         """
@@ -209,14 +209,14 @@ class LimitMethods(FlowRunner):
         on_progress: Callable[[int], None] | None = None,
         for_switches: bool = False,
     ) -> ToldBuckets:
-        """Tell the live buckets of a resource that its limits have changed, or with ``None`` those of the namespace
-        that the system's limits hold for; return how many.
+        """Invalidate the live buckets of a resource after a change of its limits, or with ``None`` those of the
+        namespace to which the system's limits apply; return their number.
 
-        From the next request on, every process holds them to the new limits, without waiting for the life of its cache.
-        Each costs a write for each shard, at most ``writes_per_second`` of them. Entities with limits of their own are
-        left alone; with ``for_switches`` they are told, too, because switches hold for them. ``on_progress`` is called
-        with the number of buckets that are told so far. After an interruption the same call goes on: it leaves out
-        buckets that were told since the last change. Raises ``ValidationError``.
+        Every process applies the new limits from its next request on, before its cached config expires. Each bucket
+        costs a write for each shard, at most ``writes_per_second`` of them. Buckets of entities with limits of their
+        own are skipped, unless ``for_switches``, because switches apply to them, too. ``on_progress`` is called with
+        the number of buckets done so far. After an interruption the same call goes on: it skips the buckets that it
+        has done since the last change. Raises ``ValidationError``.
         """
         return await self._run(
             level_telling.tell_level(
@@ -247,8 +247,8 @@ class LimitMethods(FlowRunner):
     ) -> None:
         """Replace the limits of a plan on a resource, or on all resources (``_default_``); make the plan if it is new.
 
-        One write, however many entities have the plan. Every process holds them to it within one life of its config
-        cache. Without ``on_refused`` the one stored beside the limits stays.
+        One write, however many entities have the plan. Every process applies it once its cached config expires.
+        Without ``on_refused`` the one stored beside the limits stays.
         """
         state, cause = self.namespace_state, await self._cause(principal)
         await self._run(stored.set_limits(state, of_plan(plan, resource), limits, cause, on_refused=on_refused))
@@ -287,8 +287,8 @@ class LimitMethods(FlowRunner):
         reason: str | None = None,
         principal: str | None = None,
     ) -> None:
-        """Change switches of the system level. Other processes learn of it within the life of their caches, or at once
-        by ``tell_live_buckets(for_switches=True)``.
+        """Change switches of the system level. Other processes apply it once their cached config expires, or at once
+        after ``tell_live_buckets(for_switches=True)``.
         """
         fields = {"disabled": disabled, "bypass": bypass, "cascade": cascade}
         cause = await self._cause(principal)
@@ -304,7 +304,7 @@ class LimitMethods(FlowRunner):
         reason: str | None = None,
         principal: str | None = None,
     ) -> None:
-        """Change switches of a resource. Other processes learn of it within the life of their caches, or at once by
+        """Change switches of a resource. Other processes apply it once their cached config expires, or at once after
         ``tell_live_buckets(resource, for_switches=True)``.
         """
         fields = {"disabled": disabled, "bypass": bypass, "cascade": cascade}
@@ -324,8 +324,8 @@ class LimitMethods(FlowRunner):
     ) -> int:
         """Change switches of an entity on a resource, or on all (``_default_``).
 
-        Tells the live buckets of the change, and returns their number: from the next request on, every process obeys
-        it. Raises an ``InfrastructureError`` if one was not told; the same call may then be made again.
+        Invalidates the live buckets, and returns their number: every process applies it from its next request on.
+        Raises an ``InfrastructureError`` if one was not invalidated; the same call may then be repeated.
         """
         fields = {"disabled": disabled, "bypass": bypass, "cascade": cascade}
         cause = await self._cause(principal)

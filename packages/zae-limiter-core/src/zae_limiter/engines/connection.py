@@ -23,7 +23,7 @@ class Connection:
     ``stack``, ``region``, ``endpoint_url``, ``profile`` or ``credentials`` is given, which is for DynamoDB.
     ``transport``: the way to DynamoDB: ``http``, the client of this package, or ``sdk``, aioboto3 and boto3. If
     ``None``, ``ZAEL_TRANSPORT`` of the environment, else ``http``.
-    ``count_units``: whether to ask the store for the capacity units of each request, which observers are told.
+    ``count_units``: whether to ask the store for the capacity units of each request, for observers.
     """
 
     stack: str | None = None

@@ -154,7 +154,7 @@ def _updated(update: Update, key: Key, before: Item | None) -> Item:
     for name, amount in add.items():
         value = item.get(name, 0)
         if type(value) is not int:
-            raise Invalid(f"cannot add to {name}: it is no number")
+            raise Invalid(f"cannot add to {name}: it is not a number")
         item[name] = value + amount
     if remove:
         _refuse_clauses(add, values, remove)

@@ -18,9 +18,9 @@ class Capabilities:
     """What a store can do besides performing operations. The defaults promise nothing.
 
     ``clock``: the clock of repositories over the store, unless their options have one; ``None`` for the system's.
-    ``meter``: what counts the units of the store's requests, which observers are told; ``None`` counts nothing.
-    ``deadlines``: who ends an operation in time: the ``"driver"``, which first calls ``connect`` without a deadline,
-    or the ``"engine"`` itself; ``"unneeded"`` if an operation never waits.
+    ``meter``: what counts the units of the store's requests, for observers; ``None`` counts nothing.
+    ``deadlines``: which part ends an operation in time: the ``"driver"``, which first calls ``connect`` without a
+    deadline, or the ``"engine"`` itself; ``"unneeded"`` if an operation never waits.
     ``hot_items``: whether one item takes only so many writes a second, so that a bucket with more is split.
     ``expiry``: whether items go by themselves after their ``ttl``.
     ``plain_indexes``: whether no key of an index is ever hot, so that no row has a suffix, and lists ask for one
@@ -56,7 +56,7 @@ class Store(Protocol):
         """Return the answer that ``operation`` promises, or raise a ``StoreError``."""
 
     async def caller(self) -> str | None:
-        """Return who calls, as the store knows it: the author of changes that name none. Asked by changes alone."""
+        """Return the caller's identity at the store: the default author of changes. Asked by changes alone."""
         return None
 
     async def close(self) -> None:
@@ -83,7 +83,7 @@ class SyncStore(Protocol):
         """Return the answer that ``operation`` promises, or raise a ``StoreError``."""
 
     def caller(self) -> str | None:
-        """Return who calls, as the store knows it: the author of changes that name none. Asked by changes alone."""
+        """Return the caller's identity at the store: the default author of changes. Asked by changes alone."""
         return None
 
     def close(self) -> None:

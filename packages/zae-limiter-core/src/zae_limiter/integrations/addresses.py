@@ -18,7 +18,7 @@ from typing import Any, Final, TypedDict
 from ..exceptions import ValidationError
 
 FIELDS: Final = ("forwarded", "x-forwarded-for")
-UNKNOWN: Final = "unknown"  # the id of whoever has no address, such as behind an unnamed Unix socket
+UNKNOWN: Final = "unknown"  # the id of a client without an address, such as behind an unnamed Unix socket
 UNIX: Final = "unix"  # among the trusted proxies: a peer without an address, behind a Unix socket
 
 _Address = IPv4Address | IPv6Address

@@ -40,7 +40,7 @@ class Rule:
         known = sorted(AcquireOptions.__annotations__)
         for name, value in options.items():
             if name not in known:
-                raise ValidationError(name, value, f"is no option of acquire: {', '.join(known)}")
+                raise ValidationError(name, value, f"is not an option of acquire: there are {', '.join(known)}")
         entity: Any = "entity-of-no-draw" if callable(identity) else identity
         constant: Any = "resource-of-no-draw" if callable(resource) else resource
         validate_request(entity, constant, {"limit": 1}, **options)

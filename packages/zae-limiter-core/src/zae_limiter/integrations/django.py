@@ -197,7 +197,7 @@ class _AsyncMiddleware(_Middleware):
 
 
 def _done_nonetheless(request: Any, error: BaseException) -> bool:
-    """Return whether a view continues though its client has left: nobody can cancel a thread."""
+    """Return whether a view continues after its client has left: a thread cannot be cancelled."""
     match = request.resolver_match
     return isinstance(error, CancelledError) and match is not None and not iscoroutinefunction(match.func)
 
@@ -273,7 +273,7 @@ def _streamed(response: Any, leases: SyncLeases | Leases, end: Callable[[], Awai
 
 
 async def _listed(content: Iterator[bytes]) -> list[bytes]:
-    """Return the parts, as Django itself does; one who is cancelled waits for the thread that makes them."""
+    """Return the parts, as Django itself does; a cancelled caller waits for the thread that makes them."""
     try:
         return await sync_to_async(lambda: list(content))()
     except CancelledError:

@@ -107,7 +107,7 @@ def init_app(app: Flask, **options: Unpack[AnswerOptions]) -> None:
             leases = _leases()
             leases.keep()
             if leases.stall() is not None and not response.is_sequence:
-                response.direct_passthrough = False  # of a file: nobody would tell when the server has closed it
+                response.direct_passthrough = False  # of a file: its closing by the server would go unnoticed
                 response.response = cast("Any", Paced(response.response, leases))
             elif response.direct_passthrough:
                 leases.end()

@@ -25,7 +25,7 @@ _DATA_URL: Final = re.compile(r"data:[^,]{0,100};base64,[\w+/=-]*", re.ASCII)
 
 def bytes_heard(*parts: object) -> int:
     """Return the bytes of the texts of the parts of one answer. What stands in several fields counts once: LiteLLM and
-    LangChain tell thinking and calls of tools twice.
+    LangChain report thinking and calls of tools twice.
     """
     size, heard = 0, set[str]()
     for part in parts:

@@ -213,7 +213,7 @@ class TokenLimits(BaseCallbackHandler):
         self._part_comes(token, **kwargs)
 
     def _event_comes(self, event: Any, *, run_id: UUID, **kwargs: Any) -> None:
-        """Keep the tokens: LangChain tells parts as events, too, and each block again when it ends."""
+        """Keep the tokens: LangChain reports parts as events, too, and each block again when it ends."""
         way = "block" if part_of(event, "event") == "content-block-finish" else "event"
         self._hear(run_id, way, bytes_heard(part_of(event, "delta"), part_of(event, "content")))
 
@@ -283,7 +283,7 @@ class TokenLimits(BaseCallbackHandler):
         if self._slots:  # a cancelled `ainvoke` reports no end, but its managers, which have its id, are collected
             leases.end_with(run_id)
         self._open.put(run_id.int, leases)
-        self._streams.put(run_id.int, Stream({}, least=floor(request)))  # of many calls nobody reports the end
+        self._streams.put(run_id.int, Stream({}, least=floor(request)))  # many calls never report their end
 
     def _at_least(self, run_id: UUID, leases: Leases | SyncLeases | None) -> TokenUsage | None:
         """Return what a call without usage has used, if parts of its answer came, and that is beyond its estimate."""
@@ -369,7 +369,7 @@ def _refuse_slots(lease: Lease | SyncLease) -> None:
     """Raise ``ValidationError`` if the lease holds slots: its end would free them before the request begins."""
     for status in lease.statuses:
         if status.limit.has_slots and status.requested:
-            problem = "has slots, and this limiter is not told when a request ends: name it in TokenLimits(slots=…)"
+            problem = "has slots, and this limiter cannot see the end of a request: name it in TokenLimits(slots=…)"
             raise ValidationError("consume", status.limit_name, problem)
 
 

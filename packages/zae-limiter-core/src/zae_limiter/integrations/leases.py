@@ -96,7 +96,7 @@ class _Entered(Generic[L]):
             lease._resume()
 
     def end_with(self, sign: object) -> None:
-        """Forget them once nobody has the ``sign`` any more, without an end: nobody will report one.
+        """Drop the leases without an end once the ``sign`` is garbage: no end will be reported.
 
         What they took stays taken; slots come back when they expire. It runs wherever Python collects the sign, so it
         makes no request and takes no lock.

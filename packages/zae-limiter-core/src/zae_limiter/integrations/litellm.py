@@ -95,11 +95,11 @@ class RateLimits(CustomLogger):
     ``limiter`` is one, or an ``async`` function that opens it, called once. ``identity`` gets the proxy's
     ``UserAPIKeyAuth``, ``resource`` and ``estimate`` get the body of the request; for a fallback ``resource`` gets it
     again, with the ``model`` that LiteLLM has chosen. ``unnamed`` is the resource of calls whose models LiteLLM does
-    not tell (routes that pass on, batches); without it they are refused. ``fields`` names more fields that clients may
+    not name (routes that pass on, batches); without it they are refused. ``fields`` names more fields that clients may
     send, and what a request may only name: ``background``, ``previous_response_id``, ``conversation``, ``prompt``,
     ``file_id``. ``requests``, ``tokens`` and ``slots`` name limits; ``None`` leaves one out. A call holds one of the
     ``slots`` until it ends, with its stream; of those that pass on, start a batch or go on in the background, LiteLLM
-    tells no end, so they hold none. ``refund``: a call that fails keeps its estimate (``"never"``), or gives it back
+    reports no end, so they hold none. ``refund``: a call that fails keeps its estimate (``"never"``), or gives it back
     (``"before_answer"``) unless its answer had begun. ``most_settled`` bounds what a provider may claim that one call
     used, by default as ``lease.settle`` does. ``options`` are those of ``acquire``, and ``show``, ``names``, ``units``
     and ``legacy`` of ``zae_limiter.http.headers``.
@@ -262,9 +262,7 @@ class RateLimits(CustomLogger):
         check_call(call_type)
         if hides_models(data, call_type):
             if self._unnamed is None:
-                raise RoutingError(
-                    f"{call_type}: LiteLLM does not tell which models it reaches; this proxy admits none"
-                )
+                raise RoutingError(f"{call_type}: LiteLLM does not say which models it reaches; this proxy admits none")
             return self._unnamed
         if "completion" in call_type and "," in str(data["model"]):
             raise RoutingError("model: name one model; the limits count one call of one model")

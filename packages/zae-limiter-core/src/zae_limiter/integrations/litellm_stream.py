@@ -1,7 +1,7 @@
 """What a stream of LiteLLM's proxy has used, and answers that come after their calls: ``background`` of the responses
 API.
 
-Such a call is answered at once with an id, and without usage; whoever has the id may fetch the answer when it is there.
+Such a call is answered at once with an id and without usage; the id gives access to the answer once it is there.
 So the call stays open under its id, and is settled when it is fetched. This module imports nothing of LiteLLM.
 """
 
@@ -67,7 +67,7 @@ class Stream:
         self._ended = self._reader.whole and part_of(part, "choices") is None
 
     def hear(self, way: str, size: int) -> None:
-        """Take the bytes of text of a part whose usage nobody reads. What comes in several ways counts once."""
+        """Count the bytes of text of a part without a usage. A text that comes in several ways counts once."""
         self.begun = True
         self._bytes[way] = self._bytes.get(way, 0) + size
 
@@ -77,7 +77,7 @@ class Stream:
 
     @property
     def whole(self) -> bool:
-        """Whether the provider has told all tokens of the call."""
+        """Whether the provider has reported all tokens of the call."""
         return self._ended and self._reader.usage is not None
 
     @property

@@ -138,7 +138,7 @@ def dollars(micro: int) -> Decimal:
 def _check_usage(usage: object) -> None:
     if usage is None:
         raise ValidationError(
-            "usage", usage, "has no price: the provider told none, so leave the estimate of the lease"
+            "usage", usage, "has no price: the provider reported no usage, so keep the estimate of the lease"
         )
     if not isinstance(usage, TokenUsage):
         problem = "must be a TokenUsage: zae_limiter.integrations.usage.read_usage makes one of a provider's answer"
@@ -173,7 +173,7 @@ def _check_keys(field: str, given: object, known: Iterable[str]) -> None:
         raise ValidationError(field, given, f"must be a map of {', '.join(known)}")
     for key in given:
         if key not in known:
-            raise ValidationError(field, key, f"is no key of it: there are {', '.join(known)}")
+            raise ValidationError(field, key, f"is not a known key: there are {', '.join(known)}")
 
 
 def _number(field: str, value: object) -> object:

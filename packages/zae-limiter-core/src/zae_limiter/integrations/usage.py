@@ -186,7 +186,7 @@ class UsageReader:
 
     @property
     def so_far(self) -> TokenUsage | None:
-        """The tokens that the events have told until now; ``None`` if none has."""
+        """The tokens that the events have reported so far; ``None`` without any."""
         if self._unreadable:
             return None
         usage = next((_tokens(shape, self._counts) for shape in _SHAPES if _has(self._counts, shape.prompt)), None)

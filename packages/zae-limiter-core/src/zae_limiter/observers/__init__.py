@@ -1,4 +1,4 @@
-"""Observers of a limiter: ``RateLimiter(repository, observers=[…])`` tells each of them the outcome of every call.
+"""Observers of a limiter: ``RateLimiter(repository, observers=[…])`` sends each of them an event for every call.
 
 ``otel`` has an observer for OpenTelemetry, ``emf`` one for CloudWatch.
 """

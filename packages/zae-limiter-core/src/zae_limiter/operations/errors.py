@@ -77,7 +77,7 @@ class NotApplied(StoreError):
 class Unserved(StoreError):
     """The store did not serve the request, and may serve a repeat: after a pause, if ``may_repeat``.
 
-    ``budget``: that of the store's retries, set by who guards the store.
+    ``budget``: that of the store's retries, set by the guard of the store.
     """
 
     budget: RetryBudget | None = None

@@ -124,7 +124,7 @@ class Guard(ABC):
 
     @abstractmethod
     def _probe_in_background(self) -> None:
-        """Have probes sent until the store answers, if nobody does."""
+        """Start sending probes until the store answers, unless they are being sent."""
 
     def _note_outage(self) -> bool:
         """Begin the pauses between probes anew, if the outage is another one than at the last call; return whether."""

@@ -134,7 +134,7 @@ class Health:
         ``proves``: whether a missing answer shows that the store is away now.
         """
         kind = self.kind(operation)
-        # A missing table is an answer to who creates it, or waits for it.
+        # A missing table is a valid answer while a table is created or awaited.
         expected = isinstance(error, TableMissing) and isinstance(operation, CreateTable | DescribeTable)
         if isinstance(error, Refusal) and not expected:
             shown = self._refused(error)

@@ -52,5 +52,5 @@ class Addresses:
         return found
 
     def forget(self) -> None:
-        """Begin again in a child process, where no look-up is under way."""
+        """Reset after a fork: no look-up is under way in the child."""
         self._looking = None

@@ -21,7 +21,7 @@ class LRU(Generic[K, V]):
         forks.register(self)
 
     def forget(self) -> None:
-        """Take a new lock in a child process: the parent's may be held there for ever."""
+        """Take a new lock after a fork: the parent's may never be released in the child."""
         self._lock = Lock()
 
     def get(self, key: K) -> V | None:

@@ -4,7 +4,7 @@ import warnings
 
 
 def warn() -> None:
-    """Warn whoever imports this library that the other project is in the same folder."""
+    """Warn on import that the other project is installed in the same folder."""
     warnings.warn(
         "the distribution zae-limiter is another project, installed over the same files as zae-limiter-core: "
         "which of the two runs is chance. `pip uninstall zae-limiter zae-limiter-core`, then install one",

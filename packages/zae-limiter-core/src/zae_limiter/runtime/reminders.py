@@ -16,7 +16,7 @@ LOOK_SECONDS: Final = 1.0  # a wait of a thread stands still with the machine, w
 
 
 class Reminders(Generic[T]):
-    """Calls ``remind`` with each value when its time has come. A child process begins again without any."""
+    """Calls ``remind`` with each value when its time has come. A forked child starts without any."""
 
     def __init__(self, remind: Callable[[T], object]) -> None:
         self._remind = remind
@@ -24,7 +24,7 @@ class Reminders(Generic[T]):
         forks.register(self)
 
     def forget(self) -> None:
-        """Begin again in a child process: the parent calls what is to come."""
+        """Reset after a fork: pending calls stay with the parent."""
         self._lock = threading.Lock()
         self._sooner = threading.Event()  # a value came that is due before all others
         self._due: list[tuple[float, int, T]] = []
@@ -46,7 +46,7 @@ class Reminders(Generic[T]):
                 self._runs = False
 
     def stop(self) -> None:
-        """Call nothing any more, and end the thread."""
+        """Drop all pending calls, and end the thread."""
         with self._lock:
             self._due.clear()
             self._sooner.set()

@@ -21,7 +21,7 @@ def in_thread(work: Callable[[], T]) -> "Future[T]":
     def run() -> None:
         try:
             result = work()
-        except BaseException as error:  # noqa: BLE001 - whoever waits raises it
+        except BaseException as error:  # noqa: BLE001 - the waiting caller raises it
             future.set_exception(error)
         else:
             future.set_result(result)
@@ -43,7 +43,7 @@ def within(work: Callable[[], T], seconds: float) -> T:
         try:
             result = work()
             outcome.append(lambda: result)
-        except BaseException as error:  # noqa: BLE001 - whoever waits raises it
+        except BaseException as error:  # noqa: BLE001 - the waiting caller raises it
             outcome.append(partial(_raise, error))
         finally:
             done.release()

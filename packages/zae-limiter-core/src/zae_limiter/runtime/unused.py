@@ -18,7 +18,7 @@ class _Call:
 
 
 class Unentered(_Call):
-    """A call of ``acquire`` whose block nobody has entered: it warns, at the place of the call, when it is collected.
+    """A call of ``acquire`` whose block was not entered: it warns, at the place of the call, when it is collected.
 
     Once entered it becomes a ``_Call``, which has no ``__del__``: a signal that came in it would be lost.
     """

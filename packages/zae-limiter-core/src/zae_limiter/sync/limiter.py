@@ -29,8 +29,8 @@ from .repository import SyncRepository
 class SyncRateLimiter(SyncLimitMethods, SyncEntityMethods):
     """Token buckets of one repository. ``default_limits`` apply if no level of the repository has limits.
 
-    With ``shadow`` it refuses nobody: ``lease.shadowed`` has what it would have refused, and without the store a call
-    passes. Every one of ``observers`` is called with what became of each acquire and of each block.
+    ``shadow=True`` is dry-run mode: nothing is refused, ``lease.shadowed`` lists the limits that would have refused,
+    and calls pass if the store is down. ``observers`` receive an event for every acquire and every lease.
     """
 
     def __init__(
@@ -68,11 +68,10 @@ class SyncRateLimiter(SyncLimitMethods, SyncEntityMethods):
 
         ``limits`` replace the stored ones for this call. ``cascade`` also consumes from the entity's parents. An
         exception or a cancellation in the block gives everything back, unless ``rollback`` is ``False`` or the lease is
-        kept. ``max_wait``: if tokens are short, wait for them so many seconds at most; who came first is served first.
-        ``also``: further buckets to take from, or from none of all; ``lease.draw`` settles each.
-        ``on_refused``, in place of what the levels say: wait in the same way, then take from another bucket.
-        ``max_hold``: the seconds after which slots are free for others, though the block goes on; ``lost_slots`` says
-        so.
+        kept. ``max_wait``: seconds to wait at most if tokens are short; callers are served in the order of their
+        arrival. ``also``: additional buckets. Either all of them admit the call, or none is charged; adjust each with
+        ``lease.draw``. ``on_refused`` replaces the policy of the levels: wait in the same way, then charge another
+        bucket. ``max_hold``: seconds after which slots are released even if the block goes on; see ``lost_slots``.
         Raises ``ValidationError`` here or on entry; on entry ``RateLimitExceeded``, ``RateLimiterUnavailable``.
         """
         request = validate_request(
@@ -129,10 +128,10 @@ class SyncRateLimiter(SyncLimitMethods, SyncEntityMethods):
         """Return an amount for ``consume``: the tokens that were enough for a ``quantile`` of the calls of the last
         hour.
 
-        It learns from the leases that took such an estimate of this ``resource`` and ``model``, by limit, and were
-        settled; in this process, without a request. It is ``default`` until there were 20 of them (more for a quantile
-        above 0.95), and never above ``most``, nor above what a new bucket of its limit has. Each acquire works it out
-        anew. Raises ``ValidationError``.
+        It learns, in this process and without a request, from settled leases that took such an estimate of this
+        ``resource`` and ``model``, by limit. It is ``default`` until there are 20 of them (more for a quantile above
+        0.95), and never above ``most``, nor above the balance of a new bucket of its limit. Each acquire recomputes it.
+        Raises ``ValidationError``.
         """
         state = self.namespace_state
         return Estimate(
@@ -160,8 +159,8 @@ class SyncRateLimiter(SyncLimitMethods, SyncEntityMethods):
         consume: Mapping[str, int | Estimate],
         limits: Sequence[Limit | str] | None = None,
     ) -> float:
-        """Return the seconds until such an acquire can pass; ``math.inf`` if never. Includes all above to which the
-        entity cascades.
+        """Return the seconds until such an acquire can pass; ``math.inf`` if never. Includes every ancestor that the
+        entity cascades to.
 
         ``limits`` replace the stored ones, as in ``acquire``. Reads the store. Raises ``RateLimiterUnavailable``,
         ``ValidationError``.
@@ -188,8 +187,8 @@ class SyncRateLimiter(SyncLimitMethods, SyncEntityMethods):
         cascade: bool = False,
         also: Sequence[Draw] = (),
     ) -> Check:
-        """Return whether such an acquire would pass, what is left of each limit, and when it passes. Takes nothing,
-        counts nothing, writes nothing.
+        """Return whether such an acquire would pass, the tokens left of each limit, and the time at which it passes.
+        Read-only: takes, counts and writes nothing.
 
         Without ``consume`` it asks for one token of each limit. The other arguments are those of ``acquire``. One read
         of all buckets, while this process knows the limits. Raises ``RateLimiterUnavailable``, ``ValidationError``.
@@ -207,12 +206,12 @@ class SyncRateLimiter(SyncLimitMethods, SyncEntityMethods):
         cascade: bool = False,
         also: Sequence[Draw] = (),
     ) -> Explanation:
-        """Return why such an acquire would pass or be refused: every bucket that it draws on, what each limit has, the
-        one that binds, and when it passes. Takes nothing, counts nothing, writes nothing.
+        """Return why such an acquire would pass or be refused: every bucket that it draws on, the state of each limit,
+        the binding limit, and the time at which it passes. Read-only: takes, counts and writes nothing.
 
         Without ``consume`` it asks for one token of each limit. The other arguments are those of ``acquire``. Two reads
-        for an entity and all above it, past all caches; one more if a bucket above has several shards. ``check`` costs
-        less. Raises ``RateLimiterUnavailable``, ``ValidationError``.
+        for an entity and its ancestors, bypassing all caches; one more if the bucket of an ancestor has several shards.
+        ``check`` costs less. Raises ``RateLimiterUnavailable``, ``ValidationError``.
         """
         request = self._asked(entity_id, resource, consume, limits, cascade=cascade, also=also)
         return self._run(inspection.explain(self.namespace_state, request))

@@ -89,18 +89,18 @@ class LiveBuckets:
     buckets: int
     """The number of these buckets."""
     writes: int
-    """The writes that it takes to tell them: one for each shard, a write unit for each begun KB of it."""
+    """The writes that invalidate them: one for each shard, a write unit for each begun KB of it."""
     left_alone: int
     """The number of the other buckets, for which the limits of a level nearer to the entity hold."""
 
 
 @dataclass(frozen=True, slots=True)
 class ToldBuckets:
-    """The live buckets that were told of changed limits, and those that were not."""
+    """The live buckets that were invalidated after a change of limits, and those that were not."""
 
     told: int
-    """The number of buckets that this call has told."""
+    """The number of buckets that this call has invalidated."""
     told_before: int
-    """The number of those that had been told since the last change."""
+    """The number of those that had been invalidated since the last change."""
     failed: Mapping[tuple[str, str], InfrastructureError] = field(hash=False)
     """The error of each other bucket, by entity and resource."""

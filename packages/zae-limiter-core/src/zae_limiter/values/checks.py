@@ -23,7 +23,7 @@ class Check:
 
     @property
     def passes(self) -> bool:
-        """Whether the acquire passes now. A shadow limit refuses nobody."""
+        """Whether the acquire passes now. A shadow limit never refuses."""
         return not short(self.statuses)
 
     @property
@@ -33,5 +33,5 @@ class Check:
 
     @property
     def retry_after_seconds(self) -> float:
-        """Seconds until the acquire passes, if nobody else comes: 0 for now, ``math.inf`` for never."""
+        """Seconds until the acquire passes, without other callers: 0 for now, ``math.inf`` for never."""
         return 0.0 if self.passes else binding(self.statuses).retry_after_seconds

@@ -34,7 +34,7 @@ class LimitExplanation:
 
     @property
     def refuses(self) -> bool:
-        """Whether the acquire is refused for lack of these tokens; a shadow limit refuses nobody."""
+        """Whether the acquire is refused for lack of these tokens; a shadow limit never refuses."""
         return self.wait_seconds > 0 and not self.limit.shadow
 
     @property
@@ -115,14 +115,14 @@ class Explanation:
 
     @property
     def wait_seconds(self) -> float:
-        """Seconds until the acquire passes, if nobody else comes: 0 for now, ``math.inf`` for never."""
+        """Seconds until the acquire passes, without other callers: 0 for now, ``math.inf`` for never."""
         if self.disabled is not None:
             return math.inf
         return 0.0 if self.binding is None else self.binding[1].wait_seconds
 
     @property
     def passes_at(self) -> datetime | None:
-        """The instant from which the acquire passes, if nobody else comes; ``None`` for never."""
+        """The instant from which the acquire passes, without other callers; ``None`` for never."""
         seconds = self.wait_seconds
         if math.isinf(seconds) or seconds > (datetime.max.replace(tzinfo=self.at.tzinfo) - self.at).total_seconds():
             return None

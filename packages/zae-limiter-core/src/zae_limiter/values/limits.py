@@ -60,7 +60,7 @@ class Limit(NamedLimits):
     """At most ``burst`` tokens at once, and ``refill_amount`` more in every ``refill_period`` seconds.
 
     ``capacity`` is the nominal amount; the bucket's ceiling is ``burst``. A capacity of 0 blocks: every acquire that
-    asks for tokens of the limit is refused. A ``shadow`` limit counts and decides like any other, but refuses nobody.
+    asks for tokens of the limit is refused. A ``shadow`` limit counts and decides like any other, but never refuses.
     A process may take tokens up to ``ahead`` seconds before it admits by them; in return the ceiling is the
     ``usable_burst``, in every process. By ``weights`` a lease settles what a language model used. Amounts are whole
     tokens, the period whole seconds, ``ahead`` whole milliseconds. Raises ``ValidationError``.
@@ -77,7 +77,7 @@ class Limit(NamedLimits):
     refill_period: int
     """Whole seconds."""
     shadow: bool = False
-    """Whether it only counts, and refuses nobody."""
+    """Whether it only counts, and never refuses."""
     kind: Kind = "token_bucket"
     """How its tokens come back: evenly, at the begin of each calendar window, ``refill_period`` seconds after the first
     use, or not at all (``total``)."""

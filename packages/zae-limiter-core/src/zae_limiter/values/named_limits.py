@@ -245,7 +245,7 @@ class NamedLimits:
         """Return a limit of ``capacity`` tokens that never come back by themselves.
 
         A bucket begins with the capacity; ``credit_bucket`` adds to it, up to the burst, by default the capacity. It
-        stays for ever, or until nobody has used it for ``expires`` seconds, at least a day: then it begins anew.
+        stays for ever, or until it was unused for ``expires`` seconds, at least a day: then it begins anew.
         """
         if expires is not None:
             check_expires_of_total(name, expires)

@@ -14,7 +14,7 @@ from .switches import SetSwitch
 def binding(statuses: Sequence[LimitStatus]) -> LimitStatus:
     """Return the status of the limit that binds: the one that is short for longest.
 
-    A limit that passed, if the tokens have come back meanwhile; a shadow limit, if there is no other. Raises
+    A limit that passed, if the tokens have come back since; a shadow limit, if there is no other. Raises
     ``ValueError`` without statuses.
     """
     enforced = [status for status in statuses if not status.limit.shadow]
@@ -27,7 +27,7 @@ def short(statuses: Iterable[LimitStatus]) -> tuple[LimitStatus, ...]:
 
 
 def unread(refusal: "RateLimitExceeded") -> Sequence[LimitStatus]:
-    """Return the statuses of a refusal, without making those that nobody has read."""
+    """Return the statuses of a refusal, without making those that have not been read."""
     return refusal.statuses if refusal._later is None else refusal._later
 
 
@@ -40,7 +40,7 @@ def path_to(status: LimitStatus, statuses: Iterable[LimitStatus], entity_id: str
 
 
 class LaterStatuses(Sequence[LimitStatus]):
-    """The statuses of a refusal, made when somebody reads them: most callers only want to know that it refuses.
+    """The statuses of a refusal, made on first access: most callers only want to know that it refuses.
 
     ``make`` has the states and the instant of the refusal, so it does not matter when. ``buckets``: the entities and
     resources that they are of.
@@ -136,7 +136,7 @@ class RateLimitExceeded(RateLimitError):
 
     @property
     def primary_violation(self) -> LimitStatus:
-        """The violation with the longest wait; a limit that passed, if the tokens have come back meanwhile."""
+        """The violation with the longest wait; a limit that passed, if the tokens have come back since."""
         return binding(self.statuses)
 
     @property
@@ -265,7 +265,7 @@ class AccessDisabled(RateLimitExceeded):
 
     @property
     def reason(self) -> str | None:
-        """Why it is disabled, as whoever set the switch said."""
+        """The reason that was given with the switch."""
         return None if self.switch is None else self.switch.reason
 
     def as_dict(self) -> dict[str, Any]:

@@ -31,7 +31,7 @@ class Config:
     the bucket has newer ones: the call passed them as ``limits=``, or they were just read for it.
     ``own``: they are the entity's own, and none is a total that expires, so its bucket never does. ``stored``: a level
     has them, so a limit that they do not name leaves the bucket. ``limits`` are the rules, as a bucket has them.
-    ``shadow`` names the limits that refuse nobody. ``declared`` has the limits as the call or the level has them, if
+    ``shadow`` names the limits that never refuse. ``declared`` has the limits as the call or the level has them, if
     any differs from its rule. A limit with a schedule has the values of an instant (``at``), which hold since
     ``since_ms``: below 0 if no limit has one. The bucket of such a limit never expires, because a new one would begin
     full.

@@ -41,7 +41,7 @@ def check_slots(kind: str, fields: dict[str, Any]) -> None:
         return
     check_expires(name, expires)
     if fields["burst"] != capacity:
-        problem = f"must be the capacity, {capacity}: a slot that nobody holds is no credit for later"
+        problem = f"must be the capacity, {capacity}: unused slots do not accumulate"
         raise ValidationError(f"burst of limit {name!r}", fields["burst"], problem)
     if fields["weights"]:
         problem = "mean nothing for slots: an acquire takes whole ones, and the end of its lease frees them"

@@ -32,7 +32,7 @@ class Switches:
 
     ``disabled``: every acquire is refused. ``bypass``: every acquire is admitted and counted. ``cascade``: acquires
     draw on the parents' buckets (``"on"``), or do not (``"off"``); ``"inherit"`` stands for ``None``. ``reason`` says
-    why, for whoever is refused; without a switch there is none.
+    why, for the refused caller; without a switch there is none.
     """
 
     disabled: bool | None = None

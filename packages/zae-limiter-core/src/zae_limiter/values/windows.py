@@ -33,7 +33,7 @@ def check_window(limit: str, window: str, timezone: str, starts_on: int) -> str:
         names = ", ".join(SECONDS)
         problem = f"must be one of {names}, or a cron expression of five fields, like '0 6 * * MON'"
         if isinstance(window, str) and len(window.split()) == _FIELDS_OF_CRON + 1:
-            problem = f"is no window: {cron_problem(window.split())}"
+            problem = f"is not a window: {cron_problem(window.split())}"
         raise ValidationError(f"window of limit {limit!r}", window, problem)
     zone_of(timezone, f"timezone of limit {limit!r}")
     if window in ELAPSED and timezone != UTC:
@@ -51,14 +51,14 @@ def check_window(limit: str, window: str, timezone: str, starts_on: int) -> str:
 @lru_cache(maxsize=1024)
 def zone_of(timezone: str, field: str = "timezone") -> ZoneInfo:
     """Return a time zone of the IANA database. Raises ``ValidationError`` for one that this machine does not know."""
-    problem = "is no time zone of this machine's database: use a name like Europe/Berlin, or `pip install -U tzdata`"
+    problem = "is not a time zone of this machine's database: use a name like Europe/Berlin, or `pip install -U tzdata`"
     if not isinstance(timezone, str) or not _ZONE.fullmatch(timezone):
         raise ValidationError(field, timezone, problem)
     try:
         return ZoneInfo(timezone)
     except (ZoneInfoNotFoundError, OSError, ValueError) as error:  # a folder of the database, a broken file
         near = near_zone(timezone)
-        problem = problem if near is None else f"is no time zone, did you mean {near}?"
+        problem = problem if near is None else f"is not a time zone, did you mean {near}?"
         raise ValidationError(field, timezone, problem) from error
 
 
@@ -101,7 +101,7 @@ def cron_of(expression: str, field: str = "cron") -> Cron:
     try:
         return Cron(expression)
     except (CronSimError, ValueError, TypeError, ArithmeticError, AssertionError) as error:
-        problem = f"is no cron expression of five fields that fires: {error}"
+        problem = f"is not a cron expression of five fields that fires: {error}"
         raise ValidationError(field, expression, problem) from error
 
 

@@ -78,7 +78,7 @@ def test_what_has_no_price_is_an_error(model: str, usage: TokenUsage, at: Any, p
 @pytest.mark.parametrize(
     ("usage", "problem"),
     [
-        (None, "usage None: has no price: the provider told none, so leave the estimate of the lease"),
+        (None, "usage None: has no price: the provider reported no usage, so keep the estimate of the lease"),
         ({"prompt_tokens": 5}, "must be a TokenUsage: zae_limiter.integrations.usage.read_usage makes one"),
         (5, "must be a TokenUsage"),
     ],
@@ -113,7 +113,7 @@ def with_(change: Any) -> dict[str, Any]:
         ({"version": 1, "models": {"m": []}}, "prices of 'm'"),
         ({"version": 1, "models": {"m": [{}]}}, "names no kind of tokens"),
         ({"version": 1, "models": {"m": [5]}}, "price 1 of 'm' 5: must be a map"),
-        ({"version": 1, "models": {"m": [{"inputs": 1}]}}, "is no key of it: there are from, input, cached"),
+        ({"version": 1, "models": {"m": [{"inputs": 1}]}}, "is not a known key: there are from, input, cached"),
         ({"version": 1, "models": {"m": [{"input": "much"}]}}, "input of price 1 of 'm' 'much': must be dollars"),
         ({"version": 1, "models": {"m": [{"input": -1}]}}, "must be a number from 0 to 1000000"),
         ({"version": 1, "models": {"m": [{"input": "NaN"}]}}, "must be a number from 0 to 1000000"),
@@ -122,7 +122,7 @@ def with_(change: Any) -> dict[str, Any]:
             "from of price 1 of 'm' 'May': must be a date",
         ),
         ({"version": 1, "models": {"m": [{"input": 1}, {"input": 2}]}}, "is the begin of two prices"),
-        ({"version": 1, "model": {}}, "is no key of it: there are version, revision, models"),
+        ({"version": 1, "model": {}}, "is not a known key: there are version, revision, models"),
     ],
 )
 def test_a_list_with_a_mistake_is_refused_by_its_place(values: Any, problem: str) -> None:

@@ -183,7 +183,7 @@ def _cancelled(transact: Transact, response: Response, message: str) -> StoreErr
         return TransactionCancelled((Reason(_UNKNOWN_REASON),) * len(transact.writes))
     for reason in given:
         if not isinstance(reason.get("Code"), str | None):
-            raise TypeError("a reason is no text")
+            raise TypeError("a reason is not a string")
     reasons = tuple(
         Reason(None) if reason.get("Code") in {None, "None"} else Reason(reason["Code"], _item(write, reason))
         for write, reason in zip(transact.writes, given, strict=True)
@@ -219,4 +219,4 @@ def unsent(error: Exception) -> StoreError | None:
 def no_client(error: Exception) -> StoreError:
     """Return the error for a client that cannot be made, because of credentials, region, profile or endpoint."""
     fault = unsent(error) or NotApplied(str(error))
-    return type(fault)(f"no client: {fault}")
+    return type(fault)(f"cannot create a client: {fault}")

@@ -66,7 +66,7 @@ def read_bucket_image(image: object) -> Item:
             try:
                 item[name] = read_value(value)
             except (TypeError, ValueError, AttributeError):
-                raise ValueError("an attribute that is no number of a bucket cannot be read") from None
+                raise ValueError("an attribute other than the numbers of a bucket cannot be read") from None
         if column.limit is not None:
             limits.add(column.limit)
         refusers += column.is_of_refuser

@@ -81,7 +81,7 @@ def read_key(stored: Stored) -> Key:
     """Return the key of an item. Raises an error of ``UNREADABLE`` where there is none."""
     pk, sk = stored[PK]["S"], stored[SK]["S"]
     if type(pk) is not str or type(sk) is not str:
-        raise TypeError("a key is no text")
+        raise TypeError("a key is not a string")
     return Key(pk, sk)
 
 

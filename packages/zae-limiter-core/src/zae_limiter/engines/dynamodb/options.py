@@ -3,7 +3,7 @@
 These are botocore's, or of a session of botocore or boto3. The rest of the configuration is found as ever, by a session
 of our own: theirs may be in use by other threads, and botocore's sessions are not made for that. Of a session handed in
 it takes what was set on it, such as region, profile and authorities. The credentials stay the program's object, so that
-they are refreshed once for all who hold it.
+they are refreshed once for all of their users.
 """
 
 import os
@@ -20,7 +20,7 @@ Transport = Literal["http", "sdk"]
 TRANSPORTS: Final = get_args(Transport)
 OPENING_SECONDS: Final = 30.0  # a provider of credentials may run a program, or ask another service
 KINDS: Final = "must be credentials of botocore, or a session of boto3 or botocore"
-LEAST_SHARE: Final = 4  # of the time for an answer: sent with less, a write would hardly tell its outcome
+LEAST_SHARE: Final = 4  # of the time for an answer: with less time left, the outcome of a write would rarely be known
 
 
 class CredentialsOfBotocore(Protocol):
@@ -62,7 +62,7 @@ class HandedIn:
         return self._given.get_credentials() if is_session(self._given) else self._given
 
     def forget(self) -> None:
-        """Give the credentials another lock in a child process: a thread of the parent may hold theirs for ever."""
+        """Replace the lock of the credentials after a fork: a thread of the parent may have held it."""
         held = getattr(_session_in(self._given), "_credentials", None) if is_session(self._given) else self._given
         if hasattr(held, "_refresh_lock"):
             held._refresh_lock = Lock()  # type: ignore[union-attr]

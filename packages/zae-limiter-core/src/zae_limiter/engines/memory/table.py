@@ -2,7 +2,7 @@
 
 The items are in a dict, behind one lock. ``effects`` has the effect of a write, ``metering`` its cost.
 
-What nobody asks for again must go, or the table grows with each id that a client makes up. An update moves a ``ttl`` on
+Unused items must go, or the table grows with each id that a client makes up. An update moves a ``ttl`` on
 the path of every acquire, so a heap or a wheel of instants would make that path dearer. Instead a hand goes round all
 keys, like that of the page replacement of this name (Corbato 1968): it removes what has expired and passes the rest.
 It looks at four keys for each new item; so of ``n`` items at most ``n / 4`` have expired, and the table holds at most a
@@ -85,7 +85,7 @@ class MemoryTable:
         forks.register(self)
 
     def forget(self) -> None:
-        """Take a new lock in a child process, which goes on with its own copy of the table."""
+        """Take a new lock after a fork: the child goes on with its own copy of the table."""
         self._lock = Lock()
 
     def execute(self, operation: Operation[Any]) -> Any:

@@ -28,7 +28,7 @@ from ..meter import Meter
 from .file import PROBE_SECONDS, Call, OverFile, SQLiteFile
 
 IDLE_SECONDS: Final = 5.0
-GRACE_SECONDS: Final = 0.25  # in which the thread tells that a call was not applied
+GRACE_SECONDS: Final = 0.25  # in which the thread reports that a call was not applied
 
 
 class _Awaited(Call):
@@ -103,7 +103,7 @@ class _Worker:
         forks.register(self)
 
     def forget(self) -> None:
-        """Begin again in a child process, which has no such thread."""
+        """Reset after a fork: the child has no such thread."""
         self._entered, self._lock, self._runs = SimpleQueue(), Lock(), False
 
     def enter(self, call: _Awaited) -> None:
@@ -138,7 +138,7 @@ class _Worker:
             try:
                 with file.lock:
                     done = cast("Sequence[_Awaited]", file.serve(until))
-            except Exception as error:  # noqa: BLE001 - whoever waits raises it
+            except Exception as error:  # noqa: BLE001 - the waiting caller raises it
                 now = time.monotonic()
                 failed = [call for call in waiting if (now < until or call.until <= now) and file.withdraw(call)]
                 for call in failed:

@@ -148,7 +148,7 @@ def check_tables(connection: sqlite3.Connection, path: Path, is_late: Callable[[
         if tables:
             _check_schema(connection, path)
     except UnicodeError as error:  # in the text of an error of SQLite
-        raise damaged(path, "its schema is no text") from error
+        raise damaged(path, "its schema is not text") from error
     except sqlite3.Error as error:
         if code_of(error) != sqlite3.SQLITE_INTERRUPT:
             raise

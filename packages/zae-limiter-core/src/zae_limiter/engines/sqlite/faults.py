@@ -35,7 +35,7 @@ _DENIALS: Final = {
 _DAMAGES: Final = {  # also of a file that was read before: no outage, which would end
     sqlite3.SQLITE_READONLY: "it is read-only: let this user write the file and its folder",
     sqlite3.SQLITE_CORRUPT: "it is damaged: restore a copy, or let `sqlite3 {path} .recover` save what it can",
-    sqlite3.SQLITE_NOTADB: "it is no database of SQLite: name another file",
+    sqlite3.SQLITE_NOTADB: "it is not an SQLite database: name another file",
 }
 
 

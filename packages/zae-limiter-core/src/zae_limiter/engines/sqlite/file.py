@@ -175,7 +175,7 @@ class SQLiteFile:
         return calls
 
     def withdraw(self, call: Call) -> bool:
-        """Take out a call that nobody waits for any more; return whether it still waited, so that it is not applied."""
+        """Remove an abandoned call from the queue; return whether it was still queued, so that it is not applied."""
         try:
             self.waiting.remove(call)
         except ValueError:
@@ -206,7 +206,7 @@ class SQLiteFile:
             self.lock.release()
 
     def forget(self) -> None:
-        """Begin again in a child process."""
+        """Reset after a fork: the child opens a connection of its own."""
         self._carried_over = self._carried_over or not self._held_for_fork
         self._held_for_fork = False
         self.lock, self.server, self.waiting = RLock(), None, deque()

@@ -37,14 +37,14 @@ def check_file(path: Path) -> None:
     """Check that SQLite may open a file, and what is beside it. Raises ``NotApplied``, ``OSError``."""
     file = path.stat()
     if not stat.S_ISREG(file.st_mode):
-        raise NotApplied(f"{path} is no file that keeps what is written: name another one")
+        raise NotApplied(f"{path} is not a regular file: name another one")
     if file.st_nlink > 1:  # each name would have a log of its own
         raise NotApplied(f"{path} has {file.st_nlink} names (hard links): remove the others, or name another file")
     # The log first: it is made once the journal of a new file is gone.
     beside = dict(_beside(path))
     for place, found in beside.items():
         if not stat.S_ISREG(found.st_mode):
-            raise NotApplied(f"{place} is no file, but a link, a pipe or a folder: {WAY_OUT}")
+            raise NotApplied(f"{place} is a link, a pipe or a folder, not a regular file: {WAY_OUT}")
         if found.st_nlink > 1:
             raise NotApplied(f"{place} has {found.st_nlink} names (hard links): {WAY_OUT}")
         trusted = found.st_uid in {0, os.geteuid(), file.st_uid} if os.name == "posix" else True

@@ -72,7 +72,7 @@ class Rows:
         try:
             item = _read(text, key)
             if type(written_ms) is not int and written_ms is not None:
-                raise TypeError("the time of its last write is no number")
+                raise TypeError("the time of its last write is not a number")
         except DAMAGED as error:
             return Row(_keys_of(text, key), hour, problem=f"it has a value that no record has: {error}")
         if written_ms is None or written_ms <= (now_ms := self._now_ms()) + AHEAD_MS:
@@ -186,7 +186,7 @@ def _read(text: str, key: Key) -> Item:
     if end != len(text):  # with spaces around it, or damaged
         item = _JSON.decode(text)
     if type(item) is not dict:
-        raise TypeError("the text is no map")
+        raise TypeError("the text is not a JSON object")
     if "\\" in text or "[" in text or "{" in text[1:]:  # else all is flat, and of whole characters
         _check(item, MOST_LEVELS + 1)
     if item.get(PK) == key.pk and item.get(SK) == key.sk:

@@ -163,7 +163,7 @@ def of_another_version(path: Path) -> None:
 @pytest.mark.parametrize(
     ("make", "told"),
     [
-        (ruin, "no database of SQLite: name another file"),
+        (ruin, "not an SQLite database: name another file"),
         (damage, "damaged: restore a copy"),
         (of_another_program, "database of another program"),
         (of_another_version, f"knows version {VERSION} of them: install that release for this program, too"),

@@ -78,7 +78,7 @@ def test_a_name_that_no_file_can_have_is_refused(tmp_path: Path) -> None:
 
 
 def test_what_is_no_regular_file_is_refused() -> None:
-    with pytest.raises(StoreRefusedError, match="/dev/null is no file that keeps"):
+    with pytest.raises(StoreRefusedError, match="/dev/null is not a regular file"):
         SyncRepository.sqlite("/dev/null")
 
 

@@ -93,7 +93,7 @@ class Connection(asyncio.Protocol):
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
 
     def data_received(self, data: bytes) -> None:
-        """Read a part of an answer; bytes that nobody asked for close the connection."""
+        """Read a part of an answer; unexpected bytes close the connection."""
         if self._answer is None or self._answer.done():
             return self.close()
         try:
@@ -175,7 +175,7 @@ class Dialer:
             connection.abandon()
 
     def leave_to_parent(self, client: object) -> None:
-        """Keep a client for ever, whose connections must not be closed in a child process."""
+        """Keep a client for ever: its connections must not be closed in a forked child."""
         _inherited.append(client)
 
 

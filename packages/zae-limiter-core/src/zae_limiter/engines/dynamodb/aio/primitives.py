@@ -41,7 +41,7 @@ DEADLINES: Final[Literal["engine"]] = "engine"  # no time-out of a driver cuts o
 
 
 class Lock(asyncio.Lock):
-    """A lock of one event loop, which may be closed when the lock is released: nobody waits then."""
+    """A lock of one event loop, which may be closed when the lock is released: then there are no waiters."""
 
     def release(self) -> None:
         """Release the lock, and wake the first task that waits for it."""
@@ -127,7 +127,7 @@ async def open_sdk(options: ClientOptions, *, has_proxy: bool) -> Any:
         why = f"the SDK transport needs aioboto3: {install_command('aioboto3')}"
         if has_proxy:
             why = f"{why}; or put the host of DynamoDB into NO_PROXY"
-        raise NotApplied(f"no client: {why}") from error
+        raise NotApplied(f"cannot create a client: {why}") from error
     return await _in_time(open_sdk(options), opening_until())
 
 

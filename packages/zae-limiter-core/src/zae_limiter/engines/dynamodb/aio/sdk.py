@@ -51,7 +51,7 @@ class SdkClient(OfSdk):
             session.detach()
 
     def leave_to_parent(self) -> None:
-        """Leave the connections open in a child process: closing them would end those of the parent."""
+        """Leave the connections open in a forked child: closing them would close those of the parent."""
         for session in self._sessions():
             if session.connector is not None:
                 session.connector._closed = True  # so that nothing closes it when this process ends

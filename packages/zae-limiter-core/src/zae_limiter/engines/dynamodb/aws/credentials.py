@@ -38,7 +38,9 @@ Answer = Credentials | StoreError
 def too_late(seconds: float) -> Unreachable:
     """Return the error for credentials that do not come in time."""
     why = f"the credentials did not come within {round(seconds, 1):g} s"
-    return Unreachable(f"no client: {why}: check their provider, such as credential_process, SSO or a role")
+    return Unreachable(
+        f"cannot create a client: {why}: check their provider, such as credential_process, SSO or a role"
+    )
 
 
 class Held(NamedTuple):
@@ -118,7 +120,7 @@ class CredentialSource:
         return self.refreshed()
 
     def forget(self) -> None:
-        """Begin again in a child process: no refresh is under way. The credentials stay."""
+        """Reset after a fork: no refresh is under way in the child. The credentials stay."""
         self._found = None  # its lock may be held by a thread of the parent
         self._waiting = deque()
         self._claims = {}
@@ -135,7 +137,7 @@ class CredentialSource:
         return True
 
     def _refresh(self) -> None:
-        """Refresh, unless another thread does, and tell those who wait."""
+        """Refresh, unless another thread does, and answer the waiting callers."""
         claims, claim = self._claims, object()
         if claims.setdefault("refresh", claim) is not claim:
             return
@@ -149,7 +151,7 @@ class CredentialSource:
     def _ask(self) -> Answer:
         try:
             held = self._fetch()
-        except Exception as error:  # noqa: BLE001 - a provider may raise anything: whoever waits gets it
+        except Exception as error:  # noqa: BLE001 - a provider may raise anything: waiting callers get it
             return self._failed(error)
         newer = self._held is None or held.expiry != self._held.expiry
         self._pause_until = -math.inf if newer else self._now() + FIRST_PAUSE  # the provider has no newer ones yet
@@ -192,7 +194,7 @@ class CredentialSource:
         while True:
             try:
                 future = waiting.popleft()
-            except IndexError:  # there are no more, or another thread tells them
+            except IndexError:  # there are no more, or another thread answers them
                 return
             if isinstance(answer, StoreError):
                 copy = type(answer)(str(answer))  # for one caller alone, which adds its traceback

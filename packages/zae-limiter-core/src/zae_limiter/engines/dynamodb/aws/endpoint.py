@@ -85,7 +85,9 @@ def _found(session: Any, options: ClientOptions) -> Endpoint:
             by_account = f"ddb.{region}.{partition['dualStackDnsSuffix' if dual_stack else 'dnsSuffix']}"
         elif mode == "required":
             why = "for FIPS" if fips else "in this partition"
-            raise NotApplied(f"no client: {_MODE} is required, and {why} there are no endpoints of accounts")
+            raise NotApplied(
+                f"cannot create a client: {_MODE} is required, and {why} there are no endpoints of accounts"
+            )
     _check(source, url)
     bundle = session.get_config_variable("ca_bundle") or os.environ.get("REQUESTS_CA_BUNDLE") or None
     required = by_account is not None and mode == "required"
@@ -99,7 +101,7 @@ def _account_mode(session: Any) -> str:
     of_profile = session.get_scoped_config().get("account_id_endpoint_mode")
     mode = str(os.environ.get(_MODE) or of_profile or "preferred").lower()
     if mode not in _MODES:
-        raise NotApplied(f"no client: {_MODE}: {mode!r} must be one of {', '.join(_MODES)}")
+        raise NotApplied(f"cannot create a client: {_MODE}: {mode!r} must be one of {', '.join(_MODES)}")
     return mode
 
 
@@ -117,9 +119,9 @@ def of_account(endpoint: Endpoint, account: str | None) -> Endpoint:
         return endpoint
     if not account:
         advice = "set AWS_ACCOUNT_ID, or aws_account_id in the profile"
-        raise NotApplied(f"no client: {_MODE} is required, and the credentials have no account: {advice}")
+        raise NotApplied(f"cannot create a client: {_MODE} is required, and the credentials have no account: {advice}")
     if not _is_label(account):
-        raise NotApplied("no client: the account of the credentials is not a number of twelve digits")
+        raise NotApplied("cannot create a client: the account of the credentials is not a number of twelve digits")
     url = f"https://{account}.{endpoint.by_account}"
     return endpoint if url == endpoint.url else endpoint._replace(url=url, proxy=_proxy(url))
 
@@ -211,7 +213,9 @@ def _partition(session: Any, region: str) -> Any:
 def _default_url(partition: Any, region: str, *, fips: bool, dual_stack: bool) -> str:
     for setting, wanted, support in (("FIPS", fips, "supportsFIPS"), ("DUALSTACK", dual_stack, "supportsDualStack")):
         if wanted and (region == _LOCAL or not partition[support]):
-            raise NotApplied(f"no client: region {region} has no such endpoint; unset AWS_USE_{setting}_ENDPOINT")
+            raise NotApplied(
+                f"cannot create a client: region {region} has no such endpoint; unset AWS_USE_{setting}_ENDPOINT"
+            )
     if region == _LOCAL:
         return "http://localhost:8000"
     suffix = partition["dualStackDnsSuffix" if dual_stack else "dnsSuffix"]
@@ -223,14 +227,18 @@ def _check(source: str, url: str) -> None:
     """Raise ``NotApplied`` unless ``url`` is ``http:`` or ``https:`` with a host, and no more than a path."""
     if not _is_endpoint(url):
         shown = "(not shown: it may have a password)" if "@" in url else repr(url)
-        raise NotApplied(f"no client: {source}: {shown} is no http:// or https:// URL with a host; see endpoint_url")
+        raise NotApplied(
+            f"cannot create a client: {source}: {shown} is not an http:// or https:// URL with a host; see endpoint_url"
+        )
     refuse_credentials(source, url)
 
 
 def refuse_credentials(source: str, url: str) -> None:
     """Raise ``NotApplied`` if a URL has a user or a password, which messages would show."""
     if "@" in urlsplit(url).netloc:
-        raise NotApplied(f"no client: {source} has credentials (not shown: it may have a password); put none into it")
+        raise NotApplied(
+            f"cannot create a client: {source} has credentials (not shown: it may have a password); put none into it"
+        )
 
 
 def _is_endpoint(url: str) -> bool:
@@ -259,5 +267,7 @@ def _proxy(url: str) -> str | None:
     except ValueError:  # a bracket that stays open
         host = None
     if not host:
-        raise NotApplied("no client: HTTPS_PROXY or HTTP_PROXY is no URL with a host; unset it, or use NO_PROXY")
+        raise NotApplied(
+            "cannot create a client: HTTPS_PROXY or HTTP_PROXY is not a URL with a host; unset it, or use NO_PROXY"
+        )
     return host

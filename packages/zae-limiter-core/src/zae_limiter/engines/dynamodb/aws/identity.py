@@ -57,5 +57,5 @@ def caller_arn(options: ClientOptions) -> str | None:
             client = session.create_client("sts", config=config)
         return str(client.get_caller_identity()["Arn"])[:LONGEST]
     except (BotoCoreError, ClientError, ResponseParserError, StoreError, OSError, ValueError, KeyError) as error:
-        log.info("changes have no author, because STS does not tell who the caller is: %s", type(error).__name__)
+        log.info("changes have no author, because STS did not identify the caller: %s", type(error).__name__)
         return None

@@ -69,7 +69,7 @@ def open_service(options: ClientOptions) -> Service:
         try:
             writer = RequestWriter(endpoint.url, region=endpoint.region, user_agent=agent)
         except ValueError as error:
-            raise NotApplied("no client: endpoint_url: must be like https://host:port/path") from error
+            raise NotApplied("cannot create a client: endpoint_url: must be like https://host:port/path") from error
         tls = tls_context(endpoint.ca_bundle) if writer.tls else None
         log_retries(session)
         addresses = Addresses(writer.host, writer.port)
@@ -121,7 +121,7 @@ def tls_context(ca_bundle: str | None) -> ssl.SSLContext:
 
             context.load_verify_locations(cafile=Path(botocore.__file__).parent / "cacert.pem")
     except OSError as error:
-        raise NotApplied(f"no client: AWS_CA_BUNDLE: {ca_bundle!r} cannot be read: {error}") from error
+        raise NotApplied(f"cannot create a client: AWS_CA_BUNDLE: {ca_bundle!r} cannot be read: {error}") from error
     return context
 
 
@@ -138,4 +138,4 @@ def is_mocked(url: str) -> bool:
 def refuse_mocked(url: str) -> None:
     """Raise ``NotApplied`` for an async client where a mock answers: none can be served by it."""
     if is_mocked(url):
-        raise NotApplied(f"no client: moto.mock_aws does not serve async clients: {_INSTEAD}")
+        raise NotApplied(f"cannot create a client: moto.mock_aws does not serve async clients: {_INSTEAD}")

@@ -18,7 +18,7 @@ from .trust import untrusted
 
 
 class OfSdk:
-    """A client over one of an SDK. ``never_left`` tells of the SDK's errors whether the request was not sent."""
+    """A client over that of an SDK. ``never_left`` returns whether an error proves that the request was not sent."""
 
     takes_bodies = False
     errors = (Exception,)

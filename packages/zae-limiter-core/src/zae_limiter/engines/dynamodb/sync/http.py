@@ -62,7 +62,7 @@ class SyncPool:
         self.is_closed = False
 
     def take_free(self) -> SyncSlot | None:
-        """Return a slot if one is free and nobody waits for it; ``give`` takes it back."""
+        """Return a free slot unless callers are queued for one; ``give`` takes it back."""
         if not self._waiting and not self.is_closed:
             with suppress(IndexError):
                 return self._free.pop()
@@ -220,5 +220,5 @@ class SyncHttpClient:
         self._pool.close()
 
     def leave_to_parent(self) -> None:
-        """Leave the connections open in a child process: closing them would end those of the parent."""
+        """Leave the connections open in a forked child: closing them would close those of the parent."""
         self._dialer.leave_to_parent(self)

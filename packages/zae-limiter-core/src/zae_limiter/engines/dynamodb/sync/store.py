@@ -121,7 +121,7 @@ class SyncDynamoDBStore(SyncStore):
             client.abandon()
 
     def forget(self) -> None:
-        """Open another client in a child process, and leave the parent's connections alone."""
+        """Open another client after a fork, and leave the parent's connections open."""
         if self._client is not None:
             self._client.leave_to_parent()
         self._client = self._send = self._loop = None

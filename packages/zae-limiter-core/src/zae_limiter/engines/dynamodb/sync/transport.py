@@ -36,7 +36,7 @@ class SyncClient(Protocol):
         """Close the connections without the event loop, which may be gone."""
 
     def leave_to_parent(self) -> None:
-        """Leave the connections open in a child process: closing them would end those of the parent."""
+        """Leave the connections open in a forked child: closing them would close those of the parent."""
 
 
 class SyncOpener:

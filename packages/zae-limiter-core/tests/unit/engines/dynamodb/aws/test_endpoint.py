@@ -57,7 +57,7 @@ def found(**options: Any) -> Endpoint:
 def refusal(**options: Any) -> str:
     with pytest.raises(NotApplied) as info:
         found(**options)
-    assert str(info.value).startswith("no client: ")
+    assert str(info.value).startswith("cannot create a client: ")
     return str(info.value)
 
 
