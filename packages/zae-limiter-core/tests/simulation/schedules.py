@@ -11,7 +11,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from zae_limiter.flows.bucket.write_plans import ReshapeWrite
 from zae_limiter.operations.values import NOTHING, Item
 from zae_limiter.values.limits import Limit
 from zae_limiter.values.resolution import Config
@@ -30,7 +29,7 @@ class Planned(NamedTuple):
     @staticmethod
     def by(plan: Any) -> "Planned":
         """How the library planned it."""
-        return Planned(plan.config, plan.state is None or (isinstance(plan, ReshapeWrite) and plan.reshapes))
+        return Planned(plan.config, plan.state is None or plan.reshapes)
 
 
 class Schedules:

@@ -12,7 +12,7 @@ from typing import Any
 from unittest.mock import patch
 
 from zae_limiter.flows.bucket.batch import Batch
-from zae_limiter.flows.bucket.write_plans import ConsumeWrite, CreateWrite, ReshapeWrite
+from zae_limiter.flows.bucket.write_plans import WritePlan
 from zae_limiter.flows.bucket_queue import BucketRequest
 from zae_limiter.flows.process.write_tokens import WriteTokens
 from zae_limiter.operations.values import NOTHING, Operation, Put, Transact, Update
@@ -54,8 +54,7 @@ class Noted:
     def noting(self) -> Iterator[None]:
         """Note the batch of each write that is planned meanwhile."""
         with ExitStack() as stack:
-            for plan in (ConsumeWrite, ReshapeWrite, CreateWrite):
-                stack.enter_context(patch.object(plan, "write", self._noted(plan.write)))
+            stack.enter_context(patch.object(WritePlan, "write", self._noted(WritePlan.write)))
             for name in ("sign", "sign_new"):
                 stack.enter_context(patch.object(WriteTokens, name, self._signed(getattr(WriteTokens, name))))
             yield

@@ -188,7 +188,7 @@ class Write(Protocol):
 class Plan(Protocol):
     """The write plan of a batch (``bucket.write_plans``)."""
 
-    state: BucketState
+    state: BucketState | None
     now_ms: int
 
     @property
@@ -288,10 +288,10 @@ class Hold:
         """Add to a batch what its write does for the hold; without a ``config`` that the bucket agrees with, it only
         counts. Return the renewals of a batch that has nothing else and needs no write.
         """
+        assert plan.state is not None, "of a new bucket, nothing is held"
         renewals = [request for request in batch.carried if request.purpose]
         purposes, alone = {each.purpose for each in renewals}, len(renewals) == len(batch.carried)
-        if "count" in purposes:
-            self.reminded = False
+        self.reminded = self.reminded and "count" not in purposes
         if not renewals and batch.moves_nothing:
             return ()
         if config is None:

@@ -343,7 +343,7 @@ class HeldSlots:
 
 
 class Draft(Protocol):
-    """An update in the making (``bucket.batch``)."""
+    """An update in the making (``bucket.writing``)."""
 
     set: dict[str, int]
     equals: dict[str, int]
@@ -354,27 +354,34 @@ class Draft(Protocol):
         """Add to a number."""
 
 
-class Sums(Protocol):
-    """The sums of a batch, in millitokens by limit."""
+class Change(Protocol):
+    """What a write changes of limits, in millitokens by name (``bucket.writing``)."""
 
-    checked: dict[str, int]
-    unchecked: dict[str, int]
-    given: dict[str, int]
-    slots: dict[str, SlotChange]
+    @property
+    def take(self) -> Mapping[str, int]: ...
+
+    @property
+    def force(self) -> Mapping[str, int]: ...
+
+    @property
+    def give(self) -> Mapping[str, int]: ...
+
+    @property
+    def slots(self) -> Mapping[str, SlotChange]: ...
 
     def net(self, limit: str) -> int:
-        """Return what the batch takes from a limit."""
+        """Return what it takes from a limit."""
 
 
-def draft_slots(draft: Draft, shard_limit: ShardLimit, batch: Sums, now_ms: int, *, new: Limit | None = None) -> None:
-    """Draft what a batch does to the slots of one limit. ``new``: the limit that a reshape brings, which may have more
+def draft_slots(draft: Draft, shard_limit: ShardLimit, write: Change, now_ms: int, *, new: Limit | None = None) -> None:
+    """Draft what a write does to the slots of one limit. ``new``: the limit that a reshape brings, which may have more
     slots, or fewer, or epochs of another length.
     """
     limit, slots = shard_limit.limit, shard_limit.slots
     assert slots is not None, "only a limit with slots is asked for them"
-    at, change = bucket_attributes(limit.name), batch.slots.get(limit.name, SlotChange())
-    taken = batch.checked.get(limit.name, 0) + batch.unchecked.get(limit.name, 0)
-    over, net = slots.epochs_over(now_ms), batch.net(limit.name)
+    at, change = bucket_attributes(limit.name), write.slots.get(limit.name, SlotChange())
+    taken = write.take.get(limit.name, 0) + write.force.get(limit.name, 0)
+    over, net = slots.epochs_over(now_ms), write.net(limit.name)
     if not (taken or change.moved or new is not None):
         if change.freed:
             draft.at_least[at.epoch], draft.at_most[at.epoch] = max(change.freed), min(change.freed) + 1
@@ -384,8 +391,8 @@ def draft_slots(draft: Draft, shard_limit: ShardLimit, batch: Sums, now_ms: int,
         return
     more = 0 if new is None else (new.ceiling_milli - limit.ceiling_milli if shard_limit.shard == 0 else 0)
     gained = slots.lost(now_ms) + more
-    if limit.name in batch.checked:
-        draft.at_least[at.tokens] = batch.checked[limit.name] - batch.given.get(limit.name, 0) - gained
+    if limit.name in write.take:
+        draft.at_least[at.tokens] = write.take[limit.name] - write.give.get(limit.name, 0) - gained
     draft.count(at.tokens, gained - net)
     draft.equals[at.epoch] = slots.epoch
     if over:

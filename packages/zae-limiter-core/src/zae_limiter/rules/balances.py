@@ -10,6 +10,7 @@ Amounts are in millitokens, instants in epoch milliseconds.
 """
 
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 from ..values.limits import Limit
 from .registry import rule_of
@@ -103,6 +104,69 @@ class ShardLimit:
     def whole_at(self, t_ms: int) -> int:
         """Return the fraction of a balance that is whole at an instant."""
         return self.rule.remainder(t_ms, self.shard, self.shards) if self.unit else 0
+
+
+class Move(NamedTuple):
+    """What a write makes of the stored tokens ``x`` of a limit, before it takes any: ``x + moved``, or ``full`` if
+    ``x + minted`` reaches the ``ceiling``. Without a ceiling they are ``x + moved``, whatever they were.
+
+    ``minted`` comes until the anchor that the write gives the balance, ``due`` is there now: a new anchor may be a
+    moment ahead. ``fraction`` and ``whole`` are those of a slow limit, below its ceiling and at it.
+    """
+
+    due: int
+    minted: int
+    ceiling: int | None
+    moved: int
+    full: int = 0
+    fraction: int | None = None
+    whole: int | None = None
+
+
+class Begin(NamedTuple):
+    """What a limit has from a write on, whatever it had: its tokens, and its fraction if it is a slow one."""
+
+    tokens: int
+    fraction: int | None = None
+
+
+def stay(shard_limit: ShardLimit, now_ms: int) -> Move:
+    """Return the move of a write at ``now_ms`` that leaves the anchor where it is."""
+    minted, ceiling = shard_limit.minted_since_anchor(now_ms), shard_limit.ceiling_milli
+    if not shard_limit.unit:
+        return Move(minted, minted, ceiling, 0, ceiling - minted)
+    full = ceiling - shard_limit.moved_by_anchor(now_ms)
+    return Move(minted, minted, ceiling, 0, full, shard_limit.fraction, shard_limit.whole_at(now_ms))
+
+
+def carry(shard_limit: ShardLimit, at_ms: int) -> Move:
+    """Return the move to another anchor under the same rule, which leaves the headroom as it is at every instant.
+
+    ``min(ceiling, tokens + minted(t) - minted(anchor))`` does not change if ``tokens`` grows by ``minted(at) -
+    minted(anchor)`` and ``anchor`` becomes ``at``. That is the same for each balance, so others may write meanwhile,
+    and no ceiling has to cut it.
+    """
+    return Move(0, 0, None, shard_limit.moved_by_anchor(at_ms))
+
+
+def become(shard_limit: ShardLimit, tokens_milli: int, limit: Limit, at_ms: int, now_ms: int) -> Move:
+    """Return the move to another anchor and maybe another rule, by which a limit keeps its tokens up to the lower of
+    the two ceilings. ``tokens_milli`` are those seen.
+    """
+    ruled = shard_limit.moved(at_ms, limit)
+    due, minted = shard_limit.minted_since_anchor(now_ms), shard_limit.minted_since_anchor(at_ms)
+    ceiling = min(shard_limit.ceiling_milli, ruled.ceiling_milli)
+    since_ms = now_ms if limit == shard_limit.limit and tokens_milli + due >= ceiling else at_ms
+    return arrive(ruled, due, minted, ceiling, since_ms)
+
+
+def arrive(ruled: ShardLimit, due: int, minted: int, ceiling: int, full_ms: int) -> Move:
+    """Return the move to a limit as its new anchor finds it; at its ceiling, a slow one is whole at ``full_ms``."""
+    if not ruled.unit:
+        return Move(due, minted, ceiling, minted, ceiling)
+    fraction, full = ruled.fraction or 0, ceiling - ruled.moved_by_anchor(full_ms)
+    moved = minted + (fraction < 0)  # then more than its part of this millitoken is there
+    return Move(due, minted, ceiling, moved, full, fraction % ruled.unit, ruled.whole_at(full_ms))
 
 
 def refill_bucket(shard_limit: ShardLimit, tokens_milli: int, now_ms: int) -> int:

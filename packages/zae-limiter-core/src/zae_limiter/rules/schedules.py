@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 
 from ..values.limits import Limit
 from ..values.timetables import timetable_of
-from .balances import ShardLimit, move_anchor, refill_bucket
+from .balances import Move, ShardLimit, arrive, move_anchor, refill_bucket
 from .rule import FOREVER_MS
 from .sharding import NEVER, Part, calculate_next_token, calculate_servable, calculate_wait, covers, new_part
 
@@ -47,6 +47,19 @@ def carry(shard_limit: ShardLimit, declared: Limit, to_ms: int) -> Carried:
         if end_ms == to_ms < piece.end_ms:
             return Carried(minted, ceiling)
         at_ms, piece = end_ms, timetable.after(piece)
+
+
+def carry_through(
+    shard_limit: ShardLimit, tokens_milli: int, declared: Limit, limit: Limit, at_ms: int, now_ms: int
+) -> Move:
+    """Return the move to another anchor, at which a limit has the value ``limit`` of its schedule; ``tokens_milli`` are
+    those seen.
+    """
+    minted, ceiling = carry(shard_limit, declared, at_ms)
+    due = minted if now_ms >= at_ms else carry(shard_limit, declared, max(now_ms, shard_limit.anchor_ms)).minted
+    ruled = ShardLimit(limit, at_ms, shard_limit.shard, shard_limit.shards)
+    full_ms = now_ms if limit == shard_limit.limit and tokens_milli + due >= ceiling else at_ms
+    return arrive(ruled, due, minted, ceiling, full_ms)
 
 
 def wait_through(declared: Limit | None, parts: Sequence[Part], cost_milli: int, now_ms: int) -> float:

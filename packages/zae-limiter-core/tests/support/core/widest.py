@@ -6,13 +6,13 @@ Lives here: how each comes about. Never: a claim.
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from zae_limiter.flows.bucket.anchor_repair import _anchored
+from zae_limiter.flows.bucket.anchor_repair import repaired
 from zae_limiter.flows.bucket.group_commit import commit
 from zae_limiter.flows.bucket.limit_removal import MAX_IN_BUCKET, dropped
 from zae_limiter.flows.bucket.reanchoring import reanchored
-from zae_limiter.flows.bucket.splitting import _halving
+from zae_limiter.flows.bucket.splitting import halving
 from zae_limiter.flows.bucket_queue import BucketRequest
-from zae_limiter.flows.records.bucket_admin import _credited, _filled
+from zae_limiter.flows.records.bucket_admin import credited, filled
 from zae_limiter.operations.values import Item, Operation, Put, Update
 from zae_limiter.schema.items import WRITES, read_bucket
 from zae_limiter.values.limits import MAX_LIMITS, MAX_TOKENS, Limit
@@ -126,13 +126,13 @@ def cases() -> list[Case]:
         Case("reshape of some of each", mixed, reshaped(mixed, limits("a", burst=3 * RATE), OLD, OTHERS)),
         Case("drop all but one", two_full, lambda: dropped(read_bucket(two_full), names[1:], NOW, cv=1)),
         Case("drop half", mixed, lambda: dropped(read_bucket(mixed), [*amounts(OTHERS)], NOW, cv=1)),
-        Case("split below the ceilings", two, lambda: _halving(read_bucket(two), NOW, None).transact),
-        Case("split at the ceilings", two_full, lambda: _halving(read_bucket(two_full), NOW, None).transact),
-        Case("split in debt", owing, lambda: _halving(read_bucket(owing), NOW, None).transact),
+        Case("split below the ceilings", two, lambda: halving(read_bucket(two), NOW)),
+        Case("split at the ceilings", two_full, lambda: halving(read_bucket(two_full), NOW)),
+        Case("split in debt", owing, lambda: halving(read_bucket(owing), NOW)),
         Case("anchor", two, lambda: reanchored(read_bucket(two), NOW)),
-        Case("repair", two | {"rf": far}, lambda: _anchored(read_bucket(two | {"rf": far}), NOW)),
-        Case("reset", two, lambda: _filled(read_bucket(two), NOW)),
-        Case("credit", two, lambda: _credited(read_bucket(two), dict.fromkeys(names, 1000), NOW)),
+        Case("repair", two | {"rf": far}, lambda: repaired(read_bucket(two | {"rf": far}), NOW)),
+        Case("reset", two, lambda: filled(read_bucket(two), NOW)),
+        Case("credit", two, lambda: credited(read_bucket(two), dict.fromkeys(names, 1000), NOW)),
     ]
 
 

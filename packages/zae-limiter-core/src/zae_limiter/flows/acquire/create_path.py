@@ -12,7 +12,7 @@ from ...operations.errors import StoreError, Throttled, TransactionCancelled
 from ...operations.values import NOTHING, Item, Put, Transact
 from ...schema.items import read_bucket
 from ..bucket.batch import Batch, fit_batch
-from ..bucket.write_plans import CreateWrite
+from ..bucket.write_plans import WritePlan
 from ..bucket_queue import BucketQueue, BucketRequest, Outcome, Waiter
 from ..process.namespace_state import CachedBucket, NamespaceState
 from ..retry import with_retries
@@ -115,6 +115,6 @@ def _put(
     if request.config is None:
         raise AssertionError("a request that consumes carries its config")
     config = request.config.at(now_ms)  # a schedule may have changed values since the claim was made
-    plan = CreateWrite(cached, now_ms, namespace_state.settings.ttl_multiplier, config)
+    plan = WritePlan(cached, None, now_ms, namespace_state.settings.ttl_multiplier, config)
     batch = fit_batch([request], plan.headroom, plan.ceilings)
-    return plan.write(batch), batch
+    return plan.create(batch), batch

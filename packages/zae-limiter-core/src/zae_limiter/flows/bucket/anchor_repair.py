@@ -4,12 +4,11 @@ import logging
 
 from ...operations.errors import ConditionFailed
 from ...operations.values import Item, Update
-from ...schema.attributes import ANCHOR, bucket_attributes
-from ...schema.items import BucketState, anchor_attributes
-from ..process.namespace_state import bucket_key
+from ...rules.balances import Move
+from ...schema.items import BucketState
 from ..retry import with_retries
 from ..steps import Flow, Log
-from .batch import Batch, UpdateDraft
+from .writing import Change, write
 
 
 def repair(state: BucketState, now_ms: int) -> Flow[tuple[Item | None, int]]:
@@ -17,7 +16,7 @@ def repair(state: BucketState, now_ms: int) -> Flow[tuple[Item | None, int]]:
     is.
     """
     try:
-        item = yield from with_retries(_anchored(state, now_ms))  # it is applied once: the anchor moves
+        item = yield from with_retries(repaired(state, now_ms))  # it is applied once: the anchor moves
     except ConditionFailed as failure:
         return failure.item, 0
     yield Log(
@@ -29,16 +28,10 @@ def repair(state: BucketState, now_ms: int) -> Flow[tuple[Item | None, int]]:
     return item, 1
 
 
-def _anchored(state: BucketState, now_ms: int) -> Update:
-    draft = UpdateDraft()
-    draft.equals[ANCHOR] = state.anchor_ms
+def repaired(state: BucketState, now_ms: int) -> Update:
+    """Return the update that brings the anchor back: it mints nothing and forgets what was stored; a debt stays."""
+    moves = {}
     for name in state.shard_limits.keys() - state.slots:
-        tokens = bucket_attributes(name).tokens
-        if state.tokens_milli(name) > 0:
-            draft.take_at_ceiling(tokens, least=0, balance=0)
-        else:
-            draft.at_most[tokens] = 0
-    draft.set |= anchor_attributes(state.limits, now_ms) | state.whole_at(now_ms)
-    draft.remove = state.begun_attributes()
-    draft.count_write(Batch())
-    return draft.update(bucket_key(state.id))
+        whole = state.shard_limits[name].whole_at(now_ms) if state.shard_limits[name].unit else None
+        moves[name] = Move(0, 0, 0, 0, 0, whole, whole)
+    return write(state, Change(now_ms, moves, remove=state.begun_attributes()), now_ms)

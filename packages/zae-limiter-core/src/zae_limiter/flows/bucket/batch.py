@@ -1,27 +1,18 @@
-"""The batch of one write: the requests that fit, their sums, and the two forms in which a limit is written.
+"""The batch of one write: the requests that fit, and their sums.
 
 These are pure functions; ``write_plans`` chooses the kind of write, ``commit_run`` reads its outcome.
-
-With ``m`` minted since the anchor, a checked amount ``c``, an unchecked one ``a`` and ``g`` given back:
-
-    below its ceiling   tokens BETWEEN c - g - m AND ceiling - m      ADD tokens -(c + a - g)
-    at its ceiling      tokens >= ceiling - slack - m                 SET tokens = ceiling - slack - m - (c + a - g)
-
-A write at the ceiling forgets what overflowed. Otherwise an idle minute would count twice.
 """
 
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
-from typing import Any, Protocol
+from typing import Protocol
 
-from ...operations.values import NOTHING, Conditions, Key, Update
-from ...schema.attributes import ACQUIRES, BELOW, REFUSED_ASK, SHADOWED, TTL, BucketAttributes, bucket_attributes
-from ...schema.items import ONE_WRITE, WRITES, BucketState
+from ...operations.values import NOTHING
+from ...schema.attributes import ACQUIRES, BELOW, SHADOWED, bucket_attributes
+from ...schema.items import BucketState
 from ..bucket_queue import BucketRequest
 from ..hold import Draw
 from ..slots import SlotChange, SlotWork
-
-TTL_SLACK_SECONDS = 5  # the most that the clocks of processes may differ
 
 
 class Along(Protocol):
@@ -230,81 +221,3 @@ def _fits(amounts: Mapping[str, int], batch: Batch, headroom: Mapping[str, int],
 def _add(totals: dict[str, int], amounts: Mapping[str, int]) -> None:
     for limit, amount in amounts.items():
         totals[limit] = totals.get(limit, 0) + amount
-
-
-class UpdateDraft:
-    """An update in the making: each limit adds its conditions and its change."""
-
-    __slots__ = ("absent", "add", "at_least", "at_most", "equals", "exists", "remove", "set")
-
-    def __init__(self) -> None:
-        self.add: dict[str, int] = {}
-        self.set: dict[str, Any] = {}
-        self.remove: tuple[str, ...] = ()
-        self.exists: tuple[str, ...] = ()
-        self.absent: tuple[str, ...] = ()
-        self.equals: dict[str, int] = {}
-        self.at_least: dict[str, int] = {}
-        self.at_most: dict[str, int] = {}
-
-    def take_below(self, tokens: str, *, least: int | None, most: int, change: int) -> None:
-        """Draft a relative write: add ``change`` to ``tokens`` if it is from ``least`` to ``most``."""
-        self.at_most[tokens] = most
-        if least is not None:
-            self.at_least[tokens] = least
-        if change:
-            self.add[tokens] = change
-
-    def take_at_ceiling(self, tokens: str, *, least: int, balance: int) -> None:
-        """Draft an absolute write: set ``tokens`` to ``balance`` if it is at least ``least``."""
-        self.at_least[tokens] = least
-        self.set[tokens] = balance
-
-    def only_as_seen(self, attribute: str, item: Mapping[str, Any]) -> None:
-        """Ask that an attribute is as it was seen, or absent as it was."""
-        if attribute in item:
-            self.equals[attribute] = item[attribute]
-        else:
-            self.absent += (attribute,)
-
-    def full_by_any_fraction(self, at: BucketAttributes, item: Mapping[str, Any]) -> None:
-        """Tighten the lower bound of an absolute write of a slow limit, so that it holds whatever fraction others have
-        set since it was seen: that changes what was minted by a millitoken at most. If less was seen, ask for the
-        fraction that was.
-        """
-        if item[at.tokens] > self.at_least[at.tokens]:
-            self.at_least[at.tokens] += 1
-        else:
-            self.only_as_seen(at.fraction, item)
-
-    def count(self, attribute: str, amount: int) -> None:
-        """Add to a number, unless ``amount`` is 0."""
-        if amount:
-            self.add[attribute] = amount
-
-    def count_write(self, batch: Batch, limits: Container[str] = ()) -> None:
-        """Count the acquires of the batch, its amounts that none of the ``limits`` limits, the refusals that it takes
-        along, and the write itself.
-        """
-        self.add[WRITES] = ONE_WRITE
-        self.add |= batch.counts_beside(limits)
-        self.add |= batch.counts
-        self.add |= batch.refused
-        if batch.refused_ask:
-            self.set[REFUSED_ASK] = batch.refused_ask
-
-    def expire(self, ttl: int | None, item: Mapping[str, Any]) -> None:
-        """Set the ``ttl``, or remove it; a condition keeps the write from replacing a later one that was not seen."""
-        if ttl is not None:
-            self.set[TTL] = ttl
-            if TTL in item:
-                self.at_most[TTL] = ttl + TTL_SLACK_SECONDS
-            else:
-                self.absent += (TTL,)
-        elif TTL in item:
-            self.remove += (TTL,)
-
-    def update(self, key: Key) -> Update:
-        """Return the finished operation."""
-        when = Conditions(self.exists, self.absent, self.equals, self.at_least, self.at_most)
-        return Update(key, self.add, self.set, self.remove, when)

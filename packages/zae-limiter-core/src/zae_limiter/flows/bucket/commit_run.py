@@ -4,10 +4,11 @@ This module decides and learns; ``batch`` chooses the requests that fit, ``write
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from ...operations.errors import ConditionFailed, NotApplied, StoreError, Throttled, Unserved
 from ...operations.retry_budget import RetryBudget
-from ...operations.values import NOTHING, Get, Item, Put, Update
+from ...operations.values import NOTHING, Get, Item, Operation, Put, Update
 from ...schema.attributes import CONFIG_READ_AT, REFUSED_ASK, bucket_attributes, late_counts_of
 from ...schema.items import BucketState
 from ...values.resolution import Config
@@ -23,7 +24,7 @@ from .limit_removal import TooManyLimits, excess, make_room
 from .shifting import begins_for, goes_blind, in_force, shape_of
 from .splitting import find_or_create_shard
 from .view import View
-from .write_plans import ConsumeWrite, CreateWrite, Decision, ReshapeWrite, WindowWrite, WritePlan, begins_window
+from .write_plans import Decision, WritePlan, begins_window, reshape
 
 
 class CommitRun:
@@ -121,7 +122,7 @@ class CommitRun:
         batch = fit_batch(self.pending, self._there(plan), plan.ceilings, self._shadow_elsewhere())
         if plan.reshapes:
             return self._write(plan, batch) if self.pending else None
-        if batch.short and not batch.carried and isinstance(plan, CreateWrite):
+        if batch.short and not batch.carried and plan.state is None:
             return self._write(plan, batch)  # it begins with less than its ceiling: more comes once it is there
         if batch.short:
             self._refuse_or_ask(batch, plan)
@@ -134,7 +135,7 @@ class CommitRun:
     def _ends_with_draw(self, batch: Batch, plan: WritePlan) -> bool:
         """Let the write take tokens ahead. Return whether nothing is to be written: renewals alone were in vain."""
         hold = self.cached.queue.hold
-        if hold is not None and isinstance(plan, ConsumeWrite):
+        if hold is not None and plan.keeps_anchor:
             self.settle(hold.draw(batch, plan, self._agreed()), "admitted")
         return not self.pending
 
@@ -145,7 +146,7 @@ class CommitRun:
     def _there(self, plan: WritePlan) -> Mapping[str, int]:
         """Return what the bucket has under a plan, and what this process holds of it, which can pay for a write."""
         hold = self.cached.queue.hold
-        if hold is None or not isinstance(plan, ConsumeWrite) or (config := self._agreed()) is None:
+        if hold is None or not plan.keeps_anchor or (config := self._agreed()) is None:
             return plan.headroom
         return hold.beside(plan.headroom, config)
 
@@ -190,7 +191,7 @@ class CommitRun:
         if decision is not None:
             self._leave(decision.batch, known if sent_before else error)
         if isinstance(error, ConditionFailed) and not doubts.is_past(error.item):
-            self._refused(error.item, None if decision is None else decision.plan)
+            self._refused(error.item, decision)
             yield from self._lose()
         elif isinstance(error, Throttled) and not sent_before and (yield from self._backs_off(error)):
             gone = [request for request in self.pending if request.unwanted and request.droppable]
@@ -235,11 +236,11 @@ class CommitRun:
         if self.pending and 2 <= self.lost < ATTEMPTS:
             yield Sleep(RACE_PAUSES[self.lost])
 
-    def _refused(self, item: Item | None, plan: WritePlan | None) -> None:
+    def _refused(self, item: Item | None, decision: Decision | None) -> None:
         """Settle the requests that do not fit the true state, after a failed condition, at the write's own ``now``."""
         state = self._learn(item, self.now_ms, own_writes=0)
-        if plan is not None and state is not None and not self.cached.uncontended:
-            self._allow_slack(state, plan)
+        if decision is not None and decision.plan is not None and state is not None and not self.cached.uncontended:
+            self._allow_slack(state, decision.operation, decision.plan)
         self._settle_by_answer()
 
     def decision_of(self, write: Update, state: BucketState | None, now_ms: int) -> Decision:
@@ -247,10 +248,9 @@ class CommitRun:
         assert state is not None, "the fast path writes to a bucket that was seen"
         self.now_ms = now_ms
         multiplier = self.namespace_state.settings.ttl_multiplier
-        plan = ConsumeWrite(self.cached, state, now_ms, multiplier, self.config, self.slack)
+        plan = WritePlan(self.cached, state, now_ms, multiplier, self.config, self.slack)
         batch = fit_batch(self.pending, plan.headroom, plan.ceilings)
         batch.refused, batch.refused_ask = late_counts_of(write.add), write.set.get(REFUSED_ASK, "")
-        plan.write(batch)
         return Decision(write, batch, plan)
 
     def settle(
@@ -285,14 +285,13 @@ class CommitRun:
         cached, config, state = self.cached, self.config, self.cached.state
         multiplier = self.namespace_state.settings.ttl_multiplier
         if state is None:
-            assert config is not None, "a request that consumes carries its config"
-            return CreateWrite(cached, self.now_ms, multiplier, config)
+            return WritePlan(cached, None, self.now_ms, multiplier, config)
         if (shape := self._shape(state)) is not None:
-            return ReshapeWrite(cached, state, self.now_ms, multiplier, shape)
+            return reshape(cached, state, self.now_ms, multiplier, shape)
         seen = state, self.pending, self.now_ms
         if config is not None and (begins_window(*seen) or goes_blind(config, *seen)):
-            return WindowWrite(cached, state, self.now_ms, multiplier, config.as_in(state.limits))
-        return ConsumeWrite(cached, state, self.now_ms, multiplier, config, self.slack)
+            return reshape(cached, state, self.now_ms, multiplier, config.as_in(state.limits), shapes=False)
+        return WritePlan(cached, state, self.now_ms, multiplier, config, self.slack)
 
     def _shadow_elsewhere(self) -> Mapping[str, int]:
         """Return what all other shards have of each shadow limit that is asked for, which takes it from any shard
@@ -438,11 +437,11 @@ class CommitRun:
     def _fresh(self) -> bool:
         return self.cached.is_fresh(self.now_ms, self.namespace_state.settings.staleness_ms)
 
-    def _allow_slack(self, state: BucketState, plan: WritePlan) -> None:
+    def _allow_slack(self, state: BucketState, write: Operation[Any], plan: WritePlan) -> None:
         """Make the next write absolute, with slack: a relative write failed on its upper bound while others write."""
-        if isinstance(plan, ConsumeWrite) and state.anchor_ms == plan.state.anchor_ms:
-            names = ((name, bucket_attributes(name).tokens) for name in plan.headroom)
-            self.slack |= {name for name, tk in names if tk in plan.upper and state.item[tk] > plan.upper[tk]}
+        if isinstance(write, Update) and plan.keeps_anchor and state.anchor_ms == plan.anchor_ms:
+            most, names = write.when.at_most, ((name, bucket_attributes(name).tokens) for name in plan.headroom)
+            self.slack |= {name for name, tk in names if tk in most and state.item[tk] > most[tk]}
 
     def _settle_by_answer(self) -> None:
         """Refuse the requests that do not fit the state of the answer, at the instant of the write; keep the others.

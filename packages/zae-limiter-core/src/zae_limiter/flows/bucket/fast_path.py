@@ -1,7 +1,7 @@
 """The fast path: the commonest writes, for one request that fits a bucket of one shard.
 
-They are the same updates as those of ``ConsumeWrite``, which a test checks, but made in one pass, because every acquire
-and every correction of a bucket that is not hot pays for them.
+They are the same updates as those of ``writing``, which a test checks, but made in one pass, because every acquire and
+every correction of a bucket that is not hot pays for them.
 """
 
 from collections.abc import Mapping, Sequence
@@ -13,8 +13,8 @@ from ...schema.attributes import ACQUIRES, ANCHOR, BELOW, REFUSED_ASK, SHARD_COU
 from ...schema.items import AHEAD_MS, ONE_WRITE, WRITES, BucketState
 from ..bucket_queue import BucketRequest
 from ..process.namespace_state import CachedBucket, NamespaceState
-from .batch import TTL_SLACK_SECONDS
 from .write_plans import DEMAND_FOR_ADD, TTL_GRACE_MS
+from .writing import TTL_SLACK_SECONDS
 
 
 def fast_path_update(

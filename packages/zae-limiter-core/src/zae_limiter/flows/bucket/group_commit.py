@@ -21,6 +21,7 @@ from typing import Final
 
 from ...operations.errors import StoreError
 from ...operations.values import Item
+from ...schema.attributes import TTL
 from ...values.limits import MILLI
 from ...values.resolution import Config
 from ..bucket_queue import BucketRequest, Outcome, RefusalCount, renewal, slot_renewal
@@ -30,7 +31,8 @@ from ..slots import Renewing
 from ..steps import Flow, Log, Remind, Wake, call
 from .commit_run import CommitRun
 from .fast_path import fast_path_update
-from .prolonging import prolong
+from .write_plans import WritePlan, expires_at
+from .writing import Change, write
 
 RENEWS_AGAIN: Final = 0.2  # seconds after a renewal that failed
 
@@ -38,24 +40,24 @@ RENEWS_AGAIN: Final = 0.2  # seconds after a renewal that failed
 def commit(namespace_state: NamespaceState, cached: CachedBucket, requests: Sequence[BucketRequest]) -> Flow[None]:
     """Settle every request: one run, on the fast path if possible."""
     state, now_ms = cached.state, namespace_state.now()
-    write = fast_path_update(namespace_state, cached, state=state, requests=requests, now_ms=now_ms)
-    if write is None:
+    update = fast_path_update(namespace_state, cached, state=state, requests=requests, now_ms=now_ms)
+    if update is None:
         yield from _serve(CommitRun(namespace_state, cached, requests), attempts=ATTEMPTS)
         yield from _follow_slots(namespace_state, cached, requests)
         return (yield from _follow_refusals(namespace_state, cached, requests))
     failure: StoreError | None = None
     try:
-        answer: Item = yield write  # as `call` does, without its cost: every warm acquire comes by here
+        answer: Item = yield update  # as `call` does, without its cost: every warm acquire comes by here
     except StoreError as error:
         failure = error
     else:
-        state = cached.learn(answer, now_ms, own_writes=1, own=write.add)
+        state = cached.learn(answer, now_ms, own_writes=1, own=update.add)
         requests[0].outcome = Outcome("admitted", state, now_ms)
         if not cached.uncontended:
-            yield from prolong(namespace_state, cached, requests[0].config, now_ms)
+            yield from _prolong(namespace_state, cached, requests[0].config, now_ms)
         return
     run = CommitRun(namespace_state, cached, requests)
-    yield from run.failed(failure, run.decision_of(write, state, now_ms))
+    yield from run.failed(failure, run.decision_of(update, state, now_ms))
     yield from _serve(run, attempts=ATTEMPTS - 1)
 
 
@@ -77,8 +79,29 @@ def _serve(run: CommitRun, *, attempts: int) -> Flow[None]:
     else:
         run.settle(run.pending, "failed", RaceLost())
     if answered and not run.cached.uncontended:
-        yield from prolong(run.namespace_state, run.cached, run.config, run.now_ms)
+        yield from _prolong(run.namespace_state, run.cached, run.config, run.now_ms)
     yield from _remind(run.namespace_state, run.cached, run.config)
+
+
+def _prolong(namespace_state: NamespaceState, cached: CachedBucket, config: Config | None, now_ms: int) -> Flow[None]:
+    """Postpone a ``ttl`` that comes before the bucket is full, because other processes have consumed meanwhile. After a
+    failure the next write sets it.
+    """
+    state = cached.state
+    if state is None or config is None or TTL not in state.item:
+        return
+    full_at_ms = state.full_at_ms
+    if state.item[TTL] * 1000 >= full_at_ms:
+        return
+    plan = WritePlan(cached, state, now_ms, namespace_state.settings.ttl_multiplier, config)
+    ttl = expires_at(plan, config, full_at_ms - now_ms)
+    if ttl is None:
+        return
+    try:
+        item = yield from call(write(state, Change(state.anchor_ms, ttl=ttl), now_ms))
+    except StoreError:
+        return
+    cached.learn(item, now_ms, own_writes=1)
 
 
 def _follow_slots(

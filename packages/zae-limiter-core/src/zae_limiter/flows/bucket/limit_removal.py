@@ -5,19 +5,20 @@ the writes that serve requests.
 """
 
 from collections.abc import Collection, Sequence
-from typing import Any, Final
+from typing import Final
 
 from ...exceptions import ValidationError
 from ...operations.errors import ConditionFailed, StoreError
-from ...operations.values import Conditions, Update
+from ...operations.values import Update
 from ...rules.balances import refill_bucket
-from ...schema.attributes import ANCHOR, CONFIG_READ_AT, bucket_attributes
-from ...schema.items import ONE_WRITE, WRITES, BucketId, BucketState, anchor_attributes
+from ...schema.attributes import CONFIG_READ_AT
+from ...schema.items import BucketId, BucketState
 from ...values.limits import MAX_LIMITS
 from ...values.resolution import Config
-from ..process.namespace_state import CachedBucket, NamespaceState, bucket_key
+from ..process.namespace_state import CachedBucket, NamespaceState
 from ..retry import read, with_retries
 from ..steps import Flow
+from .writing import Change, write
 
 MAX_IN_BUCKET: Final = 2 * MAX_LIMITS  # those of one config, and as many of former ones
 
@@ -116,26 +117,9 @@ def drop(cached: CachedBucket, names: Sequence[str], now_ms: int, *, cv: int) ->
 def dropped(state: BucketState, names: Collection[str], at_ms: int, *, cv: int) -> Update:
     """Return the update that drops these limits, if they are full at ``at_ms``; the others keep what they have.
 
-    The anchor moves, so that every write decided by the former limits fails, and is decided again. The other balances
-    are expressed for the new anchor, by the tokens minted until then.
+    The anchor moves, so that every write decided by the former limits fails, and is decided again.
     """
-    add, least, seen = {WRITES: ONE_WRITE}, {}, dict[str, Any]()
-    gone: list[str] = []
-    for name, shard_limit in state.shard_limits.items():
-        at, moved = bucket_attributes(name), shard_limit.moved_by_anchor(at_ms)
-        if name in names:
-            if shard_limit.unit:
-                seen |= {at.fraction: state.item.get(at.fraction)}
-            least[at.tokens] = shard_limit.ceiling_milli - shard_limit.minted_since_anchor(at_ms)
-            gone += [attribute for attribute in at if attribute in state.item]
-        elif moved:
-            add[at.tokens] = moved
-    absent = tuple(attribute for attribute, value in seen.items() if value is None)
-    there = {attribute: value for attribute, value in seen.items() if value is not None}
-    when = Conditions(absent=absent, equals={ANCHOR: state.anchor_ms, **there}, at_least=least)
-    kept = (limit for limit in state.limits if limit.name not in names)
-    anchored = anchor_attributes(kept, at_ms)
-    return Update(bucket_key(state.id), add, {**anchored, CONFIG_READ_AT: cv}, tuple(gone), when)
+    return write(state, Change(at_ms, rules=dict.fromkeys(names), values={CONFIG_READ_AT: cv}), at_ms)
 
 
 def _is_full(state: BucketState, name: str, at_ms: int) -> bool:

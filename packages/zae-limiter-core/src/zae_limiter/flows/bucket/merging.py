@@ -22,9 +22,10 @@ from typing import Any, Final
 
 from ...operations.errors import TransactionCancelled, Unserved
 from ...operations.values import Conditions, Delete, Item, Transact, Update
+from ...rules.balances import Begin
 from ...rules.registry import keeping_ms, rule_of
 from ...rules.rule import FOREVER_MS
-from ...rules.sharding import MAX_SHARDS, Merged, merge, next_merge
+from ...rules.sharding import MAX_SHARDS, merge, next_merge
 from ...schema.attributes import (
     ACQUIRES,
     ANCHOR,
@@ -41,13 +42,13 @@ from ...schema.attributes import (
     parse_bucket_attribute,
     parse_refused_by,
 )
-from ...schema.items import ONE_WRITE, WRITES, BucketId, BucketState, anchor_attributes, read_bucket, rule_attributes
+from ...schema.items import ONE_WRITE, WRITES, BucketId, BucketState, read_bucket
 from ...values.limits import MILLI, Limit
 from ..process.namespace_state import NamespaceState, bucket_key
 from ..retry import ATTEMPTS, PAUSES, RaceLost, read_all
 from ..steps import Flow, Log, Sleep, call
-from .batch import UpdateDraft
 from .write_plans import TTL_GRACE_MS
+from .writing import Change, write
 
 QUIET: Final = 125  # writes a second to all shards: a quarter of what splits one
 MEASURED_MS: Final = 600_000
@@ -120,24 +121,42 @@ def _after(item: Item, update: Update) -> Item:
 
 def merged(mine: BucketState, other: BucketState | None, now_ms: int, multiplier: int) -> Update:
     """Return the update by which shard ``k`` of ``2n`` becomes ``k`` of ``n``, with all that both have."""
-    halves = [mine] if other is None else [mine, other]
+    halves, count = [mine] if other is None else [mine, other], mine.shard_count // 2
     anchor_ms = max(now_ms, *(each.anchor_ms + 1 for each in halves))
     newest = max(halves, key=lambda each: (each.item[CONFIG_READ_AT], each.anchor_ms))
-    sources, draft, tokens = _sources(mine, halves, newest), UpdateDraft(), dict[Limit, int]()
+    sources, moves, gone = _sources(mine, halves, newest), dict[str, Begin](), list[str]()
     limits = {name: source.shard_limits[name].limit for name, source in sources.items()}
-    draft.equals |= _as_seen(mine)
-    draft.set |= {**anchor_attributes(limits.values(), anchor_ms), SHARD_COUNT: mine.shard_count // 2}
-    draft.set[CONFIG_READ_AT] = newest.item[CONFIG_READ_AT]
-    draft.set |= {slot: max(each.item.get(slot, 0) for each in halves) for slot in _slots(halves)}
-    draft.add |= {WRITES: ONE_WRITE, **({} if other is None else _counts(other))}
+    values = {SHARD_COUNT: count, CONFIG_READ_AT: newest.item[CONFIG_READ_AT]}
     for name, limit in limits.items():
-        if not limit.has_slots:  # they are all on shard 0, whatever its anchor
-            parts = [each.part(limit, anchor_ms) for each in halves if name not in each.slots]
-            sum_of = merge(parts, limit, anchor_ms)
-            tokens[limit] = sum_of.tokens
-            _draft_limit(draft, mine, sources[name], limit, sum_of)
-    _draft_life(draft, mine, sources, tokens, now_ms, multiplier)
-    return draft.update(bucket_key(mine.id))
+        if limit.has_slots:  # they are all on shard 0, whatever its anchor
+            continue
+        sum_of = merge([each.part(limit, anchor_ms) for each in halves if name not in each.slots], limit, anchor_ms)
+        moves[name] = Begin(sum_of.tokens, sum_of.fraction if rule_of(limit).unit(count) else None)
+        begun, known = bucket_attributes(name).begun, mine.shard_limits.get(name)
+        if sum_of.begun_ms is not None:
+            values[begun] = sum_of.begun_ms
+        elif begun in mine.item and (known is None or known.limit != limit):
+            gone += [begun]
+    if count > 1 and not mine.id.shard:  # up to the new anchor, which this write is not behind
+        values[WRITES_THEN] = mine.item[WRITES] + ONE_WRITE
+    else:
+        gone += [WRITES_THEN]
+    ttl = _expires_at(mine, sources, {limits[name]: each for name, each in moves.items()}, now_ms, multiplier)
+    if ttl is None:
+        gone += [TTL]
+    else:
+        values[TTL] = ttl
+    change = Change(
+        anchor_ms,
+        moves,
+        rules={name: limits[name] for name in moves},
+        schedules={name: sources[name].schedule_id(name) for name in moves},
+        counts={} if other is None else _counts(other),
+        values=values | {slot: max(each.item.get(slot, 0) for each in halves) for slot in _slots(halves)},
+        remove=tuple(gone),
+        seen=_as_seen(mine),
+    )
+    return write(mine, change, now_ms)
 
 
 def _slots(halves: Sequence[BucketState]) -> list[str]:
@@ -185,44 +204,23 @@ def _counts(other: BucketState) -> dict[str, int]:
     return counted
 
 
-def _draft_limit(draft: UpdateDraft, mine: BucketState, source: BucketState, limit: Limit, sum_of: Merged) -> None:
-    """Draft one limit of the shard that stays, which may have another rule there, or not be there yet."""
-    at, known, schedule_id = bucket_attributes(limit.name), mine.shard_limits.get(limit.name), ""
-    draft.set[at.tokens] = sum_of.tokens
-    if rule_of(limit).unit(mine.shard_count // 2):
-        draft.set[at.fraction] = sum_of.fraction
-    if sum_of.begun_ms is not None:
-        draft.set[at.begun] = sum_of.begun_ms
-    gone = [at.minted, at.fraction]
-    if known is None or known.limit != limit or source.schedule_id(limit.name) != mine.schedule_id(limit.name):
-        schedule_id = source.schedule_id(limit.name)
-        draft.set |= rule_attributes(limit) | ({at.schedule_id: schedule_id} if schedule_id else {})
-        gone = [attribute for attribute in at if attribute not in (at.tokens, at.consumed)]
-    draft.remove += tuple(each for each in gone if each in mine.item and each not in draft.set)
-
-
-def _draft_life(
-    draft: UpdateDraft,
+def _expires_at(
     mine: BucketState,
     sources: Mapping[str, BucketState],
-    tokens: Mapping[Limit, int],
+    begins: Mapping[Limit, Begin],
     now_ms: int,
     multiplier: int,
-) -> None:
-    """Draft when the bucket expires, if one shard is left; else what its shard 0 has counted up to its new anchor.
+) -> int | None:
+    """Return when the bucket expires, in epoch seconds, if one shard is left.
 
     The next write of a bucket that does not expire, because its entity has limits of its own, takes the ``ttl`` away.
     """
-    ttl = None
-    if mine.shard_count == 2 and multiplier and not any(each.schedule_id(name) for name, each in sources.items()):
-        missing = {limit: limit.ceiling_milli - min(0, left) for limit, left in tokens.items()}
-        slots = [each.limit for name, each in mine.shard_limits.items() if name in mine.slots]
-        fill_ms = max([keeping_ms(*each) for each in missing.items()] + [keeping_ms(each, MILLI) for each in slots])
-        unused_ms = max(MILLI * limit.unused_seconds for limit in tokens) if tokens else 0
-        if fill_ms < FOREVER_MS:
-            ttl = -(-(now_ms + max(TTL_GRACE_MS + multiplier * fill_ms, unused_ms)) // 1000)
-    if ttl is not None:
-        draft.set[TTL] = ttl
-    if mine.shard_count > 2 and not mine.id.shard:
-        draft.set[WRITES_THEN] = mine.item[WRITES] + ONE_WRITE
-    draft.remove += tuple(each for each in (TTL, WRITES_THEN) if each not in draft.set)
+    if mine.shard_count > 2 or not multiplier or any(each.schedule_id(name) for name, each in sources.items()):
+        return None
+    missing = {limit: limit.ceiling_milli - min(0, begin.tokens) for limit, begin in begins.items()}
+    slots = [each.limit for name, each in mine.shard_limits.items() if name in mine.slots]
+    fill_ms = max([keeping_ms(*each) for each in missing.items()] + [keeping_ms(each, MILLI) for each in slots])
+    unused_ms = max(MILLI * limit.unused_seconds for limit in begins) if begins else 0
+    if fill_ms >= FOREVER_MS:
+        return None
+    return -(-(now_ms + max(TTL_GRACE_MS + multiplier * fill_ms, unused_ms)) // 1000)

@@ -6,11 +6,14 @@ others take or give meanwhile. The price is one write an hour for each shard in 
 ("Re-anchoring").
 """
 
+from typing import Any
+
 from ...operations.errors import ConditionFailed
-from ...operations.values import Conditions, Item, Key, Update
-from ...schema.attributes import ANCHOR, PK, SK, WRITES_THEN, bucket_attributes
-from ...schema.items import ONE_WRITE, WRITES, BucketState, anchor_attributes, read_bucket
+from ...operations.values import Item, Update
+from ...schema.attributes import WRITES_THEN
+from ...schema.items import WRITES, BucketState, read_bucket
 from ..steps import Flow
+from .writing import Change, write
 
 
 def reanchor(image: Item, at_ms: int) -> Flow[bool]:
@@ -22,18 +25,8 @@ def reanchor(image: Item, at_ms: int) -> Flow[bool]:
     return True
 
 
-def reanchored(state: BucketState, at_ms: int) -> Update:
-    """Return the update that re-anchors a shard. Its headroom stays the same at every instant.
-
-    ``min(ceiling, tokens + minted(t) - minted(anchor))`` does not change if ``tokens`` grows by ``minted(at) -
-    minted(anchor)`` and ``anchor`` becomes ``at``. The update adds to the balances, and does not cut them off at the
-    ceiling: the balances in the image may be old, but the tokens minted between two instants are the same for each
-    balance.
-    """
-    add = {WRITES: ONE_WRITE}
-    for name, shard_limit in state.shard_limits.items():
-        add[bucket_attributes(name).tokens] = shard_limit.moved_by_anchor(at_ms)
-    key, values = Key(state.item[PK], state.item[SK]), anchor_attributes(state.limits, at_ms)
+def reanchored(state: BucketState, at_ms: int, **values: Any) -> Update:
+    """Return the update that re-anchors a shard, and sets ``values``: its headroom is the same at every instant."""
     if state.shard_count > 1 and not state.id.shard:
         values[WRITES_THEN] = state.item[WRITES]
-    return Update(key, add=add, set=values, when=Conditions(equals={ANCHOR: state.anchor_ms}))
+    return write(state, Change(at_ms, values=values), at_ms)

@@ -11,7 +11,6 @@ from ...schema.items import BucketState, anchor_attributes, read_bucket, rule_at
 from ...values.resolution import Config
 from ...values.timetables import timetable_of
 from ..bucket_queue import BucketRequest
-from .batch import UpdateDraft
 
 MINUTE_MS: Final = 60_000  # a schedule changes values at full minutes alone
 
@@ -94,13 +93,3 @@ def shifted(state: BucketState, config: Config, now_ms: int) -> BucketState:
         item.pop(at.minted, None)
     rules = {limit.name: limit for limit in state.limits} | dict(config.by_name)
     return read_bucket(item | anchor_attributes(rules.values(), anchor_ms))
-
-
-def draft_schedules(draft: UpdateDraft, state: BucketState, config: Config) -> None:
-    """Draft by which schedules a config shapes the bucket."""
-    for name in config.by_name:
-        attribute, schedule_id = bucket_attributes(name).schedule_id, config.schedule_id(name)
-        if schedule_id and schedule_id != state.schedule_id(name):
-            draft.set[attribute] = schedule_id
-        elif not schedule_id and attribute in state.item:
-            draft.remove += (attribute,)

@@ -18,12 +18,12 @@ to split, ``shard_selection`` which shard an acquire asks.
 
 import logging
 from collections.abc import Collection, Mapping
-from typing import NamedTuple
+from typing import Any
 
 from ...operations.errors import OutcomeUnknown, StoreError, Throttled, TransactionCancelled
-from ...operations.values import Conditions, Item, Put, Transact, Update
-from ...rules.balances import limit_share
-from ...rules.sharding import MAX_SHARDS, Halves, born_at, halve, parent_of
+from ...operations.values import Conditions, Item, Put, Transact
+from ...rules.balances import Begin, Move, limit_share
+from ...rules.sharding import MAX_SHARDS, born_at, halve, parent_of
 from ...schema.attributes import (
     ANCHOR,
     CONFIG_READ_AT,
@@ -34,22 +34,13 @@ from ...schema.attributes import (
     WRITES_THEN,
     bucket_attributes,
 )
-from ...schema.items import (
-    ONE_WRITE,
-    WRITES,
-    BucketId,
-    BucketState,
-    LimitBalance,
-    anchor_attributes,
-    bucket_item,
-    read_bucket,
-)
+from ...schema.items import WRITES, BucketId, BucketState, LimitBalance, bucket_item, read_bucket
 from ...schema.partitions import is_spread
 from ..process.namespace_state import CachedBucket, NamespaceState, bucket_key
 from ..retry import ATTEMPTS, PAUSES, RaceLost, read_all, with_retries
 from ..steps import Flow, Log, Sleep, call
 from .anchor_repair import repair
-from .batch import UpdateDraft
+from .writing import Change, write
 
 
 def split_shard(namespace_state: NamespaceState, bucket: BucketId, *, among: int | None = None) -> Flow[int]:
@@ -175,7 +166,7 @@ def _split(namespace_state: NamespaceState, state: BucketState) -> Flow[Collecti
                     break
                 state = read_bucket(item)
                 continue
-            yield from call(_halving(state, namespace_state.now(), leftover).transact)
+            yield from call(halving(state, namespace_state.now(), leftover))
         except TransactionCancelled as cancelled:
             mine, other = (reason.item for reason in cancelled.reasons)
             if mine is None and other is None:  # the bucket is gone
@@ -193,69 +184,48 @@ def _split(namespace_state: NamespaceState, state: BucketState) -> Flow[Collecti
     return ()
 
 
-class _Begin(NamedTuple):
-    """What a limit of a new shard begins with: its tokens, and its fraction if these are not whole at the anchor."""
-
-    tokens: int
-    fraction: int | None = None
-
-
-class _Halving(NamedTuple):
-    update: Update
-    put: Put
-
-    @property
-    def transact(self) -> Transact:
-        return Transact((self.update, self.put))
-
-
-def _halving(state: BucketState, now_ms: int, leftover: Item | None) -> _Halving:
+def halving(state: BucketState, now_ms: int, leftover: Item | None = None) -> Transact:
     """Return the writes by which shard ``k`` of ``n`` becomes ``k`` and ``k + n`` of ``2n``, under one new anchor.
 
-    ``leftover``: the item of a deleted bucket in the place of ``k + n``; it is replaced.
+    What the other half begins with is taken from this one. ``leftover``: the item of a deleted bucket in the place of
+    ``k + n``; it is replaced.
     """
     anchor_ms, other = max(now_ms, state.anchor_ms + 1), state.id.other(state.id.shard + state.shard_count)
-    count, draft = 2 * state.shard_count, UpdateDraft()
-    draft.equals[ANCHOR] = state.anchor_ms
-    draft.set |= {**anchor_attributes(state.limits, anchor_ms), SHARD_COUNT: count}
-    draft.add[WRITES] = ONE_WRITE
-    draft.remove = (TTL,)  # also a ``ttl`` that was set since
-    if not state.id.shard:
-        draft.set[WRITES_THEN] = state.item[WRITES]
-    halves = {name: _divide(draft, state, name, anchor_ms, now_ms) for name in state.shard_limits}
-    begin = {name: _Begin(half.moved, half.fraction) for name, half in halves.items()}
+    count, values = 2 * state.shard_count, dict[str, Any]()
+    moves, begin, seen = dict[str, Move | Begin](), dict[str, Begin](), dict[str, int]()
+    for name, shard_limit in state.shard_limits.items():
+        if shard_limit.limit.has_slots:  # all of them stay on shard 0
+            begin[name] = Begin(0)
+            continue
+        tokens, minted = state.tokens_milli(name), shard_limit.minted_since_anchor(anchor_ms)
+        half = halve(shard_limit, tokens, anchor_ms, now_ms)
+        fraction = half.fraction if shard_limit.rule.unit(count) else None
+        begin[name] = Begin(half.moved, fraction)
+        moved, full = shard_limit.moved_by_anchor(anchor_ms), half.kept + half.moved
+        moves[name] = Move(minted, minted, shard_limit.ceiling_milli, moved, full, fraction, fraction)
+        if half.available < 0:  # half of a debt: it must be the one that was seen
+            seen[bucket_attributes(name).tokens] = tokens
+    given = {name: each.tokens for name, each in begin.items() if name in moves}
+    values = {SHARD_COUNT: count} | ({} if state.id.shard else {WRITES_THEN: state.item[WRITES]})
+    change = Change(
+        anchor_ms,
+        moves,
+        take={name: amount for name, amount in given.items() if amount >= 0},
+        give={name: -amount for name, amount in given.items() if amount < 0},
+        counted={name: -amount for name, amount in given.items()},
+        values=values,
+        remove=(TTL,),  # also one that was set since
+        seen=seen,
+    )
     item = _shard_like(state, other, begin, count=count, anchor_ms=anchor_ms)
-    seen = Conditions(absent=(PK,))
+    place = Conditions(absent=(PK,))
     if leftover is not None:
-        seen = Conditions(equals={ANCHOR: read_bucket(leftover).anchor_ms})
-    return _Halving(draft.update(bucket_key(state.id)), Put(item, seen))
-
-
-def _divide(draft: UpdateDraft, state: BucketState, name: str, anchor_ms: int, now_ms: int) -> Halves:
-    """Draft the split of one limit of the shard, and return what the other half begins with."""
-    at, shard_limit, tokens = bucket_attributes(name), state.shard_limits[name], state.tokens_milli(name)
-    attribute = at.tokens
-    if shard_limit.limit.has_slots:
-        return Halves(0, 0, 0, full=False, fraction=0)  # all of them stay on shard 0
-    half, minted = halve(shard_limit, tokens, anchor_ms, now_ms), shard_limit.minted_since_anchor(anchor_ms)
-    full = shard_limit.ceiling_milli - minted
-    if half.full:
-        draft.take_at_ceiling(attribute, least=full, balance=half.kept)
-    elif half.available < 0:
-        draft.equals[attribute] = tokens
-        draft.count(attribute, shard_limit.moved_by_anchor(anchor_ms) - half.moved)
-    else:
-        change = shard_limit.moved_by_anchor(anchor_ms) - half.moved
-        draft.take_below(attribute, least=half.moved - minted, most=full, change=change)
-    if shard_limit.unit:
-        draft.only_as_seen(at.fraction, state.item)
-    if shard_limit.rule.unit(2 * shard_limit.shards):
-        draft.set[at.fraction] = half.fraction
-    return half
+        place = Conditions(equals={ANCHOR: read_bucket(leftover).anchor_ms})
+    return Transact((write(state, change, now_ms), Put(item, place)))
 
 
 def _shard_like(
-    state: BucketState, bucket: BucketId, begin: Mapping[str, _Begin], *, count: int, anchor_ms: int
+    state: BucketState, bucket: BucketId, begin: Mapping[str, Begin], *, count: int, anchor_ms: int
 ) -> Item:
     """Return the item of a new shard, with the rules of another one and nothing consumed.
 
@@ -286,15 +256,12 @@ def _make(home: BucketState, parent: BucketState, shard: int, now_ms: int) -> Fl
     """
     count = home.shard_count
     begin = {
-        name: _Begin(limit_share(each.limit, each.limit.initial_milli, shard, count))
+        name: Begin(limit_share(each.limit, each.limit.initial_milli, shard, count))
         for name, each in home.shard_limits.items()
     }
     item = _shard_like(home, home.id.other(shard), begin, count=count, anchor_ms=now_ms)
     known = {state.id.shard: state for state in (home, parent)}
-    unchanged = [
-        Update(bucket_key(each.id), add={WRITES: ONE_WRITE}, when=Conditions(equals={ANCHOR: each.anchor_ms}))
-        for each in known.values()
-    ]
+    unchanged = [write(each, Change(each.anchor_ms), now_ms) for each in known.values()]
     try:
         yield from with_retries(Transact((Put(item, Conditions(absent=(PK,))), *unchanged)))
     except TransactionCancelled:

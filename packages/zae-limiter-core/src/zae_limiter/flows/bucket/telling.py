@@ -199,8 +199,7 @@ def _updates(shards: Sequence[BucketState], now_ms: int, cv: int) -> Iterator[tu
     """Yield the update of each shard that has an older ``cv``."""
     for state in shards:
         if state.item[CONFIG_READ_AT] < cv:
-            update = reanchored(state, max(now_ms, state.anchor_ms + 1))
-            yield state, update._replace(set={**update.set, CONFIG_READ_AT: cv})
+            yield state, reanchored(state, max(now_ms, state.anchor_ms + 1), **{CONFIG_READ_AT: cv})
 
 
 def _home(state: BucketState) -> BucketId:

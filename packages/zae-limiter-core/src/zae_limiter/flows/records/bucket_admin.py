@@ -12,23 +12,23 @@ from typing import Final, NamedTuple
 
 from ...exceptions import ValidationError
 from ...operations.values import Conditions, Item, Key, Put, Update
-from ...rules.balances import share
+from ...rules.balances import Begin, share
 from ...schema import keys
-from ...schema.attributes import ANCHOR, EVENT_ID, PK, SHARD_COUNT, TTL, bucket_attributes
+from ...schema.attributes import EVENT_ID, PK, TTL
 from ...schema.idempotency import Done, KeyPlace, done_item, has_expired, read_done
-from ...schema.items import ONE_WRITE, WRITES, BucketId, BucketState, anchor_attributes
+from ...schema.items import BucketId, BucketState
 from ...values.amounts import check_amounts
 from ...values.audit import AuditAction, Cause
 from ...values.buckets import Bucket
 from ...values.limits import MILLI
 from ...values.naming import check_idempotency_key, check_limit_name
 from ..bucket.anchor_repair import repair
-from ..bucket.batch import TTL_SLACK_SECONDS
 from ..bucket.merging import merge_bucket
 from ..bucket.reading import bucket_of, read_whole
+from ..bucket.writing import ANY_TTL, Change, write
 from ..optimistic import Write, optimistic
 from ..process.namespace_state import NamespaceState
-from ..retry import ATTEMPTS, RaceLost, key_of, read
+from ..retry import ATTEMPTS, RaceLost, read
 from ..steps import Flow
 from ..validation import validate_bucket
 from .audit import Plain, event
@@ -112,7 +112,7 @@ def reset_bucket(
         new = {each.limit.name: each.limit.initial_milli // MILLI for each in found.limits if not each.limit.has_slots}
         after = {"available": found.available | new, **_named(change)}
         audit_put = _event(namespace_state, cause, "bucket_reset", found, after)
-        return [_filled(state, now) for state in states], audit_put
+        return [filled(state, now) for state in states], audit_put
 
     was_there = yield from _write_all_shards(namespace_state, bucket, cause, writes, change)
     cached = namespace_state.cached_buckets.get((bucket.entity_id, bucket.resource, 0))
@@ -163,7 +163,7 @@ def credit_bucket(
                 raise ValidationError("tokens", name, problem)
         found = bucket_of(states, namespace_state.now())
         audit_put = _event(namespace_state, cause, "bucket_credited", found, {"credited": given, **_named(change)})
-        return [_credited(state, credit, namespace_state.now()) for state in states], audit_put
+        return [credited(state, credit, namespace_state.now()) for state in states], audit_put
 
     return (yield from _write_all_shards(namespace_state, bucket, cause, writes, change))
 
@@ -217,34 +217,25 @@ def _read_repaired(namespace_state: NamespaceState, bucket: BucketId) -> Flow[Se
     raise RaceLost
 
 
-def _filled(state: BucketState, now_ms: int) -> Update:
-    anchor_ms = max(now_ms, state.anchor_ms + 1)
-    full = anchor_attributes(state.limits, anchor_ms) | state.whole_at(now_ms)
-    for name, shard_limit in state.shard_limits.items():  # as new at ``now_ms``, even if the anchor has to be later
+def filled(state: BucketState, now_ms: int) -> Update:
+    """Return the update that makes a shard as new at ``now_ms``, even if its anchor has to be later."""
+    anchor_ms, moves = max(now_ms, state.anchor_ms + 1), {}
+    for name, shard_limit in state.shard_limits.items():
         if shard_limit.limit.has_slots:
             continue  # they are with their holders, and come back with these
         initial = share(shard_limit.limit.initial_milli, shard_limit.shard, shard_limit.shards)
         minted = shard_limit.moved_by_anchor(anchor_ms) - shard_limit.moved_by_anchor(now_ms)
-        full[bucket_attributes(name).tokens] = initial + minted
-    return Update(
-        key_of(state.item),
-        add={WRITES: ONE_WRITE},
-        set=full,
-        remove=state.begun_attributes(),  # the next take begins a window
-        when=Conditions(equals={ANCHOR: state.anchor_ms}),
-    )
+        moves[name] = Begin(initial + minted, shard_limit.whole_at(now_ms) if shard_limit.unit else None)
+    return write(state, Change(anchor_ms, moves, remove=state.begun_attributes()), now_ms)
 
 
-def _credited(state: BucketState, credit: Mapping[str, int], now_ms: int) -> Update:
+def credited(state: BucketState, credit: Mapping[str, int], now_ms: int) -> Update:
     """Return the update of a shard. A credit is a use: a total that expires stays for its whole time from now on."""
     shard_limits = {name: state.shard_limits[name] for name in credit if name in state.shard_limits}
-    add = {bucket_attributes(name).tokens: share(credit[name], s.shard, s.shards) for name, s in shard_limits.items()}
-    same = Conditions(exists=(PK, *add), equals={SHARD_COUNT: state.shard_count})
-    if TTL not in state.item or not state.unused_ms:
-        return Update(key_of(state.item), add={**add, WRITES: ONE_WRITE}, when=same)
-    ttl = max(state.item[TTL], -(-(now_ms + state.unused_ms) // 1000))
-    same = same._replace(at_most={TTL: ttl + TTL_SLACK_SECONDS})
-    return Update(key_of(state.item), add={**add, WRITES: ONE_WRITE}, set={TTL: ttl}, when=same)
+    given, ttl = {name: share(credit[name], s.shard, s.shards) for name, s in shard_limits.items()}, ANY_TTL
+    if TTL in state.item and state.unused_ms:
+        ttl = max(state.item[TTL], -(-(now_ms + state.unused_ms) // 1000))
+    return write(state, Change(None, give=given, counted=given, ttl=ttl), now_ms)
 
 
 def _event(namespace_state: NamespaceState, cause: Cause, action: AuditAction, bucket: Bucket, after: Plain) -> Put:
