@@ -117,4 +117,6 @@ def _put(
     config = request.config.at(now_ms)  # a schedule may have changed values since the claim was made
     plan = WritePlan(cached, None, now_ms, namespace_state.settings.ttl_multiplier, config)
     batch = fit_batch([request], plan.headroom, plan.ceilings)
-    return plan.create(batch), batch
+    put = plan.write(batch)
+    assert isinstance(put, Put), "there is no bucket yet"
+    return put, batch

@@ -30,8 +30,10 @@ def repair(state: BucketState, now_ms: int) -> Flow[tuple[Item | None, int]]:
 
 def repaired(state: BucketState, now_ms: int) -> Update:
     """Return the update that brings the anchor back: it mints nothing and forgets what was stored; a debt stays."""
-    moves = {}
+    moves, below = dict[str, Move](), dict[str, None]()
     for name in state.shard_limits.keys() - state.slots:
         whole = state.shard_limits[name].whole_at(now_ms) if state.shard_limits[name].unit else None
         moves[name] = Move(0, 0, 0, 0, 0, whole, whole)
-    return write(state, Change(now_ms, moves, remove=state.begun_attributes()), now_ms)
+        if state.tokens_milli(name) <= 0:  # what came back since it was seen is not forgotten unseen
+            below[name] = None
+    return write(state, Change(now_ms, moves, slack=below, remove=state.begun_attributes()), now_ms)

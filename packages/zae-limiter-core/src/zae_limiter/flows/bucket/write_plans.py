@@ -84,7 +84,7 @@ class WritePlan:
         """Return the one operation for all requests of the batch."""
         state, config, now_ms = self.state, self.config, self.now_ms
         if state is None:
-            return self.create(batch)
+            return self._create(batch)
         change = Change(
             self.anchor_ms,
             self.moves,
@@ -148,7 +148,7 @@ class WritePlan:
         ttl = expires_at(self, config, longest_ms)
         return change._replace(rules=config.by_name, schedules=schedules, values=values, ttl=ttl)
 
-    def create(self, batch: Batch) -> Put:
+    def _create(self, batch: Batch) -> Put:
         """Return a put of the new item, on the condition that there is none."""
         config = self.config
         assert config is not None
