@@ -350,12 +350,13 @@ class BucketQueue:
     """A queue whose requests are served together: while one run is at work, new requests wait for the next.
 
     ``server``: the driver's mark of the task or thread that serves the queue, ``None`` while none does. ``lingers``:
-    the server waits for new requests, and no run is at work. ``hold``: what this process holds of the bucket, if its
-    limits allow that. ``shard``: the one that its requests are for, if it is the queue of one. ``undecided``: the
-    requests of calls that other buckets may still refuse. ``running``: those of the last run.
+    the server waits for new requests, and no run is at work. ``hold``: what this process holds of the bucket ahead, if
+    its limits allow that; ``slots``: those that its leases hold. ``shard``: the one that its requests are for, if it is
+    the queue of one. ``undecided``: the requests of calls that other buckets may still refuse. ``running``: those of
+    the last run.
     """
 
-    __slots__ = ("hold", "lingers", "running", "server", "shard", "undecided", "waiting", "work")
+    __slots__ = ("hold", "lingers", "running", "server", "shard", "slots", "undecided", "waiting", "work")
 
     def __init__(
         self, work: Callable[[Sequence[Any]], Generator[Any, Any, None]], shard: KnownShard | None = None
@@ -366,6 +367,7 @@ class BucketQueue:
         self.server: Any = None
         self.lingers = False
         self.hold: Hold | None = None
+        self.slots: HeldSlots | None = None
         self.undecided: set[BucketRequest] = set()
         self.running: Sequence[Any] = ()
 

@@ -325,7 +325,7 @@ class SyncLease(SyncLeaseCalls):
 
 def _log_bounded(namespace_state: NamespaceState, grant: Grant, beyond: Mapping[str, tuple[int, int]]) -> None:
     """Log the limits that were settled for their bound; at most one line a minute."""
-    more = namespace_state.bounded.count(namespace_state.now())
+    more = namespace_state.said["bounded"].count(namespace_state.now())
     if more is not None:
         where, before = f"{grant.request.entity_id}/{grant.request.resource}", f"; {more} more since" if more else ""
         said = ", ".join(f"{name} for {taken} of {claimed} tokens" for name, (claimed, taken) in beyond.items())
@@ -334,7 +334,7 @@ def _log_bounded(namespace_state: NamespaceState, grant: Grant, beyond: Mapping[
 
 def _log(namespace_state: NamespaceState, grant: Grant, what: str, problem: Exception) -> None:
     """Log what the end of a block did not write; at most one line a minute."""
-    more = namespace_state.unreturned.count(namespace_state.now())
+    more = namespace_state.said["unreturned"].count(namespace_state.now())
     if more is not None:
         where, before = f"{grant.request.entity_id}/{grant.request.resource}", f"; {more} more since" if more else ""
         kept = "the block's own error goes on, slots come back when they expire"

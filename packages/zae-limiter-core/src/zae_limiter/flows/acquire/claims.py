@@ -310,12 +310,11 @@ class Grant:
             if (max_hold := self.request.max_hold) is not None:
                 for each in taken:
                     each.ends_ms = now() + max_hold * 1000
-            cached = claim.cached  # shard 0 has all slots
-            if cached.held_slots is None:
-                cached.held_slots = HeldSlots()
-            seconds = cached.held_slots.add(taken, now())
+            of_shard_0 = claim.cached.queue  # which has all slots
+            of_shard_0.slots = of_shard_0.slots or HeldSlots()
+            seconds = of_shard_0.slots.add(taken, now())
             if seconds is not None:
-                yield Remind(slot_renewal(cached.queue, claim.config, cached.held_slots), max(0.0, seconds))
+                yield Remind(slot_renewal(of_shard_0, claim.config, of_shard_0.slots), max(0.0, seconds))
 
     def draw(self, entity_id: str | None, resource: str | None) -> "Grant":
         """Return what a draw of the call took. Raises ``ValidationError`` if ``also`` does not name the bucket."""

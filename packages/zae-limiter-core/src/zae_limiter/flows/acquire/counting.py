@@ -48,7 +48,7 @@ def _count(namespace_state: NamespaceState, asker: Place, statuses: Sequence[Lim
         counted[own] += _by_others(asker, violations, own)
         for each in violations:
             counted.setdefault(cached_bucket(namespace_state, each.entity_id, each.resource), [REFUSED, REFUSED_BELOW])
-    own.refused = statuses
+    own.refusals.statuses = statuses
     for cached, attributes in counted.items():
         namespace_state.refusals.add(cached, now, attributes)
         if cached.state is not None and (in_ms := namespace_state.refusals.remind(cached, now)) is not None:

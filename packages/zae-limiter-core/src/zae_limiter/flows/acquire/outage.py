@@ -191,7 +191,7 @@ def _policy_for(
 
 
 def _say(namespace_state: NamespaceState, request: AcquireRequest, error: StoreError, policy: Policy) -> Flow[None]:
-    more = namespace_state.degraded.count(namespace_state.now())
+    more = namespace_state.said["degraded"].count(namespace_state.now())
     if more is not None:
         what, before = f"{request.entity_id}/{request.resource}", f"; {more} more since the last line" if more else ""
         yield Log(
@@ -488,7 +488,7 @@ def _begin(namespace_state: NamespaceState, claim: Claim, name: str, now_ms: int
     part, tokens = 0, -shares_of(namespace_state).owed_to(shards, name)
     for shard in shards if not limit.has_slots else ():  # nobody counts slots without the store
         if (state := shard.state) is not None and name in state.shard_limits:
-            of_shard = shard.part(name, now_ms)
+            of_shard = shard.others.part(name, shard.seen_at_ms, now_ms)
             part += of_shard
             tokens += of_shard * refill_bucket(*state.repaired(now_ms).part(limit, now_ms), now_ms) // MILLION
     return LimitShare(limit, part // len(shards), tokens, now_ms)

@@ -239,7 +239,7 @@ class CommitRun:
     def _refused(self, item: Item | None, decision: Decision | None) -> None:
         """Settle the requests that do not fit the true state, after a failed condition, at the write's own ``now``."""
         state = self._learn(item, self.now_ms, own_writes=0)
-        if decision is not None and decision.plan is not None and state is not None and not self.cached.uncontended:
+        if decision is not None and decision.plan is not None and state is not None and not self.cached.others.are_away:
             self._allow_slack(state, decision.operation, decision.plan)
         self._settle_by_answer()
 
@@ -311,7 +311,7 @@ class CommitRun:
         """
         refusals = self.namespace_state.refusals
         if self.cached in refusals.counts and plan.state is not None:
-            batch.refused, batch.refused_ask = refusals.take(self.cached), self.cached.refused_ask
+            batch.refused, batch.refused_ask = refusals.take(self.cached), self.cached.refusals.ask
         write = self.doubts.signed(plan.write(batch), self.cached.state, self.now_ms)
         return Decision(write, batch, plan)
 

@@ -49,7 +49,7 @@ def fast_path_update(
     refusals = namespace_state.refusals
     if update is not None and cached in refusals.counts:
         add |= refusals.take(cached)  # of the update, too
-        if ask := cached.refused_ask:
+        if ask := cached.refusals.ask:
             update = update._replace(set={**update.set, REFUSED_ASK: ask})
     return update
 
@@ -66,7 +66,7 @@ def _consume(  # noqa: C901, PLR0915 - one pass, because every acquire pays for 
     config, checked, given = request.config, request.checked, request.given
     if config is None or not cached.agrees_with(config) or (config.since_ms >= 0 and config.at(now_ms) is not config):
         return None
-    item, taken, others = state.item, checked or request.unchecked, not cached.uncontended
+    item, taken, others = state.item, checked or request.unchecked, not cached.others.are_away
     values, least, most, same, found = {}, {}, {}, {ANCHOR: item[ANCHOR]}, 0
     for name, tokens, consumed, ceiling, minted_up_to, at_anchor, slow, fraction in state.limit_states:
         minted = minted_up_to(now_ms) - at_anchor
@@ -76,7 +76,7 @@ def _consume(  # noqa: C901, PLR0915 - one pass, because every acquire pays for 
             missing = 0
         if net:
             found += 1
-            if missing or (others and cached.demand(name) >= DEMAND_FOR_ADD):
+            if missing or (others and cached.others.demand(name) >= DEMAND_FOR_ADD):
                 if checked:
                     least[tokens] = net - minted
                 most[tokens] = full

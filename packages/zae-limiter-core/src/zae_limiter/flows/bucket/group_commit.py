@@ -53,7 +53,7 @@ def commit(namespace_state: NamespaceState, cached: CachedBucket, requests: Sequ
     else:
         state = cached.learn(answer, now_ms, own_writes=1, own=update.add)
         requests[0].outcome = Outcome("admitted", state, now_ms)
-        if not cached.uncontended:
+        if not cached.others.are_away:
             yield from _prolong(namespace_state, cached, requests[0].config, now_ms)
         return
     run = CommitRun(namespace_state, cached, requests)
@@ -78,7 +78,7 @@ def _serve(run: CommitRun, *, attempts: int) -> Flow[None]:
             answered = True
     else:
         run.settle(run.pending, "failed", RaceLost())
-    if answered and not run.cached.uncontended:
+    if answered and not run.cached.others.are_away:
         yield from _prolong(run.namespace_state, run.cached, run.config, run.now_ms)
     yield from _remind(run.namespace_state, run.cached, run.config)
 
@@ -124,7 +124,7 @@ def _follow_slots(
 
 def _tell_of_ended(namespace_state: NamespaceState, cached: CachedBucket, renewal: Renewing) -> Flow[None]:
     """Log slots that were taken from their holders, at most one line a minute: a client may cause many."""
-    more = namespace_state.ended_slots.count(namespace_state.now()) if renewal.frees else None
+    more = namespace_state.said["ended slots"].count(namespace_state.now()) if renewal.frees else None
     if more is not None:
         names = ", ".join(sorted({each.taken.limit for each in renewal.frees}))
         why = "their leases held them for max_hold, or their clients have not read for as long as the limit's expires"

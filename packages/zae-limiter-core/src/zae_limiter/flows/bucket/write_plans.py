@@ -121,7 +121,7 @@ class WritePlan:
             return 0
         if limit.name in self.slack:
             return min(ceiling // SLACK_DIVISOR, ceiling - checked)
-        return 0 if self.cached.uncontended or self.cached.demand(limit.name) < DEMAND_FOR_ADD else None
+        return 0 if self.cached.others.are_away or self.cached.others.demand(limit.name) < DEMAND_FOR_ADD else None
 
     def _reshaped(self, change: Change) -> Change:
         """Return the change with the rules of the config, and the windows that it begins."""

@@ -23,8 +23,10 @@ from collections.abc import Mapping
 from typing import Final
 
 from ...runtime import forks
-from ...schema.items import BucketState
+from ...schema.items import WRITES, BucketState
 
+RECENT_ANSWERS: Final = 0xFF
+KEPT: Final = 0.75  # of the sums behind ``demand``, with each answer
 WINDOW_MS: Final = 30_000
 MARGIN_MS: Final = 1_000
 WINDOWS: Final = 2  # the part is the smallest of so many
@@ -145,3 +147,69 @@ class Consumption:
 def _counts(state: BucketState) -> dict[str, int]:
     """Return what all processes have consumed of each limit, since the bucket is there."""
     return {each.name: state.item.get(each.consumed, 0) for each in state.limit_states}
+
+
+class Others:
+    """What the answers about a shard show of other processes: whether they write to it, how much all consume, and what
+    part of that is this process's.
+
+    ``are_away``: the last eight answers showed no write of another process. ``window_ends_ms``: the end of the window
+    of the consumption. ``_first_ms``: since when every answer has shown a bucket.
+    """
+
+    __slots__ = ("_consumption", "_first_ms", "_flow", "_wrote", "are_away", "window_ends_ms")
+
+    def __init__(self) -> None:
+        self.are_away = True
+        self.window_ends_ms = self._first_ms = self._wrote = 0
+        self._flow: dict[str, tuple[float, float]] = {}
+        self._consumption: Consumption | None = None
+
+    def watch_from(self, at_ms: int) -> None:
+        """Forget the consumption: the bucket of this answer has no history, or none that this process knows."""
+        self._consumption = None
+        self._first_ms, self.window_ends_ms = at_ms, window_end(at_ms)
+
+    def enter(self, before: BucketState, at_ms: int) -> None:
+        """Begin the window of ``at_ms``; ``before`` was seen last before it."""
+        self._since_first_look(before, at_ms).enter(before, at_ms)
+        self.window_ends_ms = window_end(at_ms)
+
+    def see(
+        self, before: BucketState, state: BucketState, own: Mapping[str, int], since_ms: int, at_ms: int, *, wrote: bool
+    ) -> None:
+        """Note an answer after others ``wrote``, or lately did; ``own`` has the changes of this process."""
+        if state.item[WRITES] < before.item[WRITES]:  # the bucket was made anew
+            self.watch_from(at_ms)
+        elif wrote:
+            self._since_first_look(before, at_ms).see_others(before, state, own, since_ms, at_ms)
+        self._wrote = (self._wrote << 1 | wrote) & RECENT_ANSWERS
+        self.are_away = self._wrote == 0
+        if self.are_away:
+            return
+        for each, shard_limit in zip(state.limit_states, state.shard_limits.values(), strict=True):
+            consumed, minted = self._flow.get(each.name, (0.0, 0.0))
+            self._flow[each.name] = (
+                consumed * KEPT + state.item[each.consumed] - before.item.get(each.consumed, 0),
+                minted * KEPT + shard_limit.minted(at_ms) - shard_limit.minted(since_ms),
+            )
+
+    def demand(self, limit: str) -> float:
+        """Return how much all processes have consumed recently, as a part of the tokens minted meanwhile."""
+        consumed, minted = self._flow.get(limit, (0, 0))
+        return consumed / minted if minted > 0 else 0.0
+
+    def part(self, limit: str, seen_at_ms: int, now_ms: int) -> int:
+        """Return this process's part of the recent consumption of a limit, in millionths; 0 if its last look is too
+        old.
+        """
+        if self._consumption is None or is_void(seen_at_ms, now_ms):
+            return 0
+        return self._consumption.part(limit, seen_at_ms)
+
+    def _since_first_look(self, before: BucketState, at_ms: int) -> Consumption:
+        """Return the consumption that this process has seen since its first look, or since it was forked."""
+        found = self._consumption
+        if found is None or found.is_inherited:
+            self._consumption = found = Consumption(before, self._first_ms if found is None else at_ms)
+        return found

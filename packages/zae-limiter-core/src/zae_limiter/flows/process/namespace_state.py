@@ -3,7 +3,8 @@
 This module remembers, and keeps the memory true; ``batch`` chooses a write.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
@@ -14,26 +15,22 @@ from ...runtime.jitter import chance
 from ...runtime.log_throttle import LogThrottle
 from ...runtime.lru import LRU
 from ...schema import keys
-from ...schema.attributes import CASCADE, CONFIG_READ_AT, SHARD_COUNT, write_ask
+from ...schema.attributes import CASCADE, CONFIG_READ_AT, SHARD_COUNT
 from ...schema.items import ONE_WRITE, WRITES, BucketId, BucketState, read_bucket
-from ...values.limit_status import LimitStatus
 from ...values.limits import Limit, Policy
 from ...values.resolution import Config, Resolved
 from ..bucket_queue import BucketQueue
 from ..hold import Holds
-from ..slots import HeldSlots
 from .config_cache import ConfigCache
-from .consumption import Consumption, is_void, window_end
-from .refusals import PendingRefusals
+from .consumption import Others
+from .refusals import PendingRefusals, Refusals
 from .settled_amounts import SettledAmounts
 from .waiting_line import WaitingLine
 from .write_rate import WriteRate
 from .write_tokens import PROCESS_BITS, WriteTokens
 
-RECENT_ANSWERS = 0xFF
 ANY_LEVEL = Config((), 0)
 GIVEN_REMEMBERED = 1_000  # limits that calls pass, of which a process knows the birth
-KEPT = 0.75  # of the sums behind ``demand``, with each answer
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,41 +62,29 @@ def bucket_key(bucket: BucketId) -> Key:
 class CachedBucket:
     """The last seen state of one shard, with its queues. It picks the write to try; the conditions decide.
 
-    ``uncontended``: the last eight answers showed no other process's write. ``passed``: the limits that a call of this
-    process passed last, ``ANY_LEVEL`` if those that a level has were used since.
-    ``count_due_ms``: when a separate write was due for the refusals in its last write; ``reminder_ms``: of one.
-    ``first_ms``: since when every answer has shown a bucket; ``window_ends_ms``: the end of the window of
-    ``consumption``. ``held_slots``: those that leases of this process hold. ``short_ms``: when a run refused somebody
-    last; ``refused``: the limits of the last call that this process refused. ``spread``: a new item has index rows with
-    a suffix.
+    ``others``: what its answers show of other processes. ``passed``: the limits that a call of this process passed
+    last, ``ANY_LEVEL`` if those that a level has were used since. ``refusals``: those of this process. ``short_ms``:
+    when a run refused somebody last. ``spread``: a new item has index rows with a suffix.
     """
 
     __slots__ = (
         "_agreed",
-        "_flow",
-        "_others",
-        "consumption",
-        "count_due_ms",
         "creating",
-        "first_ms",
-        "held_slots",
         "id",
         "key",
         "known",
         "line",
         "loading",
+        "others",
         "parent_link",
         "passed",
         "queue",
-        "refused",
-        "reminder_ms",
+        "refusals",
         "resolved",
         "seen_at_ms",
         "short_ms",
         "spread",
         "state",
-        "uncontended",
-        "window_ends_ms",
         "write_rate",
     )
 
@@ -111,9 +96,7 @@ class CachedBucket:
         self.resolved: Resolved | None = None
         self.known = False
         self.seen_at_ms = 0
-        self._flow: dict[str, tuple[float, float]] = {}
         self.parent_link: dict[str, Any] = {CASCADE: False}
-        self.held_slots: HeldSlots | None = None
         self.queue: BucketQueue
         self.loading: BucketQueue
         self.line = WaitingLine()
@@ -121,13 +104,8 @@ class CachedBucket:
         self.write_rate = WriteRate()
         self.passed: Config | None = None
         self.short_ms = 0
-        self.count_due_ms = self.reminder_ms = 0
-        self.refused: Sequence[LimitStatus] = ()
-        self._others = 0
-        self.uncontended = True
-        self.consumption: Consumption | None = None
-        self.first_ms = 0
-        self.window_ends_ms = 0
+        self.refusals = Refusals()
+        self.others = Others()
         self._agreed: tuple[object, object] = (None, None)
 
     def learn(
@@ -143,48 +121,16 @@ class CachedBucket:
         self.seen_at_ms = at_ms
         if item is not None and not self.write_rate.since_ms <= at_ms < self.write_rate.due_ms:
             self.write_rate.measure(item, at_ms)
+        others = self.others
         if before is not None and item is not None and state is not None:
-            if at_ms >= self.window_ends_ms:
-                self._consumption(before, at_ms).enter(before, at_ms)
-                self.window_ends_ms = window_end(at_ms)
-            others = item[WRITES] != before.item[WRITES] + own_writes * ONE_WRITE
-            if others or not self.uncontended:
-                if item[WRITES] < before.item[WRITES]:  # the bucket was made anew
-                    self._watch_from(at_ms)
-                elif others:
-                    self._consumption(before, at_ms).see_others(before, state, own, since_ms, at_ms)
-                self._others = (self._others << 1 | others) & RECENT_ANSWERS
-                self.uncontended = self._others == 0
-                if not self.uncontended:
-                    self._watch(before, state, since_ms, at_ms)
+            if at_ms >= others.window_ends_ms:
+                others.enter(before, at_ms)
+            wrote = item[WRITES] != before.item[WRITES] + own_writes * ONE_WRITE
+            if wrote or not others.are_away:
+                others.see(before, state, own, since_ms, at_ms, wrote=wrote)
         else:
-            self._watch_from(at_ms)
+            others.watch_from(at_ms)
         return state
-
-    @property
-    def refused_ask(self) -> str:
-        """What the last call that this process refused asked of the bucket and those above, as the text of an item."""
-        return write_ask({each.limit_name: each.requested for each in self.refused if not each.draw and each.requested})
-
-    def part(self, limit: str, now_ms: int) -> int:
-        """Return this process's part of the recent consumption of a limit, in millionths; 0 if its last look is too
-        old.
-        """
-        if self.consumption is None or is_void(self.seen_at_ms, now_ms):
-            return 0
-        return self.consumption.part(limit, self.seen_at_ms)
-
-    def _watch_from(self, at_ms: int) -> None:
-        """Forget the consumption: the bucket of this answer has no history, or none that this process knows."""
-        self.consumption = None
-        self.first_ms, self.window_ends_ms = at_ms, window_end(at_ms)
-
-    def _consumption(self, before: BucketState, at_ms: int) -> Consumption:
-        """Return the consumption that this process has seen since its first look, or since it was forked."""
-        found = self.consumption
-        if found is None or found.is_inherited:
-            self.consumption = found = Consumption(before, self.first_ms if found is None else at_ms)
-        return found
 
     @property
     def shard_count(self) -> int:
@@ -201,19 +147,6 @@ class CachedBucket:
         back.
         """
         return -staleness_ms < now_ms - self.seen_at_ms < staleness_ms
-
-    def demand(self, limit: str) -> float:
-        """Return how much all processes have consumed recently, as a part of the tokens minted meanwhile."""
-        consumed, minted = self._flow.get(limit, (0, 0))
-        return consumed / minted if minted > 0 else 0.0
-
-    def _watch(self, before: BucketState, state: BucketState, since_ms: int, at_ms: int) -> None:
-        for each, shard_limit in zip(state.limit_states, state.shard_limits.values(), strict=True):
-            consumed, minted = self._flow.get(each.name, (0.0, 0.0))
-            self._flow[each.name] = (
-                consumed * KEPT + state.item[each.consumed] - before.item.get(each.consumed, 0),
-                minted * KEPT + shard_limit.minted(at_ms) - shard_limit.minted(since_ms),
-            )
 
     def agrees_with(self, config: Config) -> bool:
         """Return whether the bucket has the limits of the config, and knows of no newer ones."""
@@ -243,8 +176,8 @@ class NamespaceState:
 
     ``now`` returns epoch milliseconds, ``pick(n)`` a random number below ``n``, and ``doubted`` whether the last
     answers contradict the clock. ``opening``: the queue of the calls that wait for an id that is not known yet.
-    ``births``: since when calls pass which limits. ``write_tokens``: makes the tokens of writes, whose answers may get
-    lost; ``None`` over a store that loses none.
+    ``births``: since when calls pass which limits. ``said``: when each kind of line was logged last. ``write_tokens``:
+    makes the tokens of writes, whose answers may get lost; ``None`` over a store that loses none.
     """
 
     write_tokens: WriteTokens | None = None
@@ -268,8 +201,7 @@ class NamespaceState:
         self.doubted = doubted
         self.settings = settings
         self.identify(namespace_id, spread=spread)
-        self.degraded, self.unreturned = LogThrottle(), LogThrottle()
-        self.bounded, self.ended_slots = LogThrottle(), LogThrottle()
+        self.said: defaultdict[str, LogThrottle] = defaultdict(LogThrottle)
         self.holds = Holds(now)
         self.refusals = PendingRefusals[CachedBucket](settings.buckets_remembered)
         self.shares: Owing | None = None

@@ -4,14 +4,15 @@ outage, as plain data.
 ``acquire.counting`` says what is a refusal, ``acquire.outage`` what is uncounted; ``commit_run`` writes the counts.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
 from threading import Lock
 from typing import Final, Generic, NamedTuple, Protocol, TypeVar
 
 from ...operations.values import NOTHING, sums
 from ...runtime import forks
-from ...schema.attributes import REFUSED
+from ...schema.attributes import REFUSED, write_ask
+from ...values.limit_status import LimitStatus
 
 WITHIN_MS: Final = 5_000  # after which a refusal is in its bucket, and the least time between two writes for that alone
 LATE_MS: Final = 1_000  # by which a reminder may be late; one that is later was lost, with its event loop
@@ -19,15 +20,32 @@ EARLY_MS: Final = 20  # by which it may be early: timers go by another clock
 MOST_IN_A_WRITE: Final = 8  # counts: a write of many limits has to fit into DynamoDB's expressions with them
 
 
-class Refusing(Protocol):
-    """A bucket that refuses.
+class Refusals:
+    """The refusals of one bucket: the ``statuses`` of the last call that this process refused, and what is under way to
+    count them.
 
-    ``count_due_ms``: when a separate write was due for the refusals that its last write takes. ``reminder_ms``: when
-    the last reminder of a separate write comes, or came.
+    ``count_due_ms``: when a separate write was due for those that its last write takes. ``reminder_ms``: when the last
+    reminder of a separate write comes, or came.
     """
 
-    count_due_ms: int
-    reminder_ms: int
+    __slots__ = ("count_due_ms", "reminder_ms", "statuses")
+
+    def __init__(self) -> None:
+        self.count_due_ms = self.reminder_ms = 0
+        self.statuses: Sequence[LimitStatus] = ()
+
+    @property
+    def ask(self) -> str:
+        """What the last refused call asked of the bucket and those above, as the text of an item."""
+        asked = (each for each in self.statuses if not each.draw and each.requested)
+        return write_ask({each.limit_name: each.requested for each in asked})
+
+
+class Refusing(Protocol):
+    """A bucket that refuses."""
+
+    @property
+    def refusals(self) -> Refusals: ...
 
 
 B = TypeVar("B", bound=Refusing)
@@ -73,14 +91,14 @@ class PendingRefusals(Generic[B]):
         """
         with self._lock:
             pending = self.counts.get(cached)
-            if pending is None or (not came and -LATE_MS <= cached.reminder_ms - now_ms <= WITHIN_MS):
-                cached.reminder_ms = 0 if came else cached.reminder_ms
+            if pending is None or (not came and -LATE_MS <= cached.refusals.reminder_ms - now_ms <= WITHIN_MS):
+                cached.refusals.reminder_ms = 0 if came else cached.refusals.reminder_ms
                 return None
             in_ms = pending.due_ms - now_ms
             if not EARLY_MS < in_ms <= WITHIN_MS:  # it is due, or the clock went back
                 in_ms = WITHIN_MS if came else 0
                 self._keep(cached, pending.counts, now_ms + WITHIN_MS)
-            cached.reminder_ms = now_ms + (in_ms or WITHIN_MS)
+            cached.refusals.reminder_ms = now_ms + (in_ms or WITHIN_MS)
             return in_ms
 
     def are_due(self, cached: B, now_ms: int) -> bool:
@@ -94,7 +112,7 @@ class PendingRefusals(Generic[B]):
             pending = self.counts.pop(cached, None)
             if pending is None:
                 return NOTHING
-            cached.count_due_ms = pending.due_ms  # it has one write under way at most
+            cached.refusals.count_due_ms = pending.due_ms  # it has one write under way at most
             taken = dict(islice(pending.counts.items(), MOST_IN_A_WRITE))
             if len(taken) < len(pending.counts):
                 left = {name: number for name, number in pending.counts.items() if name not in taken}
@@ -105,7 +123,7 @@ class PendingRefusals(Generic[B]):
         """Add the counts of a write that was not applied. They are due as if nobody had tried to write them."""
         with self._lock:
             later = self.counts.get(cached)
-            self._keep(cached, dict(sums(counts, later.counts if later else NOTHING)), cached.count_due_ms)
+            self._keep(cached, dict(sums(counts, later.counts if later else NOTHING)), cached.refusals.count_due_ms)
 
     def _keep(self, cached: B, counts: dict[str, int], due_ms: int) -> None:
         self.counts[cached] = _Pending(counts, due_ms)
