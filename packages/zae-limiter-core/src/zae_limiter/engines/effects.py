@@ -116,16 +116,6 @@ def holds(when: Conditions, item: Item) -> bool:
             return False
     if below and not all(name not in item or _sorts_before(item[name], limit) for name, limit in below.items()):
         return False
-    return _within(at_least, at_most, item)
-
-
-def _sorts_before(value: Value, limit: str | int) -> bool:
-    if isinstance(limit, int):
-        return type(value) is int and value < limit
-    return isinstance(value, str) and value.encode() < limit.encode()
-
-
-def _within(at_least: Mapping[str, int], at_most: Mapping[str, int], item: Item) -> bool:
     try:
         for name, least in at_least.items():
             value = item[name]
@@ -138,6 +128,12 @@ def _within(at_least: Mapping[str, int], at_most: Mapping[str, int], item: Item)
     except KeyError:  # a missing attribute is within no bounds
         return False
     return True
+
+
+def _sorts_before(value: Value, limit: str | int) -> bool:
+    if isinstance(limit, int):
+        return type(value) is int and value < limit
+    return isinstance(value, str) and value.encode() < limit.encode()
 
 
 def check_key_values(values: Mapping[str, Value], *, required: Iterable[str] = ()) -> None:
