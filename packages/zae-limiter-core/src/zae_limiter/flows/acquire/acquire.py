@@ -5,11 +5,9 @@ without the store, ``waiting`` asks again, ``refused`` overflows and counts.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 
 from ...operations.errors import RaceLost, StoreError
 from ...values.refusal import RateLimitExceeded
-from ...values.resolution import Config
 from ..bucket.serving import resolve
 from ..process.namespace_state import NamespaceState
 from ..process.queueing import give_back_all, queue
@@ -19,7 +17,7 @@ from .claims import Claim, Grant, Seen
 from .copies import refuse_by_copies
 from .create_path import create_path
 from .disabling import refuse_if_disabled
-from .outdated import expire_what_a_bucket_outdates, expire_what_nobody_told
+from .outdated import decided_by, may_refuse
 from .path import find_claims, fresh_enough, known_claims
 from .requests import AcquireRequest
 from .shard_selection import read_shards, try_other_shards
@@ -107,10 +105,10 @@ def _conclude(namespace_state: NamespaceState, request: AcquireRequest, claims: 
 
     Then raise the reason, or return ``False`` if the acquire has to be decided again.
     """
-    changed = any(claim.stale and _changed(claim) for claim in claims)
+    # beside the write, limits that had expired were read again: the write counts if it used the same
+    read = [(claim.resolved, claim.cached.resolved) for claim in claims if claim.stale]
+    changed = any(now is not None and not now.agrees_with(before) for before, now in read)
     if not changed and all(claim.admitted for claim in claims):
-        for claim in claims:
-            _renew(claim)
         return True
     yield from give_back_all([bucket_request for claim in claims for bucket_request in claim.last])
     outcomes = [bucket_request.outcome for claim in claims for bucket_request in claim.last]
@@ -123,12 +121,14 @@ def _conclude(namespace_state: NamespaceState, request: AcquireRequest, claims: 
     error = first_error(claims)
     if error is not None:
         raise error
-    if request.rereads == 0 and expire_what_nobody_told(namespace_state, claims):
-        return False
     refusal = yield from refusal_by_answers(namespace_state, request, claims)
-    if request.rereads == 0 and expire_what_a_bucket_outdates(namespace_state, claims):
-        return False
-    raise refusal
+    refused, now_ms = [claim for claim in claims if claim.refused], namespace_state.now()
+    old = [each for each in refused if not may_refuse(namespace_state, each, decided_by(each), now_ms)]
+    if not old:
+        raise refusal
+    for claim in old:
+        namespace_state.expire(claim.cached)
+    return False
 
 
 def first_error(claims: Iterable[Claim]) -> StoreError | None:
@@ -156,28 +156,3 @@ def refusal_by_answers(
                 states = namespace_state.states(claim.cached)
             claim.seen = Seen(states, namespace_state.now()) if states else None
     return refusal_of(request, claims, namespace_state.now())
-
-
-def _changed(claim: Claim) -> bool:
-    """Return whether the read beside the write found other limits than those that the write used."""
-    now = claim.cached.resolved
-    return now is not None and (not now.agrees_with(claim.resolved) or _went_by_older(claim, now.config))
-
-
-def _renew(claim: Claim) -> None:
-    """Let the lease use the limits that were just read beside the write: they are the same, and newer."""
-    now = claim.cached.resolved
-    if claim.stale and now is not None and not claim.config.follows:
-        read_at_ms = now.config.born_ms
-        born_ms = read_at_ms if claim.config.stored else claim.config.born_ms
-        claim.config = replace(claim.config, born_ms=born_ms, read_at_ms=read_at_ms)
-
-
-def _went_by_older(claim: Claim, config: Config) -> bool:
-    """Return whether a shard decided by limits that are newer than the claim's and older than ``config``."""
-    if claim.config.follows:
-        return False
-    asked = [request.outcome for request in claim.last if request.takes]
-    decided = [outcome for outcome in asked if outcome is not None and outcome.verdict in {"admitted", "refused"}]
-    states = [outcome.state for outcome in decided if outcome.state is not None]
-    return any(state.compare(config) == "newer" for state in states)

@@ -13,7 +13,7 @@ from ...schema.items import BucketState
 from ..bucket.view import View
 from ..process.namespace_state import NamespaceState
 from .claims import Claim, Seen
-from .outdated import is_refused_by_old_limits
+from .outdated import may_refuse
 from .requests import AcquireRequest
 from .statuses import refusal_of
 
@@ -72,7 +72,9 @@ def _is_presentable(
     if claim.stale or not claim.target.is_fresh(now_ms, namespace_state.settings.config_ttl_ms):
         return False
     if not states:
-        return not is_refused_by_old_limits(namespace_state, claim, now_ms)
+        limits, checked = claim.config.by_name, claim.checked
+        begins = all(name not in limits or limits[name].initial_milli >= checked[name] for name in checked)
+        return begins or may_refuse(namespace_state, claim, (), now_ms)
     is_fresh = is_short or fresh_shards(namespace_state, claim, now_ms)
     if not is_fresh and not View(states, claim.config, now_ms).fits(claim.checked):
         return False

@@ -78,12 +78,8 @@ def _look_at_others(namespace_state: NamespaceState, claims: Sequence[Claim]) ->
                 yield from read_shards(namespace_state, claim)
     except StoreError:  # the refusal itself is certain
         return show_unasked(namespace_state, claims)
-    yield from queue([claim.enter() for claim in others if not _agrees(claim)])
+    yield from queue([claim.enter() for claim in others if not claim.target.agrees_with(claim.config)])
     return show_unasked(namespace_state, claims)
-
-
-def _agrees(claim: Claim) -> bool:
-    return claim.target.state is not None and claim.target.state.compare(claim.config) == "same"
 
 
 def show_unasked(namespace_state: NamespaceState, claims: Iterable[Claim]) -> None:
