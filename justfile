@@ -255,10 +255,10 @@ install-beside:
 site:
     PYTHONPATH=tools uv run --isolated --group docs python -m website.throwaway
 
-# The tests of the tools, on one core
+# The tests of the tools, without long ones, on one core
 [private]
 test-tools:
-    uv run pytest -q -m "not slow" tools
+    uv run pytest -q --once -m "not slow" tools
 
 # What leaves a core idle, beside each other
 [parallel, private]

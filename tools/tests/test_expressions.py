@@ -190,6 +190,7 @@ def test_no_module_has_expressions_under_another_name() -> None:
             assert not (isinstance(node, ast.Import) and any(each.name == "re" and each.asname for each in node.names))
 
 
+@pytest.mark.long(keep=30)
 @pytest.mark.parametrize("use", USES, ids=lambda use: f"{use.file}: {use.name}")
 def test_an_expression_takes_linear_time(use: Use) -> None:
     for expression in use.expressions():

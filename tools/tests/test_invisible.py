@@ -16,6 +16,7 @@ def shown(text: str) -> tuple[bool, bool]:
     return printing.printable(text) == text, problems.printable(text) == text
 
 
+@pytest.mark.long(keep=2)
 @pytest.mark.parametrize("plane", range(17))
 def test_both_packages_escape_the_same_characters(plane: int) -> None:
     codes = range(plane << 16, min((plane + 1) << 16, sys.maxunicode + 1))

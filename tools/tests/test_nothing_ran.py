@@ -49,6 +49,7 @@ def test_the_recipes_that_run_tests_are_found() -> None:
     )
 
 
+@pytest.mark.long(keep=8)
 @pytest.mark.parametrize("recipe", WITH_PYTEST)
 def test_a_recipe_whose_sessions_find_no_test_fails(recipe: str, just: Just) -> None:
     words = [recipe, *ARGUMENTS.get(recipe, [])]
