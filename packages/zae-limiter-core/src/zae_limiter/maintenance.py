@@ -81,9 +81,8 @@ from .flows.records.provisioner_state import (
     read_apply,
     request_stop,
 )
-from .flows.records.registry import Known, look_up, set_trace, trace_of
+from .flows.records.registry import Known, change_version_record, look_up, set_trace, trace_of
 from .flows.records.usage import StreamState, Use, count_usage, stream_state
-from .flows.records.versions import change_version_record
 from .flows.skipped import Skipped
 from .flows.steps import Flow
 from .observers.emf import NAMESPACE as METRICS_NAMESPACE
@@ -97,7 +96,17 @@ from .rules.windows import given_in, period_seconds
 from .runtime.json_logs import log_as_json
 from .schema.alerts import Told
 from .schema.attributes import ACQUIRES, REFUSED, TTL, UNCOUNTED
-from .schema.changes import Consumption, anchor_of, consumption, shard_count_of, writes
+from .schema.changes import (
+    Consumption,
+    anchor_of,
+    audit_event_of,
+    bucket_of,
+    consumption,
+    is_audit_event,
+    namespace_of,
+    shard_count_of,
+    writes,
+)
 from .schema.items import BucketId
 from .schema.keys import (
     AUDIT_PREFIX,
@@ -114,7 +123,6 @@ from .schema.keys import (
     sk_state,
 )
 from .schema.limit_fields import is_plain_limit, plain_text
-from .schema.stream import audit_event_of, bucket_of, is_audit_event, namespace_of
 from .schema.table import INDEXES, create_table_request
 from .schema.trace import TRACE_PREFIX, TracedWrite, TracePage, is_traced, read_trace, trace_line, traced_write
 from .schema.usage import SnapshotId, stream_mark

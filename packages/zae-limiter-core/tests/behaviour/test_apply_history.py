@@ -13,7 +13,7 @@ from zae_limiter.operations.values import Delete, Key, Put, Query, Update
 from zae_limiter.schema import keys
 from zae_limiter.schema import provisioner as schema
 from zae_limiter.schema.provisioner import ApplyPart, outdated, parse_sk
-from zae_limiter.values.applies import ApplyProgress, ApplyRecord
+from zae_limiter.values.provisioner import ApplyProgress, ApplyRecord
 
 RECORD = ApplyRecord(2, "2026-01-01T00:00:00Z", "cli", "sha256:0", principal="ann", source="9f", targets=("x",))
 

@@ -23,7 +23,7 @@ from zae_limiter.operations.sizes import item_size
 from zae_limiter.operations.values import Delete, Get, Item, Key, Put, Query, Update
 from zae_limiter.schema import keys
 from zae_limiter.schema.provisioner import parse_part_sk, part_numbers, serial_of
-from zae_limiter.values.applies import ApplyProgress
+from zae_limiter.values.provisioner import ApplyProgress
 
 SMALL = ProvisionerState(
     managed_system=True,

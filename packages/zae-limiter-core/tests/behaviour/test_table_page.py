@@ -36,8 +36,14 @@ from zae_limiter.schema.partitions import is_spread
 from zae_limiter.schema.registry import version_item
 from zae_limiter.schema.table import INDEXES
 from zae_limiter.schema.usage import SnapshotId, stream_mark
-from zae_limiter.values.applies import ApplyProgress, ApplyRecord
-from zae_limiter.values.provisioner import HandledEvent, ProvisionerLock, StoredConfig, StoredEntity
+from zae_limiter.values.provisioner import (
+    ApplyProgress,
+    ApplyRecord,
+    HandledEvent,
+    ProvisionerLock,
+    StoredConfig,
+    StoredEntity,
+)
 from zae_limiter.values.usage import Refuser
 from zae_limiter.values.versions import record_of_this_release
 

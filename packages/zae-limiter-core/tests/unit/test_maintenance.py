@@ -2,7 +2,7 @@ import subprocess
 import sys
 
 from zae_limiter import maintenance
-from zae_limiter.schema.stream import bucket_of, is_audit_event
+from zae_limiter.schema.changes import bucket_of, is_audit_event
 
 
 def test_every_name_of_the_door_is_there_once() -> None:

@@ -10,7 +10,7 @@ from typing import Final
 
 from zae_limiter import InfrastructureError, StaleStateError, SyncRepository
 from zae_limiter.maintenance import note_progress, run
-from zae_limiter.values.applies import ApplyProgress
+from zae_limiter.values.provisioner import ApplyProgress
 from zae_limiter_manifest import Failure
 
 from .deadline import Deadline

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from zae_limiter import SyncRepository, ZAELimiterError
 from zae_limiter.maintenance import begin_apply, end_apply, list_applies, read_apply, run
-from zae_limiter.values.applies import ApplyRecord
+from zae_limiter.values.provisioner import ApplyRecord
 from zae_limiter_manifest import Answer, ApplyEntry, FormatError, LimitsManifest, ManifestError, compress, decompress
 
 from .apply_options import ApplyOptions

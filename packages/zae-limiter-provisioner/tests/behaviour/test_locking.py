@@ -9,7 +9,7 @@ from zae_limiter import ProvisionerLock
 from zae_limiter.maintenance import note_progress, run
 from zae_limiter.operations.errors import NotApplied
 from zae_limiter.operations.values import Operation, Transact
-from zae_limiter.values.applies import ApplyProgress
+from zae_limiter.values.provisioner import ApplyProgress
 from zae_limiter_manifest import ApplyUnderWay, LimitsManifest, Request
 from zae_limiter_provisioner.actions import perform
 from zae_limiter_provisioner.planning import iso_time

@@ -13,7 +13,7 @@ from support.provisioner.provisions import entities, manifest
 from zae_limiter import ProvisionerLock, ProvisionerState
 from zae_limiter.maintenance import note_progress, run
 from zae_limiter.operations.values import Transact
-from zae_limiter.values.applies import ApplyProgress
+from zae_limiter.values.provisioner import ApplyProgress
 from zae_limiter_cli.errors import CommandError
 from zae_limiter_cli.limits import watching
 from zae_limiter_cli.limits.watching import ProgressDisplay, follow, progress_line

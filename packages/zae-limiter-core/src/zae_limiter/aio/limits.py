@@ -6,9 +6,9 @@ from datetime import datetime
 
 from ..flows.acquire import inspection
 from ..flows.acquire.inspection import Resolution
-from ..flows.records import level_telling, many_levels, plans
 from ..flows.records import levels as stored
 from ..flows.records import listing as lists
+from ..flows.records import many_levels
 from ..flows.records.levels import SYSTEM, of_either, of_entity, of_plan, of_resource
 from ..flows.validation import OwnPlace, check_no_policy
 from ..schema.configs import Row
@@ -197,9 +197,7 @@ class LimitMethods(FlowRunner):
 
         Reads rows of indexes: about 50 of them for a read unit. Raises ``ValidationError``.
         """
-        return await self._run(
-            level_telling.count_live_buckets(self.namespace_state, resource, for_switches=for_switches)
-        )
+        return await self._run(stored.count_live_buckets(self.namespace_state, resource, for_switches=for_switches))
 
     async def tell_live_buckets(
         self,
@@ -219,7 +217,7 @@ class LimitMethods(FlowRunner):
         has done since the last change. Raises ``ValidationError``.
         """
         return await self._run(
-            level_telling.tell_level(
+            stored.tell_level(
                 self.namespace_state,
                 resource,
                 writes_per_second=writes_per_second,
@@ -263,18 +261,18 @@ class LimitMethods(FlowRunner):
         Raises ``ValidationError`` with their number if entities have the plan, and it has no other limits.
         """
         cause = await self._cause(principal)
-        await self._run(plans.delete_plan(self.namespace_state, plan, resource, cause))
+        await self._run(stored.delete_plan(self.namespace_state, plan, resource, cause))
 
     async def list_plans(self) -> dict[str, list[str]]:
         """Return the resources on which each plan has limits, ``_default_`` for all, by the plan's name.
 
         A very recent change may be missing.
         """
-        return await self._run(plans.list_plans(self.namespace_state))
+        return await self._run(stored.list_plans(self.namespace_state))
 
     async def list_entities_of_plan(self, plan: str) -> list[str]:
         """Return the entities that have a plan, by id; a very recent change may be missing."""
-        return await self._run(plans.list_entities(self.namespace_state, plan))
+        return await self._run(stored.entities_of_plan(self.namespace_state, plan))
 
     # switches
 

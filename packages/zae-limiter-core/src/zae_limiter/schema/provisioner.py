@@ -7,8 +7,7 @@ This module divides the content into parts; ``flows`` orders the writes.
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 
-from ..values.applies import ApplyProgress, ApplyRecord
-from ..values.provisioner import HandledEvent, ProvisionerLock, ProvisionerState
+from ..values.provisioner import ApplyProgress, ApplyRecord, HandledEvent, ProvisionerLock, ProvisionerState
 from . import keys
 from .attributes import (
     CONTENT,

@@ -6,9 +6,9 @@ from datetime import datetime
 
 from ..flows.acquire import inspection
 from ..flows.acquire.inspection import Resolution
-from ..flows.records import level_telling, many_levels, plans
 from ..flows.records import levels as stored
 from ..flows.records import listing as lists
+from ..flows.records import many_levels
 from ..flows.records.levels import SYSTEM, of_either, of_entity, of_plan, of_resource
 from ..flows.validation import OwnPlace, check_no_policy
 from ..schema.configs import Row
@@ -193,7 +193,7 @@ class SyncLimitMethods(SyncFlowRunner):
 
         Reads rows of indexes: about 50 of them for a read unit. Raises ``ValidationError``.
         """
-        return self._run(level_telling.count_live_buckets(self.namespace_state, resource, for_switches=for_switches))
+        return self._run(stored.count_live_buckets(self.namespace_state, resource, for_switches=for_switches))
 
     def tell_live_buckets(
         self,
@@ -213,7 +213,7 @@ class SyncLimitMethods(SyncFlowRunner):
         has done since the last change. Raises ``ValidationError``.
         """
         return self._run(
-            level_telling.tell_level(
+            stored.tell_level(
                 self.namespace_state,
                 resource,
                 writes_per_second=writes_per_second,
@@ -257,18 +257,18 @@ class SyncLimitMethods(SyncFlowRunner):
         Raises ``ValidationError`` with their number if entities have the plan, and it has no other limits.
         """
         cause = self._cause(principal)
-        self._run(plans.delete_plan(self.namespace_state, plan, resource, cause))
+        self._run(stored.delete_plan(self.namespace_state, plan, resource, cause))
 
     def list_plans(self) -> dict[str, list[str]]:
         """Return the resources on which each plan has limits, ``_default_`` for all, by the plan's name.
 
         A very recent change may be missing.
         """
-        return self._run(plans.list_plans(self.namespace_state))
+        return self._run(stored.list_plans(self.namespace_state))
 
     def list_entities_of_plan(self, plan: str) -> list[str]:
         """Return the entities that have a plan, by id; a very recent change may be missing."""
-        return self._run(plans.list_entities(self.namespace_state, plan))
+        return self._run(stored.entities_of_plan(self.namespace_state, plan))
 
     # switches
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from ..clock.system import Clock
 from ..exceptions import ZAELimiterError
-from ..flows.records import managed_entities, many_levels, registry, versions
+from ..flows.records import managed_entities, many_levels, registry
 from ..flows.records import provisioner_state as provisioner
 from ..flows.records.registry import Progress
 from ..values.bulk import BulkResult
@@ -24,11 +24,11 @@ class SyncStateMethods(SyncFlowRunner):
 
     def get_version_record(self) -> VersionRecord | None:
         """Return the version record of the stack; ``None`` without one, which fits every client."""
-        return self._run(versions.get_version_record(self.namespace_state.stack))
+        return self._run(registry.get_version_record(self.namespace_state.stack))
 
     def set_version_record(self, record: VersionRecord) -> None:
         """Replace the version record of the stack, for all namespaces; every open checks it."""
-        self._run(versions.set_version_record(record))
+        self._run(registry.set_version_record(record))
 
     def get_provisioner_state(self) -> ProvisionerState:
         """Return the provisioner's state of this namespace; an empty state if there is none."""

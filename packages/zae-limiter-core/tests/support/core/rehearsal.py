@@ -8,7 +8,7 @@ from typing import Any
 
 from zae_limiter.engines.memory.table import MemoryTable
 from zae_limiter.flows.records.migrating import Change, Migration, migrate
-from zae_limiter.flows.records.versions import get_version_record
+from zae_limiter.flows.records.registry import get_version_record
 from zae_limiter.flows.steps import Parallel, Sleep, Step, Wait, play
 from zae_limiter.operations.errors import StoreError
 from zae_limiter.operations.values import Delete, Item, Key, Operation, Put, Scan, Transact, Update

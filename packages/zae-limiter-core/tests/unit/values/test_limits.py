@@ -10,13 +10,13 @@ from hypothesis import strategies as st
 from support.core.worlds import World, again
 from zae_limiter.exceptions import InvalidNameError, ValidationError
 from zae_limiter.rules.registry import rule_of
-from zae_limiter.values.amounts import check_amounts
 from zae_limiter.values.limit_status import LimitStatus
 from zae_limiter.values.limits import (
     MAX_TOKENS,
     MILLI,
     POLICIES,
     Limit,
+    check_amounts,
     check_limits,
     check_on_unavailable,
 )

@@ -8,9 +8,8 @@ from dataclasses import replace
 from ...exceptions import LeaseExpiredError, ValidationError
 from ...operations.errors import BudgetSpent, NotApplied, RaceLost, StoreError
 from ...operations.values import sums
-from ...values.amounts import check_amounts
 from ...values.limit_status import LimitStatus
-from ...values.limits import MILLI
+from ...values.limits import MILLI, check_amounts
 from ...values.refusal import RateLimitExceeded
 from ..bucket.serving import cached_bucket, resolve
 from ..bucket_queue import BucketQueue, BucketRequest

@@ -10,11 +10,10 @@ from dataclasses import dataclass
 from typing import Final, TypedDict
 
 from ...exceptions import ValidationError
-from ...values.amounts import check_amounts
 from ...values.draws import Draw
 from ...values.entities import MOST_BUCKETS
 from ...values.estimates import Estimate, EstimateKey
-from ...values.limits import Limit, Policy, check_limits, check_on_unavailable
+from ...values.limits import Limit, Policy, check_amounts, check_limits, check_on_unavailable
 from ...values.naming import check_identifier, check_resource
 from ...values.on_refused import OnRefused
 from ..validation import validate_bucket, validate_flag

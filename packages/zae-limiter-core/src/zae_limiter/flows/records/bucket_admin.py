@@ -17,10 +17,9 @@ from ...schema import keys
 from ...schema.attributes import EVENT_ID, PK, TTL
 from ...schema.idempotency import Done, KeyPlace, done_item, has_expired, read_done
 from ...schema.items import BucketId, BucketState
-from ...values.amounts import check_amounts
 from ...values.audit import AuditAction, Cause
 from ...values.buckets import Bucket
-from ...values.limits import MILLI
+from ...values.limits import MILLI, check_amounts
 from ...values.naming import check_idempotency_key, check_limit_name
 from ..bucket.anchor_repair import repair
 from ..bucket.merging import merge_bucket

@@ -30,7 +30,7 @@ from ..index_rows import IndexRows
 from ..pages import write_all
 from ..retry import ATTEMPTS, RaceLost, read, with_retries
 from ..steps import Flow, Log
-from . import registry, versions
+from . import registry
 from .registry import purge
 
 ITEMS_PER_PAGE = 250
@@ -59,7 +59,7 @@ class InDoubt(OutcomeUnknown):
 
 def check_schema(stack: str) -> Flow[None]:
     """Raise a ``VersionError`` unless this release reads the table's schema; items are written in the target's."""
-    record = yield from versions.get_version_record(stack)
+    record = yield from registry.get_version_record(stack)
     if record is not None and record.schema_version < OLDEST_SCHEMA_VERSION:
         raise StackTooOldError(stack, record.schema_version, OLDEST_SCHEMA_VERSION)
     if record is not None and record.schema_version > SCHEMA_VERSION:
@@ -68,7 +68,7 @@ def check_schema(stack: str) -> Flow[None]:
 
 def has_suffixes() -> Flow[bool]:
     """Return whether the schema of a table has suffixes in its indexes."""
-    return versions.has_suffixes((yield from read(versions.KEY)))
+    return registry.has_suffixes((yield from read(registry.VERSION_KEY)))
 
 
 def survey(names: Collection[str]) -> Flow[list[CopyForecast]]:

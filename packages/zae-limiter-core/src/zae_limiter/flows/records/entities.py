@@ -59,8 +59,8 @@ from ..validation import (
     validate_update,
     validate_version,
 )
-from . import audit, plans
-from .levels import Change, place_of, tell_buckets
+from . import audit
+from .levels import Change, check_plan_exists, place_of, tell_buckets
 from .lineage import Records, check_above, check_below, count_children, meta_key, read_children
 from .many_levels import change_many
 
@@ -101,7 +101,7 @@ def create_entity(
         and (there := (yield from get_entity(namespace_state, entity_id))) is not None
     ):
         return there
-    yield from plans.check_exists(namespace_state, entity.plan)
+    yield from check_plan_exists(namespace_state, entity.plan)
     return (yield from _create(namespace_state, entity, parents, cause, exist_ok=exist_ok))
 
 
@@ -265,7 +265,7 @@ def update_entity(
     validate_version(expected_version)
     parents: Parents | None = given.pop("parents", None)
     check_not_itself(entity_id, parents or NO_PARENTS)
-    yield from plans.check_exists(namespace_state, given.get("plan"))
+    yield from check_plan_exists(namespace_state, given.get("plan"))
 
     def attempt() -> Flow[tuple[Sequence[Write], Entity]]:
         records = Records(namespace_state)

@@ -12,15 +12,30 @@ A level is a row, named by a subject and a resource (``ConfigPlace``):
 Its columns are limits, an override (entities alone), switches (all but plans), ``on_refused``, and ``on_unavailable``
 (the system alone). A ``Change`` names those that change; one write and one audit event follow for any of them.
 ``values.resolution`` says which level wins, ``many_levels`` changes many at once, ``listing`` lists them.
+
+A plan exists as long as it has a config. A change of it writes that config alone, however many entities have the plan;
+an entity that is given another plan has its live buckets told, as if its own limits were changed. If an entity gets a
+plan at the moment at which the last config of the plan is deleted, it names a plan without limits, and those of the
+resource hold.
+
+A resource may have a million live buckets, so a change of its limits tells none: every process reads them within the
+life of its cache, at no cost. ``tell_level`` is for a caller who cannot wait for that. It counts first, so that the
+cost is known; then it tells at a bounded rate, page by page. A call that was interrupted may be made again: a bucket
+with a ``cv`` newer than the last change of the stored limits was told already, and costs a read. A ``cv`` may be
+``CLOCKS_MS`` ahead, in a process whose clock is ahead by as much again; so buckets told in the first seconds behind a
+change are told twice.
 """
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
+from difflib import get_close_matches
 from typing import Any, Final, NamedTuple, TypeVar
 
 from ...exceptions import ValidationError
-from ...operations.values import NOTHING, Conditions, Delete, Item, Key, Put
+from ...operations.errors import StoreError
+from ...operations.values import NOTHING, Conditions, Delete, Item, Key, Put, Query
 from ...schema import keys
 from ...schema.attributes import (
     CONFIG_VERSION,
@@ -34,25 +49,34 @@ from ...schema.attributes import (
     ON_UNAVAILABLE,
     PK,
     RESOURCE,
+    SK,
 )
 from ...schema.configs import Row, config_attributes, override_attributes, read_plain, switch_attributes
+from ...schema.items import BucketId
 from ...schema.keys import audit_plan, pk_plan, plan_of_subject
 from ...schema.record import item_keys, reads
 from ...values.audit import AuditAction, Cause
+from ...values.buckets import LiveBuckets, ToldBuckets
 from ...values.entities import UNCHANGED, Unchanged
 from ...values.limits import Limit, Policy, check_limits
-from ...values.naming import DEFAULT_RESOURCE, check_plan, check_resource
+from ...values.naming import DEFAULT_RESOURCE, check_identifier, check_plan, check_resource
 from ...values.on_refused import OnRefused
 from ...values.overrides import Override, new_override
 from ...values.provisioner import ConfigPlace
 from ...values.switches import Switches
-from ..bucket.telling import tell_own
+from ..bucket.reading import bucket_of_row
+from ..bucket.telling import CLOCKS_MS, tell, tell_own
+from ..index_rows import IndexRows, query_rows, report
 from ..optimistic import Write, as_read, optimistic
+from ..partitions import next_rows, of_namespace
+from ..partitions import of_resource as queries_of_resource
 from ..process.namespace_state import NamespaceState
-from ..retry import key_of, read
+from ..public_errors import public_error
+from ..retry import KEYS_PER_READ, key_of, parts, read, with_retries
 from ..steps import Flow
-from ..validation import OwnPlace, validate_own_place, validate_system
+from ..validation import OwnPlace, validate_flag, validate_own_place, validate_system
 from . import audit
+from .listing import entity_config_rows, entity_config_rows_on, resource_rows
 
 SYSTEM: Final[ConfigPlace] = (None, None)
 POLICIES: Final = frozenset((ON_UNAVAILABLE, ON_REFUSED))  # which a config may have without limits
@@ -274,3 +298,187 @@ def _item(before: Item | None, wanted: Change, now_ms: int) -> Item | None:
         fixed[GSI4SK] = keys.gsi4_sk_without_limits(fixed[GSI4SK])
     attributes = {**extra, **config_attributes(limits), **beside, **switch_attributes(switches)}
     return {**fixed, **attributes, CONFIG_VERSION: version + 1}
+
+
+def delete_plan(namespace_state: NamespaceState, plan: str, resource: str, cause: Cause) -> Flow[None]:
+    """Remove a plan's limits at a place, if there are any. Raises ``ValidationError`` for the last ones of a plan that
+    entities have; those that got it a moment ago may be missed.
+    """
+    level = of_plan(plan, resource)
+    if (yield from _configs_of(namespace_state, plan)) == [place_of(namespace_state, level).key]:
+        count = yield from count_entities(namespace_state, plan)
+        if count:
+            entities = "1 entity has it" if count == 1 else f"{count:,} entities have it"
+            problem = f"{entities}: give them another plan, or none, before its last limits go"
+            raise ValidationError("plan", plan, problem)
+    yield from delete_limits(namespace_state, level, cause)
+
+
+def check_plan_exists(namespace_state: NamespaceState, plan: str | None) -> Flow[None]:
+    """Raise ``ValidationError`` for a plan without limits; ``None`` stands for no plan."""
+    if plan is None or (yield from _configs_of(namespace_state, plan)):
+        return
+    known = list((yield from list_plans(namespace_state)))
+    close = get_close_matches(plan, known, n=1)
+    meant = f", did you mean {close[0]!r}?" if close else ": set its limits first"
+    raise ValidationError("plan", plan, f"there is no plan of this name{meant}")
+
+
+def list_plans(namespace_state: NamespaceState) -> Flow[dict[str, list[str]]]:
+    """Return the resources (or ``_default_``) on which each plan has limits, by the plan's name."""
+    rows = IndexRows(namespace_state.namespace_id)
+    found = yield from plan_rows(rows)
+    yield from report(rows)
+    plans: dict[str, list[str]] = {}
+    for plan, resource in sorted(found):
+        plans.setdefault(plan, []).append(resource)
+    return plans
+
+
+def plan_rows(rows: IndexRows) -> Flow[list[tuple[str, str]]]:
+    """Return the plan and the resource of each config of a plan that the index shows."""
+    ns = rows.namespace_id
+    query = Query(keys.gsi4_pk(ns), "GSI4", begins_with=keys.pk_plan(ns, ""))
+    return (yield from query_rows(query, rows, lambda item: keys.parse_plan_key(ns, item[PK], item[SK])))
+
+
+def entities_of_plan(namespace_state: NamespaceState, plan: str) -> Flow[list[str]]:
+    """Return the entities that have a plan, by id; a very recent change may be missing."""
+    ns, rows = namespace_state.namespace_id, IndexRows(namespace_state.namespace_id)
+    query = Query(keys.gsi3_pk_plan(ns, check_plan("plan", plan)), "GSI3")
+    found = yield from query_rows(query, rows, lambda item: _entity(rows, item))
+    yield from report(rows)
+    return sorted(found)
+
+
+def count_entities(namespace_state: NamespaceState, plan: str) -> Flow[int]:
+    """Return the number of entities that have a plan; a very recent change may be missing."""
+    return len((yield from entities_of_plan(namespace_state, plan)))
+
+
+def _entity(rows: IndexRows, item: Item) -> str:
+    """Return the entity in a row of the entities of a plan. Raises ``ValueError`` for any other row."""
+    namespace_id, entity_id = keys.parse_entity_pk(item[PK])
+    expected = (rows.namespace_id, keys.sk_meta(), keys.gsi3_sk_entity(entity_id))
+    if (namespace_id, item[SK], item[GSI3SK]) != expected:
+        raise ValueError("not as the record of an entity")
+    return check_identifier("entity_id", entity_id)
+
+
+def _configs_of(namespace_state: NamespaceState, plan: str) -> Flow[list[Key]]:
+    """Return the keys of a plan's first two configs."""
+    pk = keys.pk_plan(namespace_state.namespace_id, plan)
+    page = yield from with_retries(Query(pk, begins_with=keys.CONFIG_PREFIX, limit=2))
+    return [key_of(item) for item in page.items]
+
+
+Progress = Callable[[int], None]
+Concerns = Callable[[BucketId], bool]
+
+_AT: Final = len("2024-01-31T14:00:00.000Z")  # an event id begins with the instant of its change
+
+
+def count_live_buckets(
+    namespace_state: NamespaceState, resource: str | None, *, for_switches: bool
+) -> Flow[LiveBuckets]:
+    """Count the buckets that ``tell_level`` would tell, by their rows in an index."""
+    rows = IndexRows(namespace_state.namespace_id)
+    queries, concerns = yield from _begin(namespace_state, rows, resource, for_switches=for_switches)
+    buckets = shards = others = 0
+    while queries:
+        queries, found = yield from _page(queries, rows)
+        for bucket in found:
+            if concerns(bucket):
+                buckets += bucket.shard == 0
+                shards += 1
+            else:
+                others += bucket.shard == 0
+    yield from report(rows)
+    return LiveBuckets(buckets, shards, others)
+
+
+def tell_level(
+    namespace_state: NamespaceState,
+    resource: str | None,
+    *,
+    writes_per_second: float,
+    on_progress: Progress | None,
+    for_switches: bool,
+) -> Flow[ToldBuckets]:
+    """Tell the live buckets of a resource, or with ``None`` those that the system's limits hold for."""
+    number = isinstance(writes_per_second, int | float) and not isinstance(writes_per_second, bool)
+    if not number or not 1 <= writes_per_second < math.inf:
+        raise ValidationError("writes_per_second", writes_per_second, "must be a number of at least 1")
+    rows = IndexRows(namespace_state.namespace_id)
+    queries, concerns = yield from _begin(namespace_state, rows, resource, for_switches=for_switches)
+    newer_than_ms = yield from _last_change(namespace_state, resource)
+    told = before = 0
+    failed: dict[BucketId, StoreError] = {}
+    while queries:
+        queries, found = yield from _page(queries, rows)
+        for part in parts([each for each in found if each.shard == 0 and concerns(each)], KEYS_PER_READ):
+            answer = yield from tell(
+                namespace_state, part, writes_per_second=writes_per_second, newer_than_ms=newer_than_ms
+            )
+            told, before, failed = told + answer.buckets, before + answer.before, failed | dict(answer.failed)
+            if on_progress is not None:
+                on_progress(told + before)
+    yield from report(rows)
+    problems = {bucket: public_error(namespace_state.stack, why) for bucket, why in failed.items()}
+    return ToldBuckets(told, before, {(each.entity_id, each.resource): why for each, why in problems.items()})
+
+
+def _begin(
+    namespace_state: NamespaceState, rows: IndexRows, resource: str | None, *, for_switches: bool
+) -> Flow[tuple[list[Query], Concerns]]:
+    """Return the queries of the buckets, and what says whether the level's limits, or its switches, hold for one."""
+    validate_flag("for_switches", for_switches)
+    if resource is None:
+        begin = keys.pk_buckets_of_namespace(rows.namespace_id)
+        queries = of_namespace(namespace_state, Query("", "GSI4", begins_with=begin))
+    else:
+        resource = check_resource("resource", resource)
+        queries = queries_of_resource(
+            namespace_state, resource, Query("", "GSI2", begins_with=keys.INDEX_BUCKET_PREFIX)
+        )
+    if for_switches:  # they hold for entities with limits of their own, too
+        return queries, lambda _: True
+    # Leave out entities with limits of their own, and for the system resources with limits. Entities with nothing but
+    # an override are told, too: it ends.
+    resources: set[str] = set()
+    if resource is None:
+        resources |= set((yield from resource_rows(rows)))
+        addresses = yield from entity_config_rows(rows)
+    else:
+        addresses = yield from entity_config_rows_on(rows, resource)
+        addresses += yield from entity_config_rows_on(rows, DEFAULT_RESOURCE)
+    own = {(each.entity_id, each.resource) for each in addresses if each.until_ms is None}
+
+    def concerns(bucket: BucketId) -> bool:
+        on, on_all = (bucket.entity_id, bucket.resource), (bucket.entity_id, DEFAULT_RESOURCE)
+        return bucket.resource not in resources and own.isdisjoint((on, on_all))
+
+    return queries, concerns
+
+
+def _page(queries: Sequence[Query], rows: IndexRows) -> Flow[tuple[list[Query], list[BucketId]]]:
+    def bucket(row: Item) -> BucketId:
+        if row[SK] != keys.sk_state():
+            raise ValueError("not as a bucket")
+        return bucket_of_row(row)
+
+    items, left = yield from next_rows(queries)
+    return left, rows.read(items, bucket)
+
+
+def _last_change(namespace_state: NamespaceState, resource: str | None) -> Flow[float]:
+    """Return the instant (epoch ms) from which on a ``cv`` shows that a bucket was told; never, if the limits are not
+    stored or do not say when they were changed.
+    """
+    place = place_of(namespace_state, (None, resource))
+    item: Item | None = yield from read(place.key)
+    try:
+        changed = datetime.fromisoformat(str((item or {}).get(EVENT_ID, ""))[:_AT])
+    except ValueError:
+        return math.inf
+    return changed.timestamp() * 1000 + 2 * CLOCKS_MS

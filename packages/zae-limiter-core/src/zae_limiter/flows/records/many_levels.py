@@ -28,9 +28,8 @@ from ..public_errors import public_error
 from ..retry import ATTEMPTS, KEYS_PER_READ, PAUSES, RACE_PAUSES, RaceLost, key_of, parts, read_all
 from ..steps import Flow, Sleep, call_all
 from ..validation import OwnPlace, validate_changes, validate_keys, validate_places
-from .levels import SYSTEM, Change, of_entity, of_plan, of_resource, place_of, writes_of
+from .levels import SYSTEM, Change, of_entity, of_plan, of_resource, place_of, plan_rows, writes_of
 from .listing import entity_config_rows, resource_rows
-from .plans import plan_rows
 
 K = TypeVar("K")
 T = TypeVar("T")

@@ -31,7 +31,7 @@ from ...values.versions import MigrationProgress, VersionRecord, check_admits
 from ..pages import PAUSES
 from ..retry import ATTEMPTS, key_of, read, with_retries
 from ..steps import Flow, Sleep, call_all
-from . import versions
+from . import registry
 from .registry import applied
 
 
@@ -181,7 +181,7 @@ def migrate(migrations: Sequence[Migration], *, stack: str, report: Report) -> F
     """
     done: dict[int, MigrationProgress] = {}
     while True:
-        record = yield from versions.get_version_record(stack)
+        record = yield from registry.get_version_record(stack)
         if record is None:
             raise NoUpgradePathError(stack, "it has no version record")
         wanted = pending(record, migrations, stack=stack)
@@ -211,7 +211,7 @@ def _run(migration: Migration, record: VersionRecord, report: Report, stack: str
             # raise the schema; a run that lost a race finds out by the version record
             known = {SCHEMA_VERSION: progress.schema_version, MIN_CLIENT_VERSION: record.min_client_version}
             newer = {SCHEMA_VERSION: progress.schema_version + 1}
-            raised = Update(versions.KEY, set=newer, when=Conditions(equals=known))
+            raised = Update(registry.VERSION_KEY, set=newer, when=Conditions(equals=known))
             yield from applied(raised, Delete(KEY, _unchanged(progress)))
             report(further)
             return further

@@ -19,11 +19,11 @@ from ..process.namespace_state import NamespaceState
 from ..public_errors import public_error
 from ..retry import read_all, with_retries
 from ..steps import Flow, Log, Sleep, call
-from . import registry, versions
+from . import registry
 
 POLL_SECONDS = 0.5
 POLLS = 240
-PROBE = Get(versions.KEY)  # the read that only asks whether the store answers
+PROBE = Get(registry.VERSION_KEY)  # the read that only asks whether the store answers
 DOUBT_SECONDS = 0.25  # dates have whole seconds: another one comes within four of these
 DOUBTS = 10
 FIRST_NAMESPACE = "default"
@@ -71,10 +71,10 @@ def _find(name: str, *, stack: str, client_version: str | None) -> Flow[tuple[Re
     so, older clients may use the table, which would not find such rows.
     """
     key = registry.name_key(name)
-    found = yield from read_all([key] if client_version is None else [key, versions.KEY])
+    found = yield from read_all([key] if client_version is None else [key, registry.VERSION_KEY])
     spread = False
-    if client_version is not None and versions.KEY in found:
-        record = versions.recorded(found[versions.KEY], stack)
+    if client_version is not None and registry.VERSION_KEY in found:
+        record = registry.recorded(found[registry.VERSION_KEY], stack)
         check_compatible(record, stack=stack, client_version=client_version)
         spread = record.schema_version >= SPREAD_SCHEMA
     return read_record(found[key]) if key in found else None, spread
@@ -116,7 +116,7 @@ def _create(stack: str) -> Flow[None]:
             is_active = False
         if is_active:
             if known:  # it may be another product's: set nothing
-                yield from versions.check_ours()
+                yield from registry.check_ours()
             else:
                 with suppress(ConditionFailed):  # our own write, whose answer was lost
                     first = Put(version_item(record_of_this_release()), Conditions(absent=(PK,)))

@@ -38,8 +38,7 @@ from ...schema.provisioner import (
     state_items,
     torn,
 )
-from ...values.applies import ApplyProgress, ApplyRecord
-from ...values.provisioner import ProvisionerState
+from ...values.provisioner import ApplyProgress, ApplyRecord, ProvisionerState
 from ...values.whole import check_whole
 from ..index_rows import IndexRows, query_rows, report
 from ..pages import delete_all

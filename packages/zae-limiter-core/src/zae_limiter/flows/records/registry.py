@@ -1,4 +1,4 @@
-"""The namespaces of a table: register, get, list, delete softly, recover, purge.
+"""The registry of a table: its version record, and its namespaces: register, get, list, delete softly, recover, purge.
 
 A purge removes all items of a namespace, then its name, and keeps its id for two days. The order of the steps lets an
 interrupted purge continue.
@@ -8,20 +8,107 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
-from ...exceptions import NamespaceNotFoundError, NamespaceStateError, ValidationError
-from ...operations.errors import ConditionFailed, TransactionCancelled
-from ...operations.values import Conditions, Delete, Key, Put, Query, Transact, Update
+from ...exceptions import NamespaceNotFoundError, NamespaceStateError, NoUpgradePathError, ValidationError
+from ...operations.errors import AccessLost, ConditionFailed, Denied, TransactionCancelled, Unreadable
+from ...operations.values import Conditions, Delete, Item, Key, Put, Query, Transact, Update
 from ...schema import keys
 from ...schema.attributes import COPYING, DELETED, NAMESPACE_ID, PK, PURGED, PURGING, TRACE
-from ...schema.registry import MARKS, RegistryRecord, check_not_foreign, namespace_items, purged_item, read_record
+from ...schema.partitions import SPREAD_SCHEMA
+from ...schema.registry import (
+    MARKS,
+    RegistryRecord,
+    check_not_foreign,
+    namespace_items,
+    purged_item,
+    read_record,
+    read_version,
+    version_item,
+)
 from ...values.namespaces import Namespace
 from ...values.naming import check_namespace, check_namespace_id
+from ...values.versions import VersionRecord
 from ..index_rows import IndexRows, report
 from ..pages import delete_all, query_all
 from ..partitions import everywhere, next_rows
 from ..retry import ATTEMPTS, RaceLost, key_of, read, read_all, with_retries
 from ..steps import Flow, Sleep
-from . import versions
+
+VERSION_KEY = Key(keys.pk_system(keys.REGISTRY), keys.sk_version())
+
+
+def get_version_record(stack: str) -> Flow[VersionRecord | None]:
+    """Return the version record, ``None`` if there is none.
+
+    Raises ``NoUpgradePathError``, and ``ForeignRecord`` for the table of another product.
+    """
+    item = yield from read(VERSION_KEY)
+    if item is None:
+        yield from check_registry()
+        return None
+    return recorded(item, stack)
+
+
+def check_ours() -> Flow[None]:
+    """Raise ``ForeignRecord`` for the table of another product, whose registry is read without a version record."""
+    if VERSION_KEY not in (yield from read_all([VERSION_KEY])):
+        yield from check_registry()
+
+
+def check_registry() -> Flow[None]:
+    """Raise ``ForeignRecord`` if another product registered a namespace in the table, which has no version record.
+
+    Whoever may not query the registry finds out by the record of its own namespace alone.
+    """
+    try:
+        items = yield from query_all(Query(keys.pk_system(keys.REGISTRY), begins_with=keys.NAMESPACE_PREFIX))
+    except (Denied, AccessLost):
+        return
+    for item in items:
+        check_not_foreign(item)
+
+
+def recorded(item: Item, stack: str) -> VersionRecord:
+    """Return the versions in the record. Raises ``NoUpgradePathError`` for a record that this project did not write."""
+    try:
+        return read_version(item)
+    except Unreadable as error:
+        raise NoUpgradePathError(stack, f"its version record cannot be read: {error.problem}") from error
+
+
+def has_suffixes(item: Item | None) -> bool:
+    """Return whether a table with this version record has suffixes in its indexes. Without a readable record it has
+    none: older clients, which would not find such rows, may use it.
+    """
+    try:
+        return item is not None and read_version(item).schema_version >= SPREAD_SCHEMA
+    except Unreadable:
+        return False
+
+
+def set_version_record(record: VersionRecord) -> Flow[None]:
+    """Replace the version record. Raises ``ValidationError``."""
+    if not isinstance(record, VersionRecord):
+        raise ValidationError("record", record, "must be a VersionRecord")
+    yield from with_retries(Put(version_item(record)))
+
+
+def change_version_record(stack: str, change: Callable[[VersionRecord | None], VersionRecord]) -> Flow[bool]:
+    """Replace the record by what ``change`` makes of it, again after a lost race; return whether it differs."""
+    for _ in range(ATTEMPTS):
+        before = yield from get_version_record(stack)
+        after = change(before)
+        if after == before:
+            return False
+        seen = Conditions(absent=(PK,)) if before is None else Conditions(equals=version_item(before))
+        try:
+            yield from with_retries(Put(version_item(after), seen))
+        except ConditionFailed as failure:
+            if failure.item == version_item(after):
+                return True  # our own write, whose answer was lost
+            continue
+        return True
+    raise RaceLost
+
 
 REGISTRY_PK = keys.pk_system(keys.REGISTRY)
 PASSING = frozenset((None, "ConditionalCheckFailed", "TransactionConflict"))  # after these, read the records again
@@ -46,12 +133,12 @@ def register(new: Namespace) -> Flow[Namespace]:
     """
     key = name_key(new.name)
     for _ in range(ATTEMPTS):
-        found = yield from read_all([key, versions.KEY])
+        found = yield from read_all([key, VERSION_KEY])
         before = read_record(found[key]) if key in found else None
         if before is not None and not before.has(DELETED):
             return before.namespace
-        if versions.KEY not in found:
-            yield from versions.check_registry()
+        if VERSION_KEY not in found:
+            yield from check_registry()
         by_name, by_id = namespace_items(new.name, new.namespace_id, new.created_at)
         if (yield from applied(Put(by_name, as_seen(before)), Put(by_id, as_seen(None)))):
             return new
@@ -158,16 +245,16 @@ def look_up(namespace_ids: Iterable[str]) -> Flow[Known]:
     wanted = [id_key(each) for each in sorted(set(namespace_ids))]
     if not wanted:
         return Known(set(), {})
-    found = yield from read_all([*wanted, versions.KEY])
-    version = found.pop(versions.KEY, None)
+    found = yield from read_all([*wanted, VERSION_KEY])
+    version = found.pop(VERSION_KEY, None)
     rows = IndexRows(keys.REGISTRY)
     records = rows.read(found.values(), read_record)
     yield from report(rows)
     if len(found) < len(wanted) and version is None:
-        yield from versions.check_registry()
+        yield from check_registry()
     purged = {record.id for record in records if record.has(PURGING)}
     traced = {record.id: record.trace for record in records if record.trace and record.id not in purged}
-    return Known(purged, traced, versions.has_suffixes(version))
+    return Known(purged, traced, has_suffixes(version))
 
 
 def trace_of(name: str) -> Flow[int]:

@@ -16,8 +16,7 @@ from zae_limiter.flows.records.migrating import (
     pending,
     unrecorded_schema,
 )
-from zae_limiter.flows.records.versions import KEY as VERSION_KEY
-from zae_limiter.flows.records.versions import change_version_record
+from zae_limiter.flows.records.registry import VERSION_KEY, change_version_record
 from zae_limiter.flows.steps import play
 from zae_limiter.operations.values import Key, Operation, Put
 from zae_limiter.schema.registry import namespace_items
