@@ -58,8 +58,8 @@ class BucketMethods(FlowRunner):
     async def merge_bucket(self, entity_id: str, resource: str) -> int:
         """Merge the shards of a bucket into one; return how many have gone: 0 if it has one, or there is none.
 
-        The tokens stay what they are, to the sum of all shards. The aggregator does so with buckets that are quiet; a
-        bucket that is written too often for it raises ``ContentionError``, and may have fewer shards then. No audit
+        The tokens of all shards are added up. The aggregator merges idle buckets by itself; a bucket that is written
+        too often raises ``ContentionError``, and may have fewer shards then. No audit
         event is written, as for a split.
         """
         return await self._run(bucket_admin.merge_shards(self.namespace_state, entity_id, resource))
@@ -67,7 +67,7 @@ class BucketMethods(FlowRunner):
     async def reset_bucket(
         self, entity_id: str, resource: str, *, principal: str | None = None, idempotency_key: str | None = None
     ) -> bool:
-        """Give all limits of a bucket what a new one begins with, and forget its debt; return whether there was one.
+        """Reset all limits of a bucket to their initial balance, debt included; return whether there was a bucket.
 
         Slots stay with their holders, and the parent's bucket is left alone.
 

@@ -24,14 +24,14 @@ class EntityMethods(FlowRunner):
         exist_ok: bool = False,
         principal: str | None = None,
     ) -> Entity:
-        """Create an entity; with ``cascade`` its acquires also consume from its parents, and from those above a parent
-        that cascades itself.
+        """Create an entity. With ``cascade`` its acquires also consume from its parents, and from the parents of each
+        parent that cascades.
 
-        ``parent_ids`` gives up to 4 parents, ``parent_id`` one; at most 7 entities can be above one.
+        ``parent_ids`` gives up to 4 parents, ``parent_id`` one; an entity has at most 7 ancestors.
 
-        Where it has no limits of its own, it has those of its ``plan``, which has to have some.
+        Without limits of its own, the entity has those of its ``plan``, which must have some.
 
-        With ``exist_ok``, an entity that is there already is returned as it is, and nothing is changed.
+        With ``exist_ok``, an existing entity is returned unchanged.
 
         Raises ``EntityExistsError``, ``EntityNotFoundError`` for an unknown parent, ``ValidationError``.
         """
@@ -66,7 +66,7 @@ class EntityMethods(FlowRunner):
         next: str | None = None,  # noqa: A002 - what the page before calls it
     ) -> EntityPage:
         """Return up to ``limit`` (at most 1000) entities that have a record, limits of their own, or a bucket, in the
-        order of their keys; only those whose id begins so.
+        order of their keys; ``begins_with`` is a prefix of their ids.
 
         ``next`` is that of the page before. A change of the last second may be missing. Raises ``ValidationError``.
         """
@@ -75,7 +75,7 @@ class EntityMethods(FlowRunner):
         )
 
     async def get_ancestors(self, entity_id: str) -> list[Entity]:
-        """Return the parents of an entity, then all above them, nearest first, each once, whether or not it cascades.
+        """Return all ancestors of an entity, nearest first, each once, whether or not it cascades.
 
         One read for each level. Raises ``EntityNotFoundError`` for the entity.
         """
@@ -97,12 +97,12 @@ class EntityMethods(FlowRunner):
         """Change the given fields, and return the entity; ``None`` clears a field. ``metadata`` is replaced as a whole.
 
         With ``expected_version``, the ``version`` that you have read, the change is made to that version only.
-        ``parent_ids`` moves the entity under all of these, ``parent_id`` under one; what is below it moves along. This
-        process follows at once, others within one life of their config cache. Another ``plan``, which has to have
-        limits, holds everywhere from the next request on: the live buckets of the entity are told.
+        ``parent_ids`` moves the entity under all of these, ``parent_id`` under one; its descendants move along. This
+        process applies the change at once, others once their cached config expires. Another ``plan``, which must have
+        limits, applies everywhere from the next request on: the live buckets of the entity are invalidated.
 
         Raises ``StaleEntityError`` for another version, ``EntityNotFoundError`` for the entity and for an unknown
-        parent, ``ValidationError`` if an entity would be above itself, or more than 7 above one.
+        parent, ``ValidationError`` if an entity would be its own ancestor, or have more than 7 ancestors.
         """
         fields = {
             "name": name,
@@ -121,8 +121,8 @@ class EntityMethods(FlowRunner):
     async def delete_entity(self, entity_id: str, *, principal: str | None = None) -> None:
         """Remove an entity's record, its own limits on all resources, and its buckets; usage and audit events stay.
 
-        A delete that was interrupted goes on when it is called again. It also removes limits and buckets of an id that
-        was never created. Raises ``EntityNotFoundError`` if there is nothing, and ``EntityHasChildrenError`` for a
+        An interrupted delete goes on with the next call. It also removes limits and buckets of an id that was never
+        created. Raises ``EntityNotFoundError`` if there is nothing to delete, and ``EntityHasChildrenError`` for a
         parent: then nothing was removed.
         """
         await self._run(entities.delete_entity(self.namespace_state, entity_id, await self._cause(principal)))

@@ -1,5 +1,5 @@
 # `just variants` writes the blocking variant of this module.
-"""The async repository's methods for what has happened: usage and audit events."""
+"""The async repository's methods for usage and audit events."""
 
 from datetime import datetime
 

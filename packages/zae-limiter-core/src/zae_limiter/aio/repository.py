@@ -214,7 +214,7 @@ class Repository(LimitMethods, EntityMethods, HistoryMethods, BucketMethods, Sta
         return self.namespace_state.configs.stats()
 
     def _at_exit(self) -> None:
-        """Write what ``close`` would, if the program ends without it: as far as that goes without threads."""
+        """Write the pending counts at the end of a program that did not ``close``, as far as threads are not needed."""
         if owes(self.namespace_state):
             self.driver.at_exit(count_the_rest(self.namespace_state))
 

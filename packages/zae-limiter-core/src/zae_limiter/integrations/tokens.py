@@ -1,4 +1,4 @@
-"""Estimate the tokens of a call of a language model, before it: ``usage`` reads what it used.
+"""Estimate the tokens of a call of a language model before it is made; ``usage`` reads the actual ones afterwards.
 
 A request is measured as JSON, not searched for its texts. What a model reads (names of properties, types, roles, keys
 of a schema) differs by provider and by release, so any list of places that hold text leaves some out, and a client puts

@@ -1,4 +1,4 @@
-"""Read what a provider says that a call of a language model used, as a ``TokenUsage``. Needs no library.
+"""Read the usage that a provider reports for a call of a language model, as a ``TokenUsage``. Needs no library.
 
 Providers count some tokens twice: OpenAI's ``prompt_tokens`` contain those that came from its cache, Anthropic's
 ``input_tokens`` do not; OpenAI's ``completion_tokens`` contain the reasoning, Gemini's ``candidatesTokenCount`` does
@@ -133,7 +133,7 @@ _HEADS: Final = frozenset(name.partition(".")[0] for name in _NAMES)
 
 
 class UsageMissing(ZAELimiterError):
-    """An answer says nothing of its tokens, or not all of it."""
+    """An answer reports no usage, or only a part of it."""
 
     def __init__(self) -> None:
         super().__init__(
@@ -143,7 +143,7 @@ class UsageMissing(ZAELimiterError):
 
 
 def read_usage(answer: object) -> TokenUsage | None:
-    """Return what an answer says that its call used; ``None`` if it does not say.
+    """Return the usage that an answer reports; ``None`` without one.
 
     ``answer`` is what a call returns, its usage alone, a mapping, JSON, lines of JSON, or server-sent events as text or
     bytes: of OpenAI, Anthropic, Bedrock, Gemini, Groq, Cohere, Ollama, LangChain or LiteLLM. ``UsageReader`` reads
@@ -155,7 +155,7 @@ def read_usage(answer: object) -> TokenUsage | None:
 
 
 def require_usage(answer: object) -> TokenUsage:
-    """Return what an answer says that its call used. Raises ``UsageMissing`` if it does not say."""
+    """Return the usage that an answer reports. Raises ``UsageMissing`` without one."""
     usage = read_usage(answer)
     if usage is None:
         raise UsageMissing

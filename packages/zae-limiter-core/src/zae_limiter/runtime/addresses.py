@@ -1,10 +1,10 @@
-"""The addresses of a host, kept: a resolver that is slow or away must not take the store with it.
+"""Cache the addresses of a host: a slow or failing resolver must not make the store unavailable.
 
-A look-up has no time-out of its own, and may take longer than a call has to connect. So who knows no address waits for
-as long as its request may take, and a look-up goes on in its thread after its caller has left: what it finds is there
-for the next one. A caller that knows addresses waits for newer ones only for a moment: names of AWS change their
-addresses every few seconds, but the former ones go on to serve for a while. One that does not is found out by
-connecting; its certificate is checked in any case.
+A look-up has no time-out of its own, and may take longer than a call has to connect. So a caller without a known
+address waits for as long as its request may take, and a look-up that outlasts its caller goes on in its thread and
+leaves its result to the next one. A caller with known addresses waits for newer ones only for a moment: names of AWS
+change their addresses every few seconds, but the former ones serve for a while longer. One that does not is found out
+by connecting; its certificate is checked in any case.
 """
 
 from collections.abc import Callable

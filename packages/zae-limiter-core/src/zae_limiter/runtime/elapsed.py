@@ -1,9 +1,9 @@
-"""The time that passes, whatever a process or its machine does meanwhile: the clock of all that a process holds.
+"""A monotonic clock that counts the time of a suspended machine, too: the clock of everything that is held in memory.
 
-``time.monotonic`` stands still while a machine is suspended, on Linux and on macOS. What a process holds does not wait
-for it: others take its slots, refill its buckets, change its limits and close its connections. So each age and each
-deadline of something held, remembered or cached goes by the clock of this module, which nobody sets or stops: the time
-of the limiter (``clock.system``), tokens held ahead, slots, shares, the breaker, reminders, idle connections. Time-outs
+``time.monotonic`` stops while a machine is suspended, on Linux and on macOS. The state in a process goes stale all the
+same: others take its slots, refill its buckets, change its limits and close its connections. So each age and each
+deadline of something held, remembered or cached goes by the clock of this module, which is never set or stopped: the
+time of the limiter (``clock.system``), tokens held ahead, slots, shares, the breaker, reminders, idle connections. Time-outs
 of a call go by ``time.monotonic``: they bound the time for which a running program waits.
 """
 

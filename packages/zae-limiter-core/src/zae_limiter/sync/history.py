@@ -1,5 +1,5 @@
 # Generated from aio/history.py by `just variants`: edit that one.
-"""The sync repository's methods for what has happened: usage and audit events."""
+"""The sync repository's methods for usage and audit events."""
 
 from datetime import datetime
 

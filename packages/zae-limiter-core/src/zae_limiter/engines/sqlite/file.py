@@ -17,7 +17,7 @@ wrong, for any new connection to the same file, too (https://www.sqlite.org/howt
 is closed before each fork, and the next operations of parent and child open new ones.
 
 A file that is deleted or replaced lives on without a name, for the processes that have it open: they would share limits
-with nobody. The same holds for its log and the log's index. So each batch asks for the inodes behind the three paths,
+with nobody. The same applies to its log and the log's index. So each batch asks for the inodes behind the three paths,
 but a busy process not for each of its batches; and a new connection asks for the id in the file, because the inode of a
 deleted file is given away again. Using the new file instead would not do: what a repository has read from the old one,
 such as the id of its namespace, is not in it. A file that was emptied is a new one as well.

@@ -1,11 +1,11 @@
-"""Whose a file is, and what lies beside it.
+"""Check the owner of a file, and the files beside it.
 
 SQLite finds the journal, the log and the log's index of a file by their names, and uses what is there before this
 program can look at anything. A journal is played back into the file, and the file that it names as its super-journal is
-deleted; what is written goes through the log, to whoever has it open. So they are looked at before SQLite does, and
-again once it has them open. No file is opened here but a journal, on which SQLite has no locks.
+deleted; all writes go through the log, and can be read by every program that has it open. So they are checked before
+SQLite opens them, and again afterwards. No file is opened here but a journal, on which SQLite has no locks.
 
-A folder in which others may write is only told: they may put one there between the look and the opening.
+A folder in which others may write is only reported: they may put a file there between the check and the opening.
 """
 
 import os

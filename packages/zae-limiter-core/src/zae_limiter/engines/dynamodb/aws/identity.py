@@ -1,8 +1,8 @@
-"""Ask STS who the caller is: the author of changes for which the caller names none.
+"""Ask STS for the identity of the caller: the default author of changes.
 
 A change asks once in the life of a store, before its first write, and an acquire never does. An answer that does not
-come within ``SECONDS`` is none: a network without a way to STS must not keep anybody from changing a limit. Nobody is
-asked where DynamoDB is not that of AWS, nor where the credentials of the profile may ask a person a second time.
+come within ``SECONDS`` is none: a network without a route to STS must not block changes of limits. STS is not
+asked where DynamoDB is not that of AWS, nor where the credentials of the profile may prompt a person again.
 """
 
 import logging
