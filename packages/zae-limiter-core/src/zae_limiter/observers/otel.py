@@ -60,17 +60,13 @@ class OpenTelemetryObserver:
         """Record the event."""
         if event.write_units:
             self._written.add(event.write_units, {"zae_limiter.namespace": event.namespace})
-        attributes = self._attributes(event)
+        attributes: Attributes = {"zae_limiter.namespace": event.namespace, "zae_limiter.resource": event.resource}
+        if self._entity_ids:
+            attributes["zae_limiter.entity_id"] = event.entity_id
         if isinstance(event, AcquireEvent):
             self._record_call(event, attributes)
         else:
             self._record_end(event, attributes)
-
-    def _attributes(self, event: Event) -> Attributes:
-        attributes: Attributes = {"zae_limiter.namespace": event.namespace, "zae_limiter.resource": event.resource}
-        if self._entity_ids:
-            attributes["zae_limiter.entity_id"] = event.entity_id
-        return attributes
 
     def _record_call(self, event: AcquireEvent, attributes: Attributes) -> None:
         for limit in limit_names(event, event.violations):

@@ -50,7 +50,8 @@ def judged(limit: Limit, hours: Iterable[Hour]) -> list[tuple[Hour, Bounds]]:
             sure = _grown(limit, sure, at_ms, hour.begin_ms)
         end_ms = hour.begin_ms + HOUR_MS
         calls = hour.calls + hour.refused
-        size = _size(hour)
+        # Of a call, rounded up; those that were refused count as large as those admitted.
+        size = -(-hour.tokens * MILLI // hour.calls) if hour.calls and hour.tokens > 0 else 0
         found.append((hour, _bounds(limit, hour, sure, calls, size)))
         asked = calls * size if hour.calls or not calls else FOREVER_MS  # of those refused alone, nobody knows how much
         sure = max(0, _grown(limit, sure, hour.begin_ms, end_ms) - max(asked, 0))
@@ -76,11 +77,6 @@ def looks_back_ms(limit: Limit) -> int:
 def _fills_ms(limit: Limit) -> int:
     longest_ms = rule_of(limit).longest_ms(limit.ceiling_milli) if limit.ceiling_milli else 0
     return min(longest_ms, FOREVER_MS)
-
-
-def _size(hour: Hour) -> int:
-    """Return the millitokens of a call, rounded up; those that were refused count as large as those admitted."""
-    return -(-hour.tokens * MILLI // hour.calls) if hour.calls and hour.tokens > 0 else 0
 
 
 def _bounds(limit: Limit, hour: Hour, sure: int, calls: int, size: int) -> Bounds:

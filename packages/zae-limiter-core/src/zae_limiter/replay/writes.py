@@ -239,7 +239,11 @@ class BucketReplay:
             self._refused(at_ms, own, size, counts=counts)
         self._at_ms, self._size = at_ms, size
         if len(self._deciders) > 1:
-            self._compare()
+            self._writes += 1
+            if not self._writes % COMPARE_EVERY:
+                full, empty = self._deciders
+                if full.state() == empty.state():
+                    self._go_on_with_one()
 
     def judged(self) -> Judged:
         """Return what was found."""
@@ -265,13 +269,6 @@ class BucketReplay:
             plan = each.plan(names)
             for _ in range(number):
                 each.again(at_ms, plan, costs, counts=counts)
-
-    def _compare(self) -> None:
-        self._writes += 1
-        if not self._writes % COMPARE_EVERY:
-            full, empty = self._deciders
-            if full.state() == empty.state():
-                self._go_on_with_one()
 
     def _go_on_with_one(self) -> None:
         if len(self._deciders) > 1:

@@ -43,7 +43,13 @@ def periods_of(window: str, timezone: str, starts_on: int) -> Periods:
     """Return the windows of a calendar, which all limits of it share. Raises ``ValidationError``."""
     if window in ELAPSED:
         return Elapsed(SECONDS[window] * 1000)
-    return Zoned(_dates_of(window, starts_on), clocks_of(timezone), SHIFT_MS if timezone != UTC else 0)
+    if window == "month":
+        dates: Dates = Months(starts_on)
+    elif window == "week":
+        dates = Days(7, starts_on)
+    else:
+        dates = Days(1, 1) if window == "day" else Firings(cron_of(window))
+    return Zoned(dates, clocks_of(timezone), SHIFT_MS if timezone != UTC else 0)
 
 
 class Elapsed(Periods):
@@ -155,7 +161,9 @@ class Firings(Dates):
     FIRST: Final = 1969  # where the epoch is in the west
 
     def __init__(self, cron: Cron) -> None:
-        self.longest_ms = _longest_ms(cron)
+        minutes = cron.minutes
+        night = minutes[0] + cron.longest_days * _MINUTES - minutes[-1]
+        self.longest_ms = max([night, *(later - minute for minute, later in pairwise(minutes))]) * 60_000
         self._cron = cron
         self._before = {self.FIRST: 0}
 
@@ -185,19 +193,3 @@ class Firings(Dates):
             if each + 1 not in self._before:
                 self._before[each + 1] = self._before[each] + len(self._cron.days_of(each))
         return self._before[year]
-
-
-def _longest_ms(cron: Cron) -> int:
-    """Return the longest time between two firings."""
-    minutes = cron.minutes
-    gaps = [later - minute for minute, later in pairwise(minutes)]
-    night = minutes[0] + cron.longest_days * _MINUTES - minutes[-1]
-    return max([night, *gaps]) * 60_000
-
-
-def _dates_of(window: str, starts_on: int) -> Dates:
-    if window == "month":
-        return Months(starts_on)
-    if window == "week":
-        return Days(7, starts_on)
-    return Days(1, 1) if window == "day" else Firings(cron_of(window))
