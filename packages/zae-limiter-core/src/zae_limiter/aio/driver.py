@@ -165,13 +165,14 @@ class Driver:
 
     async def _perform_until(self, until: float, step: Step, waiters: list[Waiter]) -> Any:
         """Perform a step. Raises ``BudgetSpent`` at the instant ``until`` of the event loop."""
-        if isinstance(step, Enqueue):
-            waker = self._queue(step.waiter, waiters)
-            self._deadlines.add(waker, until)
-            try:
-                return await waker
-            finally:
-                self._deadlines.remove(waker)
+        if isinstance(step, Enqueue) or (isinstance(step, Parallel) and isinstance(step.steps[0], Enqueue)):
+            for waker in self._enqueue(step, waiters):
+                self._deadlines.add(waker, until)
+                try:
+                    await waker
+                finally:
+                    self._deadlines.remove(waker)
+            return None
         try:
             async with asyncio.timeout_at(until) as budget:
                 return await self._perform(step, waiters)
@@ -193,11 +194,11 @@ class Driver:
         if isinstance(step, Sleep):
             return await self._sleep(jittered(step.seconds))
         if isinstance(step, Parallel):
-            # Waiters enter their queues at once: a cancellation may come before a task has begun.
-            parts = [
-                self._queue(part.waiter, waiters) if isinstance(part, Enqueue) else self._perform(part, waiters)
-                for part in step.steps
-            ]
+            if isinstance(step.steps[0], Enqueue):
+                for waker in self._enqueue(step, waiters):
+                    await waker
+                return None
+            parts = [self._perform(part, waiters) for part in step.steps]
             return await asyncio.gather(*parts, return_exceptions=True)
         return self._perform_at_once(step, waiters)
 
@@ -223,6 +224,16 @@ class Driver:
         self._enter(waiter)
         waker: asyncio.Future[None] = waiter.waker
         return waker
+
+    def _enqueue(self, step: Enqueue | Parallel, waiters: list[Waiter]) -> "Sequence[asyncio.Future[None]]":
+        """Let all waiters enter their queues at once: a cancellation may come while the first is waited for.
+
+        They are waited for one after the other, by no task of their own: so the caller comes back in the turn in which
+        the tasks that serve the queues still linger, and its next requests need no new ones.
+        """
+        if isinstance(step, Enqueue):
+            return (self._queue(step.waiter, waiters),)
+        return [self._queue(part.waiter, waiters) for part in step.steps if isinstance(part, Enqueue)]
 
     def _enter(self, waiter: Waiter) -> None:
         waiter.queue.waiting[waiter] = None
