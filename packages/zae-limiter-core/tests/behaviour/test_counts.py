@@ -20,8 +20,8 @@ from zae_limiter.testing import ManualClock
 
 CEILINGS = {  # calls, requests: builtins count as calls
     "warm": (206, 1),
-    "refused": (121, 0),
-    "parent": (556, 2),
+    "refused": (120, 0),
+    "parent": (420, 2),
     "held": (43, 0),
 }
 CALLS = {

@@ -18,7 +18,7 @@ from .copies import refuse_by_copies
 from .create_path import create_path
 from .disabling import refuse_if_disabled
 from .outdated import decided_by, may_refuse
-from .path import find_claims, fresh_enough, known_claims
+from .path import are_old_and_disabled, find_claims, known_claims
 from .requests import AcquireRequest
 from .shard_selection import read_shards, try_other_shards
 from .statuses import refusal_of
@@ -39,8 +39,7 @@ def acquire(namespace_state: NamespaceState, request: AcquireRequest, turn: Turn
             yield Sleep(AGAIN_SECONDS * attempt)
         # go by the limits that were read last: those that have expired are read again beside the write
         request.rereads = attempt
-        known = fresh_enough(namespace_state, known_claims(namespace_state, request))
-        claims = known or (yield from find_claims(namespace_state, request))
+        claims = known_claims(namespace_state, request) or (yield from find_claims(namespace_state, request))
         try:
             if (yield from _take(namespace_state, request, claims, turn)):
                 grant = Grant(request, claims)
@@ -73,6 +72,10 @@ def _take(
         return (yield from _conclude(namespace_state, request, claims))
     try:
         if any(each.stale for each in claims):  # as each that is disabled
+            if request.rereads == 0 and are_old_and_disabled(namespace_state, claims):
+                for each in claims:
+                    yield from resolve(namespace_state, each.cached, bucket_too=True)
+                return False
             refuse_if_disabled(namespace_state, request, claims)
         if others or not waits:  # a caller that waits for one bucket has looked at the copy
             refuse_by_copies(namespace_state, request, claims)

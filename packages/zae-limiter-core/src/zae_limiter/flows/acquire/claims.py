@@ -31,7 +31,7 @@ class Seen(NamedTuple):
     ahead: Mapping[str, int] = NOTHING
 
 
-@dataclass(slots=True)
+@dataclass  # without slots: what has not happened yet is the class's, and costs an acquire nothing
 class Claim:
     """One bucket that an acquire draws on: the entity's own, or that of an entity above it.
 
@@ -54,14 +54,14 @@ class Claim:
     path: tuple[str, ...] = ()
     place: int = 0
     draw: int = 0
-    turn: Turn | None = None
-    seen: Seen | None = None
-    requests: list[BucketRequest] = field(default_factory=list)
-    last: Sequence[BucketRequest] = ()
-    error: StoreError | None = None
-    among_others: bool = False
-    unlimited: Mapping[str, int] | None = None
-    limited: Collection[str] = ()
+    unlimited: Mapping[str, int] | None = field(default=None, init=False)
+    limited: Collection[str] = field(default=(), init=False)
+    turn: Turn | None = field(default=None, init=False)
+    seen: Seen | None = field(default=None, init=False)
+    requests: list[BucketRequest] = field(default_factory=list, init=False)
+    last: Sequence[BucketRequest] = field(default=(), init=False)
+    error: StoreError | None = field(default=None, init=False)
+    among_others: bool = field(default=False, init=False)
 
     @property
     def bucket(self) -> BucketId:

@@ -154,8 +154,8 @@ def for_each(claims: Sequence[Claim], amounts: Mapping[str, int]) -> list[Claim]
         names = claim.unlimited_names if len(known) < len(amounts) else ()
         counted = {name: amount for name, amount in amounts.items() if name in names}
         if known or counted:
-            anew = replace(claim, amounts=known, unlimited=counted, stale=False, turn=None, seen=None)
-            anew.requests, anew.last = [], ()
+            anew = replace(claim, amounts=known, stale=False)
+            anew.unlimited, anew.limited = counted, claim.limited
             more.append(anew)
     return more
 

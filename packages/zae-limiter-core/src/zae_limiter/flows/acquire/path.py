@@ -125,7 +125,9 @@ def find_claims(namespace_state: NamespaceState, request: AcquireRequest) -> Flo
     """
     yield from opened(namespace_state)
     claims = yield from _read_claims(namespace_state, request)
-    return fresh_enough(namespace_state, claims) or (yield from _read_claims(namespace_state, request))
+    if are_old_and_disabled(namespace_state, claims):
+        claims = yield from _read_claims(namespace_state, request)
+    return claims
 
 
 def _read_claims(namespace_state: NamespaceState, request: AcquireRequest) -> Flow[list[Claim]]:
@@ -142,16 +144,12 @@ def _read_claims(namespace_state: NamespaceState, request: AcquireRequest) -> Fl
             read[place] = home, each, each.disables
 
 
-def fresh_enough(namespace_state: NamespaceState, claims: list[Claim] | None) -> list[Claim] | None:
-    """Return the claims; ``None`` if what disables one of them, or the path to it, was read too long ago to refuse by.
+def are_old_and_disabled(namespace_state: NamespaceState, claims: Sequence[Claim]) -> bool:
+    """Return whether a claim is disabled, and that or the path to it was read too long ago to refuse by; expire it.
 
-    Then that is to be read again: whoever is refused writes to no bucket, so a change of an entity below the disabled
-    one is not told either.
+    Whoever is refused writes to no bucket, so a change of an entity below the disabled one is not told either.
     """
-    for claim in claims or ():
-        if claim.stale and claim.resolved.disables:
-            return None if expire_old(namespace_state, claims or ()) else claims
-    return claims
+    return any(claim.stale and claim.resolved.disables for claim in claims) and expire_old(namespace_state, claims)
 
 
 def join(request: AcquireRequest, claims: list[Claim], gap: Gap | None = None) -> list[Claim]:
