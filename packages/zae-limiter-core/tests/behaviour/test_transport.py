@@ -346,6 +346,7 @@ def test_a_store_lives_through_ten_event_loops_and_leaves_no_connection_open(
     assert caplog.records == []
 
 
+@pytest.mark.long(keep=1)
 @pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")  # the server has threads
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
 def test_the_connection_of_a_parent_outlives_a_child(opening: Open, plain_or_tls: Authority | None) -> None:

@@ -124,7 +124,7 @@ def lines(at_most: int = 1000) -> Iterator[int]:
     return iter(range(1, at_most))
 
 
-@pytest.mark.long(keep=4)
+@pytest.mark.long(keep=2)
 @pytest.mark.parametrize("error", [KeyboardInterrupt, TimesUp, TimeoutError])
 def test_a_signal_at_any_line_performs_no_call_twice(
     tmp_path: Path, case: tuple[Callable[[Path], SyncSQLiteStore], Any, Any], error: type[BaseException]
@@ -150,7 +150,7 @@ def test_a_signal_at_any_line_performs_no_call_twice(
     assert at > 30
 
 
-@pytest.mark.long(keep=4)
+@pytest.mark.long(keep=2)
 @pytest.mark.parametrize("error", [KeyboardInterrupt, TimesUp, TimeoutError])
 def test_a_signal_at_any_line_leaves_the_file_to_other_processes(
     tmp_path: Path, case: tuple[Callable[[Path], SyncSQLiteStore], Any, Any], error: type[BaseException]
@@ -169,7 +169,7 @@ def test_a_signal_at_any_line_leaves_the_file_to_other_processes(
     assert at > 30
 
 
-@pytest.mark.long(keep=2)
+@pytest.mark.long(keep=1)
 @pytest.mark.parametrize("error", [TimesUp, TimeoutError])
 @pytest.mark.parametrize("name", ["an open file", "a new file", "usage is counted first"])
 def test_a_signal_at_any_line_ends_the_call_that_it_interrupts_and_no_other_one(
