@@ -208,16 +208,12 @@ class BucketRequest(Waiter):
             return False
         if self.config is not None and self.config.limits != hold.terms.limits:
             return False
-        amounts = self.amounts
-        if self.unchecked or self.given:
-            amounts = {**self.unchecked, **{name: -amount for name, amount in self.given.items()}}
-        now_ms, counted = hold.now(), self.unlimited or self.count_only
-        if not (amounts or counted) or not hold.move(
-            amounts, now_ms, events=self.events, below=self.below, counted=counted
-        ):
+        now_ms, moved, counted = hold.now(), self.moved, self.unlimited or self.count_only
+        if not (moved or counted):
             return False
-        # what comes back is divided as its own shard was: what is held may have come from another one
-        shard = self.queue.shard
+        if not hold.move(moved, now_ms, events=self.events, below=self.below, counted=counted):
+            return False
+        shard = self.queue.shard  # whose state says how to divide what comes back, wherever the blocks are from
         self.outcome = Outcome("admitted", None if shard is None else shard.state, now_ms)
         return True
 
@@ -267,6 +263,13 @@ class BucketRequest(Waiter):
             }
             self.given = {name: amount for name, amount in self.given.items() if name in known}
             self.unchecked = {name: amount for name, amount in self.unchecked.items() if name in known}
+
+    @property
+    def moved(self) -> Mapping[str, int]:
+        """What it takes of each balance; negative where it comes back."""
+        if self.unchecked or self.given:
+            return {**self.unchecked, **{name: -amount for name, amount in self.given.items()}}
+        return self.amounts
 
     @property
     def net(self) -> dict[str, int]:
@@ -445,12 +448,11 @@ class Losses:
         outcome = waiter.outcome
         if outcome is None or outcome.error is None or not isinstance(waiter, BucketRequest) or not waiter.given:
             return None
-        more = self._lines.count(round(elapsed_ms()))
-        if more is None:
+        ending, shard = self._lines.ending(round(elapsed_ms())), waiter.queue.shard
+        if ending is None:
             return None
-        shard, before = waiter.queue.shard, f"; {more} more since the last line" if more else ""
         where = "a bucket" if shard is None else shard.id
-        return f"{where}: {in_tokens(waiter.given)} were not given back: {outcome.error}{before}"
+        return f"{where}: {in_tokens(waiter.given)} were not given back: {outcome.error}{ending}"
 
 
 def in_tokens(amounts: Mapping[str, int]) -> str:

@@ -167,10 +167,10 @@ class Pace:
 class Write(Protocol):
     """A batch (``bucket.batch``)."""
 
-    checked: dict[str, int]
-    unchecked: dict[str, int]
-    tried: dict[str, int]
     events: int
+
+    @property
+    def used(self) -> Mapping[str, int]: ...
 
     @property
     def carried(self) -> Sequence[Any]: ...
@@ -178,8 +178,8 @@ class Write(Protocol):
     @property
     def moves_nothing(self) -> bool: ...
 
-    def left(self, headroom: Mapping[str, int], ceilings: Mapping[str, int]) -> dict[str, int]:
-        """Return what it leaves for others."""
+    def leaves(self, headroom: Mapping[str, int], ceilings: Mapping[str, int]) -> Mapping[str, int]:
+        """Return what its write leaves of each limit."""
 
     def do(self, draw: Draw) -> None:
         """Add what it does for a hold."""
@@ -297,12 +297,9 @@ class Hold:
         if config is None:
             draw = self.count(plan.state.shard_limits, plan.now_ms)
         else:
-            left = batch.left(plan.headroom, plan.ceilings)
-            for name in left:  # less the corrections: what shadow limits tried is gone already
-                left[name] -= batch.unchecked.get(name, 0) - batch.tried.get(name, 0)
-            used = sums(batch.checked, batch.unchecked)
+            left = batch.leaves(plan.headroom, plan.ceilings)
             purpose: Purpose = "end" if "end" in purposes else "count" if alone and purposes == {"count"} else "renew"
-            draw = self._draw(config, plan.state, left, used, batch.events, plan.now_ms, purpose)
+            draw = self._draw(config, plan.state, left, batch.used, batch.events, plan.now_ms, purpose)
         if draw is not None:
             batch.do(draw)
         return renewals if alone and draw is None else ()

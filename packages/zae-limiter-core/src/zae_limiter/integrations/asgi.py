@@ -119,9 +119,8 @@ class Exchange:
                 await self._reply(_NOBODY)
         except Exception as error:
             if self._ended is not None and _comes_of(error, self._ended):
-                if (more := _cut_off.count(round(elapsed_ms()))) is not None:
-                    before = f"; {more} more since the last line" if more else ""
-                    log.warning("the answer to %r was cut off: %s%s", self._scope["path"], self._ended, before)
+                if (ending := _cut_off.ending(round(elapsed_ms()))) is not None:
+                    log.warning("the answer to %r was cut off: %s%s", self._scope["path"], self._ended, ending)
                 if self._status is None:
                     return await self._reply(_LATE)
                 raise self._ended from None  # else middleware further out may end the answer as if it were whole

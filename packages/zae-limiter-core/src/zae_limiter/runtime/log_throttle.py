@@ -27,3 +27,8 @@ class LogThrottle:
             return None
         since, self._skipped, self._logged_ms = self._skipped, 0, now_ms
         return since
+
+    def ending(self, now_ms: int) -> str | None:
+        """Count one event. If a line is due, return its ending: how many were not logged since the last one."""
+        skipped = self.count(now_ms)
+        return None if skipped is None else f"; {skipped} more since the last line" if skipped else ""

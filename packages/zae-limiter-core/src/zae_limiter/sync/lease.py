@@ -325,17 +325,17 @@ class SyncLease(SyncLeaseCalls):
 
 def _log_bounded(namespace_state: NamespaceState, grant: Grant, beyond: Mapping[str, tuple[int, int]]) -> None:
     """Log the limits that were settled for their bound; at most one line a minute."""
-    more = namespace_state.said["bounded"].count(namespace_state.now())
-    if more is not None:
-        where, before = f"{grant.request.entity_id}/{grant.request.resource}", f"; {more} more since" if more else ""
+    ending = namespace_state.said["bounded"].ending(namespace_state.now())
+    if ending is not None:
+        where = f"{grant.request.entity_id}/{grant.request.resource}"
         said = ", ".join(f"{name} for {taken} of {claimed} tokens" for name, (claimed, taken) in beyond.items())
-        log.warning("%s: settled %s; the usage of one call is bounded%s", where, said, before)
+        log.warning("%s: settled %s; the usage of one call is bounded%s", where, said, ending)
 
 
 def _log(namespace_state: NamespaceState, grant: Grant, what: str, problem: Exception) -> None:
     """Log what the end of a block did not write; at most one line a minute."""
-    more = namespace_state.said["unreturned"].count(namespace_state.now())
-    if more is not None:
-        where, before = f"{grant.request.entity_id}/{grant.request.resource}", f"; {more} more since" if more else ""
+    ending = namespace_state.said["unreturned"].ending(namespace_state.now())
+    if ending is not None:
+        where = f"{grant.request.entity_id}/{grant.request.resource}"
         kept = "the block's own error goes on, slots come back when they expire"
-        log.warning("%s: %s; %s%s", where, what, kept, before, exc_info=problem)
+        log.warning("%s: %s; %s%s", where, what, kept, ending, exc_info=problem)

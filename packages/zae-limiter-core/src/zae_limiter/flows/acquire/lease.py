@@ -250,8 +250,7 @@ def _owed(namespace_state: NamespaceState, claim: Claim, corrections: Mapping[st
     """Return the corrections by shard, without those of shadow limits that are only counted."""
     owed: dict[BucketQueue, Mapping[str, int]] = {}
     for made in corrections_of(namespace_state, claim, corrections) if corrections else ():
-        amounts = {**made.unchecked, **{name: -amount for name, amount in made.given.items()}}
-        owed[made.queue] = sums(owed.get(made.queue, {}), amounts)
+        owed[made.queue] = sums(owed.get(made.queue, {}), made.moved)
     return owed
 
 

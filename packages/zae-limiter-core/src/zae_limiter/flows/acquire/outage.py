@@ -191,15 +191,10 @@ def _policy_for(
 
 
 def _say(namespace_state: NamespaceState, request: AcquireRequest, error: StoreError, policy: Policy) -> Flow[None]:
-    more = namespace_state.said["degraded"].count(namespace_state.now())
-    if more is not None:
-        what, before = f"{request.entity_id}/{request.resource}", f"; {more} more since the last line" if more else ""
-        yield Log(
-            __name__,
-            logging.WARNING,
-            "%s: %s, because the store is away: %s%s",
-            values=(what, WHAT[policy], error, before),
-        )
+    ending = namespace_state.said["degraded"].ending(namespace_state.now())
+    if ending is not None:
+        values = f"{request.entity_id}/{request.resource}", WHAT[policy], error, ending
+        yield Log(__name__, logging.WARNING, "%s: %s, because the store is away: %s%s", values=values)
 
 
 # the tokens

@@ -7,7 +7,7 @@ from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Protocol
 
-from ...operations.values import NOTHING
+from ...operations.values import NOTHING, sums
 from ...schema.attributes import ACQUIRES, BELOW, SHADOWED, bucket_attributes
 from ...schema.items import BucketState
 from ..bucket_queue import BucketRequest
@@ -124,6 +124,16 @@ class Batch:
             - self.tried.get(name, 0)
             for name, free in headroom.items()
         }
+
+    def leaves(self, headroom: Mapping[str, int], ceilings: Mapping[str, int]) -> dict[str, int]:
+        """Return what its write leaves of each limit, its corrections included."""
+        left = self.left(headroom, ceilings)  # what shadow limits gave is among the corrections
+        return {name: n - self.unchecked.get(name, 0) + self.tried.get(name, 0) for name, n in left.items()}
+
+    @property
+    def used(self) -> dict[str, int]:
+        """What acquires and corrections take."""
+        return sums(self.checked, self.unchecked)
 
     def net(self, limit: str) -> int:
         """Return the tokens that the batch takes from the limit, in millitokens."""

@@ -124,17 +124,12 @@ def _follow_slots(
 
 def _tell_of_ended(namespace_state: NamespaceState, cached: CachedBucket, renewal: Renewing) -> Flow[None]:
     """Log slots that were taken from their holders, at most one line a minute: a client may cause many."""
-    more = namespace_state.said["ended slots"].count(namespace_state.now()) if renewal.frees else None
-    if more is not None:
+    ending = namespace_state.said["ended slots"].ending(namespace_state.now()) if renewal.frees else None
+    if ending is not None:
         names = ", ".join(sorted({each.taken.limit for each in renewal.frees}))
         why = "their leases held them for max_hold, or their clients have not read for as long as the limit's expires"
-        before = f"; {more} more since the last line" if more else ""
-        yield Log(
-            __name__,
-            logging.WARNING,
-            "%s: slots of %s are free for others: %s%s",
-            values=(cached.id, names, why, before),
-        )
+        say = "%s: slots of %s are free for others: %s%s"
+        yield Log(__name__, logging.WARNING, say, values=(cached.id, names, why, ending))
 
 
 def _follow_refusals(
