@@ -193,10 +193,8 @@ def test_a_burst_that_is_no_longer_above_the_capacity_is_removed() -> None:
     assert write.remove == ("b_tpm_bx",)
 
 
-@pytest.mark.parametrize("limits", [[RPM], [RAISED]], ids=["more limits than the config", "the limits of that instant"])
-def test_who_knows_nothing_newer_leaves_the_shape_as_it_is(limits: list[Limit]) -> None:
-    tokens = {RPM: 5000} if limits == [RAISED] else {RPM: 5000, TPM: 1_000_000}
-    write = at(tokens, elapsed_ms=10_000, limits=limits, cv=NOW if limits == [RAISED] else 0).take(rpm=1)
+def test_a_bucket_with_more_limits_than_the_config_is_left_as_it_is() -> None:
+    write = at({RPM: 5000, TPM: 1_000_000}, elapsed_ms=10_000, limits=[RPM]).take(rpm=1)
     assert "rf" not in write.set
     assert write.when.at_most == {"b_rpm_tk": CEILING - 10_000}
 
