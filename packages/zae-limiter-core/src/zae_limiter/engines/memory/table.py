@@ -1,14 +1,19 @@
 """A table in memory, with DynamoDB's outcome for every operation.
 
-The items are in a dict, behind one lock. ``effects`` has the effect of a write, ``metering`` its cost.
+The items are in a dict, behind one lock. ``effects`` has the effect of a write, ``meter`` its cost.
 
 Unused items must go, or the table grows with each id that a client makes up. An update moves a ``ttl`` on
 the path of every acquire, so a heap or a wheel of instants would make that path dearer. Instead a hand goes round all
 keys, like that of the page replacement of this name (Corbato 1968): it removes what has expired and passes the rest.
 It looks at four keys for each new item; so of ``n`` items at most ``n / 4`` have expired, and the table holds at most a
 third more than what lives. Where it finds something it goes on with the next operation, else it rests for 64.
+
+Usage is counted as in SQLite: consumption telescopes. The first change of a bucket in an hour keeps the item as it was.
+The difference is counted in the snapshots of the hour and of the day with the first change of another hour, with a
+change that does not telescope, and before a query that could read usage. So an acquire pays for one look at a dict.
 """
 
+import logging
 from collections import OrderedDict
 from collections.abc import Callable
 from threading import Lock
@@ -39,15 +44,69 @@ from ...operations.values import (
 )
 from ...runtime import forks
 from ...schema.attributes import PK, SK, TTL
+from ...schema.items import BucketId
+from ...schema.keys import sk_state
+from ...schema.record import UNREADABLE
 from ...schema.table import INDEXES, TABLE_KEYS
-from ..effects import HOUR_MS, Write, after, checked_key, distinct, key_of, outcomes, refuse_table
-from ..meter import Meter
-from ..metering import metered
-from .usage import Usage
+from ...values.usage import Window
+from ..effects import HOUR_MS, Write, after, checked_key, distinct, key_of, outcomes, refuse_table, usage_updates
+from ..meter import Meter, metered
 
 _REMEMBERED_TOKENS: Final = 10_000
 _REST: Final = 64  # operations from one look at the oldest keys to the next
 _LOOKS: Final = 4  # keys that such a look is at
+KEPT_DAYS: Final[dict[Window, int]] = {"hourly": 1, "daily": 2}  # for a process has to hold all of them
+
+log = logging.getLogger(__name__)
+
+
+class Usage:
+    """Counts the consumption of buckets in snapshots, which ``update`` writes; ``look`` returns an item.
+
+    ``since``: by bucket an hour, and the item as it was at the first change in it. An update in that hour that removes
+    no attribute needs no ``note``.
+    """
+
+    def __init__(
+        self, look: Callable[[Key], Item | None], update: Callable[[Update], object], now_ms: Callable[[], int]
+    ) -> None:
+        self._look = look
+        self._update = update
+        self.now_ms = now_ms
+        self.since: dict[Key, tuple[int, Item]] = {}
+
+    def note(self, key: Key, before: Item | None, item: Item | None, *, adds: bool) -> None:
+        """Note a change of a bucket; ``adds``: it is an update that removes no attribute."""
+        if key.sk != sk_state():
+            return
+        hour, since = self.now_ms() // HOUR_MS, self.since.get(key)
+        if adds and since is not None and since[0] == hour:
+            return
+        if since is not None and before is not None:
+            self._count(key, since[1], before, since[0])
+        self.since.pop(key, None)
+        if item is not None and (adds or before is None):
+            self.since[key] = hour, before or {}
+        elif item is not None and before is not None:
+            self._count(key, before, item, hour)
+
+    def count_for(self, operation: Query | Scan) -> None:
+        """Count everything before an operation that could read usage."""
+        if isinstance(operation, Query) and operation.index is None and "/ENTITY#" not in operation.pk:
+            return
+        since, self.since = self.since, {}
+        for key, (hour, before) in since.items():
+            if (now := self._look(key)) is not None:
+                self._count(key, before, now, hour)
+
+    def _count(self, key: Key, before: Item, after: Item, hour: int) -> None:
+        try:
+            updates = usage_updates(BucketId.parse(key.pk), before, after, hour, KEPT_DAYS)
+        except (ValueError, *UNREADABLE) as error:
+            log.warning("the use of a bucket is not counted, because its item is damaged: %r, %s", key.pk, error)
+            return
+        for update in updates:
+            self._update(update)
 
 
 class MemoryTable:

@@ -39,8 +39,7 @@ from ...schema.keys import sk_state
 from ...schema.table import INDEXES, TABLE_KEYS
 from ...values.usage import KEPT_DAYS, Window
 from ..effects import HOUR_MS, after, checked_key, distinct, key_of, outcomes, refuse_table
-from ..meter import Meter
-from ..metering import metered
+from ..meter import Meter, metered
 from .connection import VERSION
 from .rows import Row, Rows, page_size
 from .usage import Usage, reads_usage
