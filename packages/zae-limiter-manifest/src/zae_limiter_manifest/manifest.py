@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping
+from functools import cached_property
 from typing import Any, Final, Self
 
 from attrs import field, frozen
@@ -175,6 +176,10 @@ class LimitsManifest:
         """Return `sha256:` and hex digits, equal for equal manifests: in any order, with defaults spelled out or
         not.
         """
+        return self._hash
+
+    @cached_property
+    def _hash(self) -> str:
         digest = hashlib.sha256(f"namespace {self.namespace}\n".encode())
         for address, decl in self.declared():
             digest.update(f"{address}\n{canonical(decl)}\n".encode())

@@ -83,17 +83,14 @@ def check_key(event: AuditEvent, subject: str, sk: str) -> None:
     """
     if event.entity_id != subject or sk != keys.sk_audit(event.event_id):
         raise ValueError("the audit event has another entity or id than its key")
-    if not _is_time(event.at):
+    try:
+        is_time = bool(_AT.fullmatch(event.at) and datetime.fromisoformat(event.at))
+    except ValueError:  # there is no such day
+        is_time = False
+    if not is_time:
         raise ValueError("the audit event has no time")
     if not (event.event_id.startswith(event.at) and _SERIAL.fullmatch(event.event_id.removeprefix(event.at))):
         raise ValueError("the id of the audit event is not its time and a serial")
-
-
-def _is_time(at: str) -> bool:
-    try:
-        return bool(_AT.fullmatch(at) and datetime.fromisoformat(at))
-    except ValueError:  # there is no such day
-        return False
 
 
 def _check_shown(path: str, value: object, levels: int) -> None:

@@ -5,7 +5,7 @@ These are pure functions of images; the aggregator reads the stream and writes t
 """
 
 from collections.abc import Mapping
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeVar
 
 from ..exceptions import ValidationError
 from ..values.audit import AuditEvent
@@ -19,6 +19,7 @@ from .keys import AUDIT_PREFIX, AuditAddress, parse_audit_pk, sk_state
 from .store_errors import Unreadable
 
 Image = Mapping[str, Any]
+K = TypeVar("K")
 NO_ITEM: Final[Image] = {}
 NO_REFUSERS: Final[Mapping[Refuser, int]] = {}
 
@@ -45,31 +46,28 @@ def consumption(before: Image | None, after: Image) -> Consumption:
 
     The differences of all changes of an item add up to its counts at the end, tokens and rests each.
     """
-    old, new = _counters(before or NO_ITEM), _counters(after)
-    if new.has_just_begun:
-        return Consumption({})  # it replaces a leftover, whose tokens are not given back
+    was = before or NO_ITEM
+    old, new = _milli(was), _milli(after)
+    if after.get(WRITES, 0) == ONE_WRITE and not after.get(ACQUIRES, 0) and not any(new.values()):
+        return Consumption({})  # a split has just put it in place of a leftover, whose tokens are not given back
     if before is not None and after.get(SHARD_COUNT, 1) < before.get(SHARD_COUNT, 1):
         return Consumption({})  # a merge: what the other shard had counted is counted already
     tokens: dict[str, int] = {}
     rests: dict[str, int] = {}
-    for limit, total in new.milli.items():
-        former = old.milli.get(limit, 0)
+    for limit, total in new.items():
+        former = old.get(limit, 0)
         if total != former:
             tokens[limit] = total // MILLI - former // MILLI
         if total % MILLI != former % MILLI:
             rests[limit] = total % MILLI - former % MILLI
-    return Consumption(
-        tokens,
-        {name: number - old.acquires[name] for name, number in new.acquires.items() if number != old.acquires[name]},
-        rests,
-        refused_by=_refused_by(before or NO_ITEM, after),
-    )
-
-
-def _refused_by(before: Image, after: Image) -> dict[Refuser, int]:
+    acquires = {name: after.get(name, 0) - was.get(name, 0) for name in TOTALS}
     refusers = {name: refuser for name in after if (refuser := parse_refused_by(name)) is not None}
-    changes = {refuser: after[name] - before.get(name, 0) for name, refuser in refusers.items()}
-    return {refuser: number for refuser, number in changes.items() if number}
+    refused = {refuser: after[name] - was.get(name, 0) for name, refuser in refusers.items()}
+    return Consumption(tokens, _if_any(acquires), rests, _if_any(refused))
+
+
+def _if_any(counts: Mapping[K, int]) -> dict[K, int]:
+    return {name: number for name, number in counts.items() if number}
 
 
 def writes(before: Image | None, after: Image) -> int:
@@ -88,26 +86,10 @@ def shard_count_of(image: Image) -> Any:
     return image[SHARD_COUNT]
 
 
-class _Counters(NamedTuple):
-    """The counters of an item: millitokens by limit, its own writes, and acquires."""
-
-    milli: Mapping[str, int]
-    writes: int
-    acquires: Mapping[str, int]
-
-    @property
-    def has_just_begun(self) -> bool:
-        """Whether a split has just put this shard: nothing was consumed from it."""
-        return self.writes == ONE_WRITE and not self.acquires[ACQUIRES] and not any(self.milli.values())
-
-
-def _counters(image: Image) -> _Counters:
-    milli = {}
-    for name, total in image.items():
-        attribute = parse_bucket_attribute(name)
-        if attribute is not None and attribute.field == "consumed" and attribute.limit != WCU:
-            milli[attribute.limit] = total
-    return _Counters(milli, image.get(WRITES, 0), {name: image.get(name, 0) for name in TOTALS})
+def _milli(image: Image) -> dict[str, int]:
+    """Return the millitokens that an item has counted, by limit."""
+    found = ((parse_bucket_attribute(name), total) for name, total in image.items())
+    return {at.limit: total for at, total in found if at is not None and at.field == "consumed" and at.limit != WCU}
 
 
 Key = Mapping[str, Any]

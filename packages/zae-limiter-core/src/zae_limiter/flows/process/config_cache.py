@@ -259,6 +259,19 @@ def check_record(key: Key, item: Item | None, now_ms: int) -> None:
         read_config(item, now_ms)
 
 
+@reads
+def _level(item: Item | None, source: ConfigSource, now_ms: int, read_at_ms: int) -> Level:
+    row = Row(item, now_ms)
+    override, stored = row.override(), row.stored()
+    limits, ends_ms = (stored, None) if override is None else (override.limits, override.until_ms)
+    return Level(source, limits, stored, ends_ms, row.switches(), row.on_refused(), read_at_ms)
+
+
+@reads
+def _on_unavailable(item: Item | None) -> Policy | None:
+    return Row(item).on_unavailable()
+
+
 class ConfigRecords(NamedTuple):
     """The records of the levels, and the entity's own, as they were read together or one after another."""
 
@@ -275,18 +288,12 @@ class ConfigRecords(NamedTuple):
 
         The entity's record says that it has a plan, so the levels of its plan are as old as that at least.
         """
-
-        @reads
-        def level(item: Item | None, source: ConfigSource, read_at_ms: int) -> Level:
-            row = Row(item, now_ms)
-            override, stored = row.override(), row.stored()
-            limits, ends_ms = (stored, None) if override is None else (override.limits, override.until_ms)
-            if source in PLAN_LEVELS:
-                read_at_ms = min(read_at_ms, self.meta.read_at_ms)
-            return Level(source, limits, stored, ends_ms, row.switches(), row.on_refused(), read_at_ms)
-
         records: list[tuple[ConfigSource, Record]] = [(source, getattr(self, source)) for source in LEVELS]
-        return [level(record.item, source, record.read_at_ms) for source, record in records]
+        known_ms = self.meta.read_at_ms
+        return [
+            _level(item, source, now_ms, min(at_ms, known_ms) if source in PLAN_LEVELS else at_ms)
+            for source, (item, at_ms) in records
+        ]
 
     def resolve(self, now_ms: int, *, later_than_ms: int = 0, ttl_ms: int = 0, generation: int = 0) -> Resolved:
         """Return the limits of the winning level, with the switches, the parents and the policies that hold.
@@ -317,7 +324,7 @@ class ConfigRecords(NamedTuple):
         return Resolved(
             config=config.read_again_after(later_than_ms),
             source=wins.source if wins else None,
-            on_unavailable=reads(lambda item: Row(item).on_unavailable())(self.system.item),
+            on_unavailable=_on_unavailable(self.system.item),
             parent_ids=link.parent_ids,
             cascade=cascade,
             valid_until_ms=until_ms if ends_ms is None else min(until_ms, ends_ms - 1),

@@ -411,7 +411,13 @@ def tell_level(
         raise ValidationError("writes_per_second", writes_per_second, "must be a number of at least 1")
     rows = IndexRows(namespace_state.namespace_id)
     queries, concerns = yield from _begin(namespace_state, rows, resource, for_switches=for_switches)
-    newer_than_ms = yield from _last_change(namespace_state, resource)
+    # from then on a ``cv`` shows that a bucket was told; never, if the limits do not say when they were changed
+    stored: Item | None = yield from read(place_of(namespace_state, (None, resource)).key)
+    try:
+        changed = datetime.fromisoformat(str((stored or {}).get(EVENT_ID, ""))[:_AT])
+        newer_than_ms = changed.timestamp() * 1000 + 2 * CLOCKS_MS
+    except ValueError:
+        newer_than_ms = math.inf
     told = before = 0
     failed: dict[BucketId, StoreError] = {}
     while queries:
@@ -469,16 +475,3 @@ def _page(queries: Sequence[Query], rows: IndexRows) -> Flow[tuple[list[Query], 
 
     items, left = yield from next_rows(queries)
     return left, rows.read(items, bucket)
-
-
-def _last_change(namespace_state: NamespaceState, resource: str | None) -> Flow[float]:
-    """Return the instant (epoch ms) from which on a ``cv`` shows that a bucket was told; never, if the limits are not
-    stored or do not say when they were changed.
-    """
-    place = place_of(namespace_state, (None, resource))
-    item: Item | None = yield from read(place.key)
-    try:
-        changed = datetime.fromisoformat(str((item or {}).get(EVENT_ID, ""))[:_AT])
-    except ValueError:
-        return math.inf
-    return changed.timestamp() * 1000 + 2 * CLOCKS_MS

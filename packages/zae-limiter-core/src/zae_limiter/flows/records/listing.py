@@ -156,9 +156,10 @@ def list_entities(
     validate_page_size(limit)
     after, prefix = _bounds(behind, begins_with)
     rows = IndexRows(namespace_state.namespace_id)
-    records = yield from _first(
-        [_records(rows, prefix, after)], rows, lambda item: entity_of_row(rows, item), limit + 1
-    )
+    begin = keys.pk_entity(rows.namespace_id, "")
+    behind_record = None if after is None else begin + after
+    query = Query(keys.gsi4_pk(rows.namespace_id), "GSI4", begins_with=begin + prefix, after=behind_record)
+    records = yield from _first([query], rows, lambda item: entity_of_row(rows, item), limit + 1)
     begin = keys.pk_buckets_of_namespace(namespace_state.namespace_id)
     last = None if after is None else f"{begin}{after}{BEHIND}"
     queries = of_namespace(namespace_state, Query("", "GSI4", begins_with=begin + prefix, after=last))
@@ -220,16 +221,6 @@ def _bounds(behind: str | None, begins_with: str) -> tuple[str | None, str]:
     return after, keys.encode(check_identifier("begins_with", begins_with)) if begins_with else ""
 
 
-def _records(rows: IndexRows, prefix: str, after: str | None) -> Query:
-    begin = keys.pk_entity(rows.namespace_id, "")
-    return Query(
-        keys.gsi4_pk(rows.namespace_id),
-        "GSI4",
-        begins_with=begin + prefix,
-        after=None if after is None else begin + after,
-    )
-
-
 def _with_limits(
     namespace_state: NamespaceState, rows: IndexRows, resource: str, prefix: str, after: str | None, most: int
 ) -> Flow[set[str]]:
@@ -271,7 +262,14 @@ def entity_of_row(rows: IndexRows, item: Item) -> str | None:
 def _bucket_queries(
     namespace_state: NamespaceState, resource: str | None, behind: str | None, limit: int
 ) -> list[Query]:
-    entity, on = (None, None) if behind is None else _parse_next(behind)
+    entity = on = None
+    if behind is not None:
+        try:
+            entity, on = behind.split("#")
+            check_identifier("next", keys.decode(entity))
+            check_resource("next", keys.decode(on))
+        except (AttributeError, ValueError):  # a ValidationError is one, too
+            raise ValidationError("next", behind, "must be the next of a page before") from None
     if resource is None:
         begin = keys.pk_buckets_of_namespace(namespace_state.namespace_id)
         after = None if entity is None else f"{begin}{entity}#{on}{BEHIND}"
@@ -279,14 +277,3 @@ def _bucket_queries(
     after = None if entity is None else f"{keys.INDEX_BUCKET_PREFIX}{entity}{BEHIND}"
     query = Query("", "GSI2", begins_with=keys.INDEX_BUCKET_PREFIX, after=after, limit=limit)
     return of_resource(namespace_state, resource, query)
-
-
-def _parse_next(behind: str) -> tuple[str, str]:
-    """Return both parts of a ``next``, as keys have them. Raises ``ValidationError``."""
-    try:
-        entity, resource = behind.split("#")
-        check_identifier("next", keys.decode(entity))
-        check_resource("next", keys.decode(resource))
-    except (AttributeError, ValueError):  # a ValidationError is one, too
-        raise ValidationError("next", behind, "must be the next of a page before") from None
-    return entity, resource

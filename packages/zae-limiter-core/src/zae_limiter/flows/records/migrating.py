@@ -150,27 +150,22 @@ def forecast(wanted: Sequence[Migration]) -> Flow[list[Forecast]]:
         page: Page = yield from with_retries(scan)
         items = page.items
         for each in changing:
-            items = _foreseen(each, items)
+            each.items += len(items)
+            each.read_units += read_units(sum(map(item_size, items)))
+            left = []  # the page as the migration leaves it, for the next one
+            for item in items:
+                change = _change(item, each.migration)
+                after = item if change is None else change.after(item)
+                left.append(after)
+                if change is not None:
+                    each.changed += 1
+                    each.write_units += write_units(item, after)
+                    each.index_units += index_units(item, after)
+            items = left
         if page.next is None:
             break
         scan = replace(scan, start=page.next)
     return forecasts
-
-
-def _foreseen(forecast: Forecast, items: list[Item]) -> list[Item]:
-    """Count a page, and return it as the migration leaves it."""
-    forecast.items += len(items)
-    forecast.read_units += read_units(sum(map(item_size, items)))
-    left = []
-    for item in items:
-        change = _change(item, forecast.migration)
-        after = item if change is None else change.after(item)
-        left.append(after)
-        if change is not None:
-            forecast.changed += 1
-            forecast.write_units += write_units(item, after)
-            forecast.index_units += index_units(item, after)
-    return left
 
 
 def migrate(migrations: Sequence[Migration], *, stack: str, report: Report) -> Flow[list[MigrationProgress]]:
@@ -215,10 +210,15 @@ def _run(migration: Migration, record: VersionRecord, report: Report, stack: str
             yield from applied(raised, Delete(KEY, _unchanged(progress)))
             report(further)
             return further
-        stored = yield from _store(further, progress)
-        if stored is None:
-            return progress
-        progress = stored
+        try:
+            yield from with_retries(Put(progress_item(further), _unchanged(progress)))
+        except ConditionFailed as failure:  # another run came first: go on from its progress, unless it ended
+            found = None if failure.item is None else read_progress(failure.item)
+            same = (progress.name, progress.schema_version)
+            if found is None or (found.name, found.schema_version) != same:
+                return progress
+            further = found
+        progress = further
         report(progress)
 
 
@@ -243,19 +243,6 @@ def _begin(migration: Migration, stack: str) -> Flow[MigrationProgress]:
             continue
         return new
     raise RaceLost
-
-
-def _store(further: MigrationProgress, before: MigrationProgress) -> Flow[MigrationProgress | None]:
-    """Store the progress in place of the one before. Return the progress of another run that came first, ``None`` if it
-    ended.
-    """
-    try:
-        yield from with_retries(Put(progress_item(further), _unchanged(before)))
-    except ConditionFailed as failure:
-        found = None if failure.item is None else read_progress(failure.item)
-        same = found is not None and (found.name, found.schema_version) == (before.name, before.schema_version)
-        return found if same else None
-    return further
 
 
 def _unchanged(progress: MigrationProgress) -> Conditions:

@@ -90,7 +90,13 @@ def put_state(
     _refuse_stale(before, expected_serial)
     for part in parts:
         yield from with_retries(Put(part))
-    yield from _put_head(head, expected_serial)
+    unchanged = Conditions(equals={SERIAL: expected_serial}) if expected_serial else Conditions(absent=(PK,))
+    try:
+        yield from with_retries(Put(head, unchanged))
+    except ConditionFailed as failure:
+        if failure.item is None or read_write_mark(failure.item).tag != read_write_mark(head).tag:
+            _refuse_stale(failure.item, expected_serial)
+            raise  # else it is our own write, whose answer was lost
     if parts or (before is not None and read_parts(before)):
         try:
             yield from _sweep(namespace_state, stored.serial, read_parts(head))
@@ -135,17 +141,6 @@ def _note(namespace_state: NamespaceState, attributes: Item, expected_serial: in
     return head
 
 
-def _put_head(head: Item, expected_serial: int) -> Flow[None]:
-    unchanged = Conditions(equals={SERIAL: expected_serial}) if expected_serial else Conditions(absent=(PK,))
-    try:
-        yield from with_retries(Put(head, unchanged))
-    except ConditionFailed as failure:
-        if failure.item is not None and read_write_mark(failure.item).tag == read_write_mark(head).tag:
-            return  # our own write, whose answer was lost
-        _refuse_stale(failure.item, expected_serial)
-        raise
-
-
 def _refuse_stale(head: Item | None, expected_serial: int) -> None:
     serial = 0 if head is None else read_write_mark(head).serial
     if serial != expected_serial:
@@ -156,24 +151,21 @@ def _sweep(namespace_state: NamespaceState, serial: int, numbers: Sequence[int])
     """Remove the parts that no head can name any more: those of former states, and of writes that failed."""
     ns = namespace_state.namespace_id
     rows = IndexRows(ns)
+
+    def number_of(item: Item) -> int:  # 0 for another record of the system
+        key = key_of(item)
+        if key == Key(keys.pk_system(ns), keys.sk_config()):
+            return 0
+        number = parse_part_sk(key.sk)
+        if key != _key(namespace_state, number):
+            raise ValueError("not as a record of the system")
+        return number
+
     query = Query(keys.gsi4_pk(ns), "GSI4", begins_with=keys.pk_system(ns))
-    found = yield from query_rows(query, rows, lambda item: _number(namespace_state, item))
+    found = yield from query_rows(query, rows, number_of)
     yield from report(rows)
     stale = [number for number in found if number and serial_of(number) <= serial and number not in numbers]
     yield from delete_all(_key(namespace_state, number) for number in stale)
-
-
-def _number(namespace_state: NamespaceState, item: Item) -> int:
-    """Return the number of a part, 0 for another record of the system. Raises ``ValueError`` for a row of another
-    kind.
-    """
-    key = key_of(item)
-    if key == Key(keys.pk_system(namespace_state.namespace_id), keys.sk_config()):
-        return 0
-    number = parse_part_sk(key.sk)
-    if key != _key(namespace_state, number):
-        raise ValueError("not as a record of the system")
-    return number
 
 
 def _key(namespace_state: NamespaceState, number: int = 0) -> Key:

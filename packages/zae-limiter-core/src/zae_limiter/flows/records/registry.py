@@ -175,7 +175,11 @@ def orphans() -> Flow[list[Namespace]]:
     names = yield from _records(keys.NAMESPACE_PREFIX)
     ids = yield from _records(keys.NSID_PREFIX)
     named = {record.name: record for record in names}
-    empty = yield from _empty(record.id for record in ids if record.has(PURGED))
+    looked_at, empty = [IndexRows(record.id) for record in ids if record.has(PURGED)], set[str]()
+    for rows in looked_at:
+        if (yield from is_empty(rows)):
+            empty.add(rows.namespace_id)
+    yield from report(*looked_at)
     lost = [
         record.namespace for record in ids if not is_live(record, named.get(record.name)) and record.id not in empty
     ]
@@ -198,17 +202,6 @@ def by_id_of(namespace_id: str) -> Flow[RegistryRecord | None]:
     """Return the record of an id, ``None`` if there is none."""
     item = yield from read(id_key(namespace_id))
     return None if item is None else read_record(item)
-
-
-def _empty(namespace_ids: Iterable[str]) -> Flow[set[str]]:
-    """Return the namespaces that have no items."""
-    looked_at = [IndexRows(each) for each in namespace_ids]
-    empty: set[str] = set()
-    for rows in looked_at:
-        if (yield from is_empty(rows)):
-            empty.add(rows.namespace_id)
-    yield from report(*looked_at)
-    return empty
 
 
 def is_empty(rows: IndexRows) -> Flow[bool]:
@@ -315,7 +308,17 @@ def recover(namespace_id: str) -> Flow[Namespace]:
         by_id, by_name = yield from both(namespace_id)
         if is_live(by_id, by_name) and attempt:
             return by_id.namespace  # our own write, whose answer was lost
-        _refuse_recovery(by_id, by_name)
+        problem = None
+        if is_live(by_id, by_name):
+            problem = "it is not deleted"
+        elif by_id.has(PURGING):
+            problem = "its purge has begun, and only ends"
+        elif by_id.has(COPYING):
+            problem = "its copy is not complete: repeat `zae-limiter copy`, or purge it"
+        elif by_name is not None and not by_name.has(DELETED) and by_name.id != namespace_id:
+            problem = f"its name {by_id.name!r} is taken by {by_name.id!r}"
+        if problem is not None:
+            raise NamespaceStateError(namespace_id, problem)
         kept = {TRACE: by_id.trace} if by_id.trace else {}
         restored_name, restored_id = namespace_items(by_id.name, namespace_id, by_id.namespace.created_at)
         restored = (restored_name, restored_id | kept)
@@ -359,18 +362,6 @@ def applied(*writes: Put | Update | Delete) -> Flow[bool]:
             raise
         return False
     return True
-
-
-def _refuse_recovery(by_id: RegistryRecord, by_name: RegistryRecord | None) -> None:
-    namespace_id, name = by_id.id, by_id.name
-    if is_live(by_id, by_name):
-        raise NamespaceStateError(namespace_id, "it is not deleted")
-    if by_id.has(PURGING):
-        raise NamespaceStateError(namespace_id, "its purge has begun, and only ends")
-    if by_id.has(COPYING):
-        raise NamespaceStateError(namespace_id, "its copy is not complete: repeat `zae-limiter copy`, or purge it")
-    if by_name is not None and not by_name.has(DELETED) and by_name.id != namespace_id:
-        raise NamespaceStateError(namespace_id, f"its name {name!r} is taken by {by_name.id!r}")
 
 
 KEYS_PER_PAGE = 1000

@@ -234,7 +234,12 @@ def every_snapshot(namespace_state: NamespaceState, asked: Asked, add: Callable[
 
 def _queries(namespace_state: NamespaceState, asked: Asked, limit: int, behind: str | None) -> list[Query]:
     size = limit * KEYS_OF_A_DAY if asked.window == "daily" else 2 * limit
-    after = _before_start(asked) if behind is None else asked.prefix + behind
+    after = None if behind is None else asked.prefix + behind
+    if after is None and asked.start is not None and asked.in_order_of_time:
+        # after all keys of the window before the start, and before all of its own window: "~" sorts last in a key
+        before = asked.start - timedelta(seconds=WINDOW_SECONDS[asked.window])
+        last = window_key(asked.window, before) + "~"
+        after = asked.prefix + last if asked.entity_id is None else keys.sk_usage(asked.resource or "", last)
     if asked.entity_id is not None:
         prefix = asked.prefix if asked.resource is None else keys.sk_usage(asked.resource, "")
         pk = keys.pk_entity(namespace_state.namespace_id, asked.entity_id)
@@ -243,15 +248,6 @@ def _queries(namespace_state: NamespaceState, asked: Asked, limit: int, behind: 
         return of_namespace(namespace_state, Query("", "GSI4", begins_with=asked.prefix, after=after, limit=size))
     query = Query("", "GSI2", begins_with=asked.prefix, after=after, limit=size)
     return of_resource(namespace_state, asked.resource, query)
-
-
-def _before_start(asked: Asked) -> str | None:
-    """Return a sort key after all keys of the window before the start, and before all keys of its own window."""
-    if asked.start is None or not asked.in_order_of_time:
-        return None
-    before = asked.start - timedelta(seconds=WINDOW_SECONDS[asked.window])
-    last = window_key(asked.window, before) + "~"  # "~" sorts last in a key
-    return asked.prefix + last if asked.entity_id is None else keys.sk_usage(asked.resource or "", last)
 
 
 @dataclass(frozen=True, slots=True)
