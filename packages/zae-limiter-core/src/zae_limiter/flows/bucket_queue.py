@@ -374,6 +374,13 @@ class BucketQueue:
         self.undecided: set[BucketRequest] = set()
         self.running: Sequence[Any] = ()
 
+    def held(self, config: Config | None = None) -> Mapping[str, int]:
+        """Return what this process holds of the bucket ahead, in millitokens by limit, for nobody else; nothing, if it
+        holds that by other limits than those of a ``config``.
+        """
+        hold = self.hold
+        return NOTHING if hold is None or (config is not None and not hold.goes_by(config)) else hold.left()
+
     @property
     def busy(self) -> bool:
         """Whether a run is at work."""

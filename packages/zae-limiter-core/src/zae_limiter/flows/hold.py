@@ -277,11 +277,6 @@ class Hold:
         """Return whether its blocks were taken by these limits; under others they are void."""
         return config.limits == self.terms.limits and config.declared == self.terms.declared
 
-    def beside(self, headroom: Mapping[str, int], config: Config) -> Mapping[str, int]:
-        """Return what a bucket under these limits has, and what is held of it, with which ``draw`` can pay."""
-        held = self.left() if self.goes_by(config) else NOTHING
-        return {name: free + held.get(name, 0) for name, free in headroom.items()} if held else headroom
-
     # write
 
     def draw(self, batch: Write, plan: Plan, config: Config | None) -> Sequence[Any]:

@@ -405,12 +405,12 @@ def draft_slots(draft: Draft, shard_limit: ShardLimit, write: Change, now_ms: in
     counts = {current % 2: taken + change.moved, (current - 1) % 2: -change.moved}
     for epoch, freed in change.freed.items():
         counts[epoch % 2] -= freed
-    for place, (attribute, seen) in enumerate(((at.held_even, slots.even), (at.held_odd, slots.odd))):
-        if over > 1 or (over == 1 and place == current % 2):
+    for parity, (attribute, seen) in enumerate(((at.held_even, slots.even), (at.held_odd, slots.odd))):
+        if over > 1 or (over == 1 and parity == current % 2):
             draft.equals[attribute] = seen
-            draft.set[attribute] = counts[place]
+            draft.set[attribute] = counts[parity]
         else:
-            draft.count(attribute, counts[place])
+            draft.count(attribute, counts[parity])
 
 
 # the lease

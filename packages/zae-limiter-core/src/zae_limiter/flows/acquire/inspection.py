@@ -240,17 +240,9 @@ def asked_of(
         newest = max(states, key=lambda state: int(state.item[CONFIG_READ_AT]))
         config = config.where_older_than(newest.limits) if newest.compare(config) == "older" else config
     view = View.of(states, config, at_ms)
-    view = view._replace(mine=held_of(namespace_state, claim.bucket, config), reshaped=True)
+    mine = claim.cached.queue.held(in_force(config, None, namespace_state.now()) or config)
+    view = view._replace(mine=mine, reshaped=True)
     return Asked(view, claim.amounts if root.amounts else dict.fromkeys(config.by_name, MILLI))
-
-
-def held_of(namespace_state: NamespaceState, bucket: BucketId, config: Config) -> Mapping[str, int]:
-    """Return what this process holds of a bucket ahead, in millitokens by limit; nothing, if it holds that by other
-    limits than those of the call.
-    """
-    cached = namespace_state.cached_buckets.get((bucket.entity_id, bucket.resource, 0))
-    hold, terms = None if cached is None else cached.queue.hold, in_force(config, None, namespace_state.now())
-    return NOTHING if hold is None or terms is None or not hold.goes_by(terms) else hold.left()
 
 
 def are_held(request: AcquireRequest, asked: Sequence[Asked]) -> bool:

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Final
 
 from ...exceptions import ValidationError
-from ...operations.values import NOTHING, sums
+from ...operations.values import sums
 from ...values.limit_status import LimitStatus
 from ...values.limits import MAX_TOKENS, MILLI
 from ...values.token_usage import TokenUsage
@@ -95,9 +95,9 @@ def _exceeded(namespace_state: NamespaceState, claim: Claim, more: Mapping[str, 
     """Yield the enforced limits of a bucket that have less than ``more`` now, in the last seen states of its shards; a
     bucket that is not there is as a new one.
     """
-    now_ms, hold = namespace_state.now(), claim.cached.queue.hold
+    now_ms = namespace_state.now()
     view = View.of(namespace_state.repaired_states(claim.cached, now_ms), claim.config, now_ms)
-    view = view._replace(mine=NOTHING if hold is None else hold.left())
+    view = view._replace(mine=claim.cached.queue.held())
     for name in claim.config.enforced:
         if (amount := more.get(name, 0)) > 0 and amount > view.available(name):
             # in debt, though no shard may be short; a part of a token counts as one

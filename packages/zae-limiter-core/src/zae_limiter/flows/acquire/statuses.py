@@ -170,14 +170,10 @@ def _after(namespace_state: NamespaceState, claim: Claim, owed: Owed) -> list[Li
         amounts |= {name: amounts.get(name, 0) + amount for name, amount in request.amounts.items()}
     amounts |= {name: 0 for each in owed.values() for name in each if name not in amounts}
     short = {status.limit_name: status.retry_after_seconds for status in _shadowed(claim)}
-    view = View.of(states.values(), claim.config, at_ms)._replace(mine=_held(claim), owed=owed_by, guesses=False)
+    view = View.of(states.values(), claim.config, at_ms)._replace(
+        mine=claim.cached.queue.held(), owed=owed_by, guesses=False
+    )
     return [view.status(claim, name, amount, short.get(name, 0.0)) for name, amount in amounts.items()]
-
-
-def _held(claim: Claim) -> Mapping[str, int]:
-    """Return what this process holds of the claim's bucket: nobody else has it, and the process admits by it."""
-    hold = claim.cached.queue.hold
-    return NOTHING if hold is None else hold.left()
 
 
 def shadowed(claims: Iterable[Claim], known: Collection[BucketRequest] = ()) -> tuple[LimitStatus, ...]:

@@ -145,10 +145,11 @@ class CommitRun:
 
     def _there(self, plan: WritePlan) -> Mapping[str, int]:
         """Return what the bucket has under a plan, and what this process holds of it, which can pay for a write."""
-        hold = self.cached.queue.hold
-        if hold is None or not plan.keeps_anchor or (config := self._agreed()) is None:
-            return plan.headroom
-        return hold.beside(plan.headroom, config)
+        queue, headroom = self.cached.queue, plan.headroom
+        if queue.hold is None or not plan.keeps_anchor or (config := self._agreed()) is None:
+            return headroom
+        held = queue.held(config)
+        return {name: free + held.get(name, 0) for name, free in headroom.items()} if held else headroom
 
     def answered(self, decision: Decision, answer: Item | None) -> None:
         """Settle the requests that the answer decides."""
