@@ -1,6 +1,6 @@
 """Resolve the limits that hold for an entity on a resource: the levels, and the one that wins."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from types import MappingProxyType
@@ -75,14 +75,13 @@ class Config:
             return self
         return replace(self, limits=limits, since_ms=since_ms)
 
-    def as_in(self, rules: Sequence[Limit]) -> "Config":
-        """Return the config with the rules that a bucket has, where it follows others."""
-        known = {rule.name: rule for rule in rules}
-        limits = tuple(known.get(limit.name, limit) for limit in self.limits if limit.name in known)
-        return self if limits == self.limits else replace(self, limits=limits)
+    def only(self, names: Collection[str]) -> "Config":
+        """Return the limits of these names alone."""
+        limits, declared = (tuple(each for each in of if each.name in names) for of in (self.limits, self.declared))
+        return replace(self, limits=limits, declared=declared)
 
-    def where_older_than(self, rules: Iterable[Limit]) -> "Config":
-        """Return the limits that hold where a bucket has newer rules: those, and the limits that it lacks."""
+    def with_rules(self, rules: Iterable[Limit]) -> "Config":
+        """Return the limits with the rules that a bucket has for them."""
         known = {rule.name: rule for rule in rules}
         return replace(self, limits=tuple(known.get(limit.name, limit) for limit in self.limits))
 

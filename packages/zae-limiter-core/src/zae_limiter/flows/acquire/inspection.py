@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from typing import NamedTuple
 
 from ...operations.values import NOTHING, Item, Key
-from ...schema.attributes import ACQUIRES, CONFIG_READ_AT, REFUSED, SHADOWED, parse_refused_by, read_ask
+from ...schema.attributes import ACQUIRES, REFUSED, SHADOWED, parse_refused_by, read_ask
 from ...schema.entities import read_plan
 from ...schema.items import BucketId, BucketState, read_bucket
 from ...values.checks import Check
@@ -24,7 +24,7 @@ from ...values.timetables import timetable_of
 from ..bucket.reading import read_whole
 from ..bucket.serving import cached_bucket, resolve
 from ..bucket.shifting import in_force
-from ..bucket.versions import with_birth
+from ..bucket.versions import where_it_holds, with_birth
 from ..bucket.view import View
 from ..process.config_cache import ConfigKeys, ConfigRecords, Record, config_keys
 from ..process.namespace_state import CachedBucket, NamespaceState, bucket_key
@@ -235,10 +235,7 @@ def asked_of(
     namespace_state: NamespaceState, request: AcquireRequest, claim: Claim, states: Sequence[BucketState], at_ms: int
 ) -> Asked:
     """Return the bucket of a claim with what the call asks of it: one token of each limit, if it names no amounts."""
-    config, root = claim.config, (request, *request.also)[claim.draw]
-    if states:  # older limits of a call go by the bucket's, and so does what is shown
-        newest = max(states, key=lambda state: int(state.item[CONFIG_READ_AT]))
-        config = config.where_older_than(newest.limits) if newest.compare(config) == "older" else config
+    config, root = where_it_holds(claim.config, states), (request, *request.also)[claim.draw]
     view = View.of(states, config, at_ms)
     mine = claim.cached.queue.held(in_force(config, None, namespace_state.now()) or config)
     view = view._replace(mine=mine, reshaped=True)

@@ -113,7 +113,7 @@ def known_claims(namespace_state: NamespaceState, request: AcquireRequest) -> li
     except ValidationError:  # the limits or the parents may have changed
         since_ms = namespace_state.now() - namespace_state.settings.staleness_ms
         for claim in claims:
-            namespace_state.outdate(claim.cached, since_ms)
+            namespace_state.expire(claim.cached, read_before_ms=since_ms)
         return None
 
 

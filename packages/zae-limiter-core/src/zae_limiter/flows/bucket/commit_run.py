@@ -21,8 +21,9 @@ from .anchor_repair import repair
 from .batch import Batch, fit_batch, hopeless
 from .doubts import Doubts
 from .limit_removal import TooManyLimits, excess, make_room
-from .shifting import begins_for, goes_blind, in_force, shape_of
+from .shifting import begins_for, goes_blind, in_force
 from .splitting import find_or_create_shard
+from .versions import shape_of
 from .view import View
 from .write_plans import Decision, WritePlan, begins_window, reshape
 
@@ -291,7 +292,8 @@ class CommitRun:
             return reshape(cached, state, self.now_ms, multiplier, shape)
         seen = state, self.pending, self.now_ms
         if config is not None and (begins_window(*seen) or goes_blind(config, *seen)):
-            return reshape(cached, state, self.now_ms, multiplier, config.as_in(state.limits), shapes=False)
+            known = config.only(state.shard_limits).with_rules(state.limits)
+            return reshape(cached, state, self.now_ms, multiplier, known, shapes=False)
         return WritePlan(cached, state, self.now_ms, multiplier, config, self.slack)
 
     def _shadow_elsewhere(self) -> Mapping[str, int]:
@@ -330,7 +332,7 @@ class CommitRun:
         """
         if self.config is None or self.cached.agrees_with(self.config):
             return None
-        if (shape := shape_of(self.config, state)) is None:
+        if (shape := shape_of(self.config, state, self.now_ms)) is None:
             return None
         shifts = state.has_other_times(shape)
         if not any(request.is_acquire or (shifts and request.unchecked) for request in self.pending):
@@ -381,14 +383,11 @@ class CommitRun:
         deferring = [each for each in self.pending if each.defers and goes_blind(config, state, [each], self.now_ms)]
         self.settle(deferring, "outdated")
         takers = [each for each in self.pending if each.is_acquire or each.purpose == "renew"]
-        old = [each for each in takers if self._is_older(each.config or config, state)]
-        if old:
-            self.namespace_state.outdate(self.cached, state.item[CONFIG_READ_AT] + 1)
+        agrees = self.cached.agrees_with  # which is quick, and means that they are not outdated
+        others = [each for each in takers if not agrees(each.config or config)]
+        if old := [each for each in others if state.compare(each.config or config) == "outdated"]:
+            self.namespace_state.expire(self.cached, read_before_ms=state.item[CONFIG_READ_AT] + 1)
             self.settle(old, "outdated")
-
-    def _is_older(self, config: Config, state: BucketState) -> bool:
-        """Return whether limits are to be read again."""
-        return not self.cached.agrees_with(config) and state.compare(config) == "outdated"
 
     def _drop_corrections(self) -> None:
         """Settle corrections as admitted: there is no bucket, and it was full when it expired."""

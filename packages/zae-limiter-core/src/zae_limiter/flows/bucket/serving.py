@@ -9,8 +9,8 @@ from functools import partial
 from typing import Final
 
 from ...operations.errors import StoreError
-from ...schema.attributes import CASCADE, PARENT_ID
-from ...schema.items import BucketId
+from ...schema.attributes import CASCADE, CONFIG_READ_AT, PARENT_ID
+from ...schema.items import BucketId, BucketState
 from ...values.resolution import Config, Resolved
 from ..bucket_queue import BucketQueue, BucketRequest, Outcome, Waiter, renewal
 from ..hold import Hold
@@ -95,7 +95,8 @@ def resolve(namespace_state: NamespaceState, cached: CachedBucket, *, bucket_too
 
     With ``bucket_too`` the read includes the bucket, if this process has not seen it. Raises ``StoreError``.
     """
-    fresh = namespace_state.fresh(cached) or namespace_state.refusing(cached)
+    fresh, configs = namespace_state.fresh(cached), namespace_state.configs
+    configs.hits, configs.misses = configs.hits + (fresh is not None), configs.misses + (fresh is None)
     if fresh is not None and (cached.known or not bucket_too):
         return fresh
     waiter = Waiter(cached.loading)
@@ -112,7 +113,7 @@ def resolve_all(
     """Return the limits of several entities on their resource, with their buckets. One read has all that is unknown,
     also of the entities that are ``likely`` to be asked next. Raises ``StoreError``.
     """
-    unknown = [home for home in homes if _is_unknown(namespace_state, home)]
+    unknown = [home for home in homes if not home.known or namespace_state.fresh(home) is None]
     if unknown and len(unknown) + len(likely) > 1:
         first, *others = unknown
         waiter = LoadingTogether(first.loading, [*others, *likely])
@@ -132,13 +133,6 @@ class LoadingTogether(Waiter):
     def __init__(self, queue: BucketQueue, others: Sequence[CachedBucket]) -> None:
         super().__init__(queue)
         self.others = others
-
-
-def _is_unknown(namespace_state: NamespaceState, cached: CachedBucket) -> bool:
-    resolved = namespace_state.last_known(cached)
-    if resolved is not None and namespace_state.has_expired(resolved):
-        resolved = namespace_state.refusing(cached)
-    return not cached.known or resolved is None
 
 
 def load(namespace_state: NamespaceState, cached: CachedBucket, waiters: Sequence[Waiter]) -> Flow[None]:
@@ -179,8 +173,9 @@ def _read(
     a plan whose limits are unknown.
     """
     entity_id, resource, begun = cached.id.entity_id, cached.id.resource, namespace_state.now()
-    configs, seen_cv = namespace_state.configs, namespace_state.newest_cv(cached)
-    generation, asked = configs.generation, [cached, *(each for each in others if _is_unknown(namespace_state, each))]
+    configs, generation = namespace_state.configs, namespace_state.configs.generation
+    seen_cv = max((state.item[CONFIG_READ_AT] for state in _shards_seen(namespace_state, cached)), default=0)
+    asked = [cached, *(each for each in others if not each.known or namespace_state.fresh(each) is None)]
     unseen = [each for each in asked if not each.known]
     read, found = yield from configs.read(
         {(each.id.entity_id, each.id.resource): 0 for each in asked},
@@ -196,7 +191,12 @@ def _read(
         entity_id, resource, read, now_ms=now_ms, generation=generation, later_than_ms=later_than_ms
     )
     config = None if resolved is None else resolved.config
-    if config is None or any(state.compare(config) == "outdated" for state in namespace_state.all_states(cached)):
+    if config is None or any(state.compare(config) == "outdated" for state in _shards_seen(namespace_state, cached)):
         configs.expire(entity_id, resource)
         return None
     return resolved
+
+
+def _shards_seen(namespace_state: NamespaceState, home: CachedBucket) -> list[BucketState]:
+    """Return the last seen states of the shards of a bucket, also of one that was forgotten meanwhile."""
+    return namespace_state.states(home) if home.state is None else [home.state, *namespace_state.states(home)]

@@ -1,7 +1,6 @@
 """A bucket whose limits have other values by now, by their schedule, as its next write would reshape it."""
 
 from collections.abc import Iterable
-from dataclasses import replace
 from typing import Final
 
 from ...rules.balances import ShardLimit
@@ -34,26 +33,6 @@ def begins_for(config: Config | None, state: BucketState | None, request: Bucket
     of = {name: variants.get(name, (config.by_name[name],)) for name in request.checked}
     later = all(max(each.ceiling_milli for each in of[name]) >= amount for name, amount in request.checked.items())
     return later and any(each.ceiling_milli > each.initial_milli for every in of.values() for each in every)
-
-
-def shape_of(config: Config, state: BucketState) -> Config | None:
-    """Return what of a config shapes the bucket: all of it if it is newer, or the bucket has its values of another
-    time.
-
-    Of an older one the limits that the bucket lacks, which undoes nothing; of one that is outdated, as a lease may have
-    kept it, and of an older one that lacks none, the limits that have their schedule in common with the bucket: by the
-    values of another time, what was minted since would be counted wrong. ``None`` if there are none.
-    """
-    order = state.compare(config)
-    if order not in ("older", "outdated"):
-        return None if order == "same" else config
-    missing = config.by_name.keys() - state.shard_limits.keys() if order == "older" else ()
-    for names in (missing, [name for name in config.scheduled if state.schedule_id(name) == config.schedule_id(name)]):
-        limits, declared = (tuple(each for each in of if each.name in names) for of in (config.limits, config.declared))
-        part = replace(config, limits=limits, declared=declared)
-        if names and (names is missing or (state.has_other_times(part) and not state.has_values_of(part))):
-            return part
-    return None
 
 
 def goes_blind(config: Config, state: BucketState, requests: Iterable[BucketRequest], now_ms: int) -> bool:

@@ -19,9 +19,11 @@ the bucket a later instant, which is no birth of a shape: whoever comes next giv
 docs/decisions/order-of-limits-by-birth.md.
 """
 
+from collections.abc import Sequence
 from typing import Final
 
 from ...schema.attributes import CONFIG_READ_AT
+from ...schema.items import BucketState
 from ...values.resolution import Config
 from ..process.namespace_state import CachedBucket, NamespaceState
 
@@ -49,3 +51,30 @@ def with_birth(namespace_state: NamespaceState, home: CachedBucket, shard: Cache
             config = config.read_again_after(newest_ms + max(age_ms - 1, 0))
     home.passed = config
     return config
+
+
+def shape_of(config: Config, state: BucketState, now_ms: int) -> Config | None:
+    """Return what of the limits shapes the bucket, with the birth of the shape; ``None`` if nothing does.
+
+    All of them do if they are newer, or if the bucket has their values of another time. Of older ones those that the
+    bucket lacks do, which undoes nothing. Else those do that have their schedule in common with the bucket, also if a
+    lease has kept them for long: by the values of another time, what was minted since would be counted wrong.
+    """
+    order = state.compare(config)
+    if order in ("newer", "another time"):
+        return config
+    if order == "older" and (missing := config.by_name.keys() - state.shard_limits.keys()):
+        return config.only(missing).read_again_after(max(state.item[CONFIG_READ_AT], now_ms - 1))
+    common = [name for name in config.scheduled if state.schedule_id(name) == config.schedule_id(name)]
+    if order == "same" or not common:
+        return None
+    part = config.only(common)
+    return part if state.has_other_times(part) and not state.has_values_of(part) else None
+
+
+def where_it_holds(config: Config, states: Sequence[BucketState]) -> Config:
+    """Return the limits by which an acquire decides: where a bucket has newer ones, those."""
+    newest = max(states, key=lambda state: int(state.item[CONFIG_READ_AT]), default=None)
+    if newest is None or newest.compare(config) != "older":
+        return config
+    return config.with_rules(newest.limits)

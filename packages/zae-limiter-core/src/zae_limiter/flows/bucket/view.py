@@ -15,13 +15,13 @@ from ...rules.balances import force_consume, move_anchor, refill_bucket
 from ...rules.registry import due_ms
 from ...rules.schedules import next_token_through, wait_through
 from ...rules.sharding import Amounts, Part, allocate, calculate_balance, new_part, ripe, unseen_parts
-from ...schema.attributes import CONFIG_READ_AT
 from ...schema.items import BucketId, BucketState
 from ...values.limit_status import LimitStatus
 from ...values.limits import MILLI, Limit
 from ...values.resolution import Config
 from ...values.timetables import timetable_of
 from .shifting import all_shifted
+from .versions import where_it_holds
 
 
 class Asked(Protocol):
@@ -88,9 +88,7 @@ class View(NamedTuple):
             parts += self._unseen(limit)
         if any(part.shard_limit.limit != parts[0].shard_limit.limit for part in parts[1:]):
             # the next write to each shard brings the newest limit; it keeps its tokens, up to the lower ceiling
-            newest = max(self.states, key=lambda state: int(state.item[CONFIG_READ_AT]))
-            if newest.compare(self.config) in ("older", "outdated") and limit.name in newest.shard_limits:
-                limit = newest.shard_limits[limit.name].limit
+            limit = where_it_holds(self.config, self.states).by_name[limit.name]
             parts = [Part(*move_anchor(*part, at_ms, limit)) for part in parts]
         return parts or [new_part(limit, at_ms)]
 

@@ -137,9 +137,7 @@ class WritePlan:
         if self.reshapes:
             schedules = {name: config.schedule_id(name) for name in config.by_name}
             if not state.is_of(config):
-                known_ms = state.item[CONFIG_READ_AT]
-                newer = config.born_ms > known_ms  # else it only adds limits, which stay for a life of the cache
-                values[CONFIG_READ_AT] = config.born_ms if newer else max(known_ms + 1, self.now_ms)
+                values[CONFIG_READ_AT] = config.born_ms
         longest_ms = 0
         for name, limit in rules.items():
             whole = limit_share(limit, limit.ceiling_milli, state.id.shard, state.shard_count)

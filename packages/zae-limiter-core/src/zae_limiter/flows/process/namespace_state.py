@@ -15,7 +15,7 @@ from ...runtime.jitter import chance
 from ...runtime.log_throttle import LogThrottle
 from ...runtime.lru import LRU
 from ...schema import keys
-from ...schema.attributes import CASCADE, CONFIG_READ_AT, SHARD_COUNT
+from ...schema.attributes import CASCADE, SHARD_COUNT
 from ...schema.items import ONE_WRITE, WRITES, BucketId, BucketState, read_bucket
 from ...values.limits import Limit, Policy
 from ...values.resolution import Config, Resolved
@@ -273,30 +273,18 @@ class NamespaceState:
             cached.learn(item, at_ms, own_writes=own_writes)
 
     def fresh(self, cached: CachedBucket) -> Resolved | None:
-        """Return the resolved limits of the bucket if they are known and still hold, else ``None``. Count a hit or a
-        miss.
-        """
-        resolved, configs = cached.resolved, self.configs
-        if resolved is not None and resolved.generation != configs.generation:
-            resolved = self.last_known(cached)
-        if resolved is None or self.has_expired(resolved):
-            configs.misses += 1
-            return None
-        configs.hits += 1
-        return resolved
-
-    def refusing(self, cached: CachedBucket) -> Resolved | None:
-        """Return the resolved limits of a bucket that is disabled, if they were read so lately that they refuse; else
-        ``None``.
+        """Return the resolved limits of the bucket if they are known and still hold, else ``None``: of a bucket that is
+        disabled, if they were read so lately that they refuse. Limits from the future were read before the clock went
+        back.
         """
         resolved = self.last_known(cached)
-        if resolved is None or not resolved.disables:
+        if resolved is None:
             return None
-        return resolved if resolved.is_recent(self.now(), self.settings.staleness_ms) else None
-
-    def has_expired(self, resolved: Resolved) -> bool:
-        """Return whether the limits no longer hold. Limits from the future were read before the clock went back."""
-        return not 0 <= resolved.valid_until_ms - self.now() <= self.settings.config_ttl_ms
+        if resolved.disables:
+            holds = resolved.is_recent(self.now(), self.settings.staleness_ms)
+        else:
+            holds = 0 <= resolved.valid_until_ms - self.now() <= self.settings.config_ttl_ms
+        return resolved if holds else None
 
     def remembered(self, entity_id: str, resource: str) -> tuple[CachedBucket, Resolved, bool] | None:
         """Return the bucket of an entity on a resource, its limits, and whether they no longer hold; ``None`` if one of
@@ -327,24 +315,15 @@ class NamespaceState:
         cached.resolved = resolved = replace(resolved, generation=generation)
         return resolved
 
-    def newest_cv(self, home: CachedBucket) -> int:
-        """Return the newest ``cv`` of the bucket's shards, by their last seen states; 0 without one."""
-        return max((state.item[CONFIG_READ_AT] for state in self.all_states(home)), default=0)
-
-    def all_states(self, home: CachedBucket) -> list[BucketState]:
-        """Return the last seen states of the shards of a bucket, also of one that was forgotten meanwhile."""
-        return self.states(home) if home.state is None else [home.state, *self.states(home)]
-
-    def expire(self, cached: CachedBucket) -> None:
-        """Mark the limits of the bucket as expired, so that its next write goes with a read of them."""
+    def expire(self, cached: CachedBucket, *, read_before_ms: int | None = None) -> None:
+        """Mark the limits of the bucket as expired, so that its next write goes with a read of them; only those that
+        were read before an instant, if one is given.
+        """
         entity_id, resource = cached.id.entity_id, cached.id.resource
-        self.configs.expire(entity_id, resource)
         home = self.cached_buckets.get((entity_id, resource, 0))
-        if home is not None and home.resolved is not None:
-            home.resolved = replace(home.resolved, valid_until_ms=0)
-
-    def outdate(self, cached: CachedBucket, since_ms: int) -> None:
-        """Mark the limits of the bucket as expired, unless they were read after an instant."""
-        home = self.cached_buckets.get((cached.id.entity_id, cached.id.resource, 0))
-        if home is None or home.resolved is None or home.resolved.config.born_ms < since_ms:
-            self.expire(cached)
+        resolved = None if home is None else home.resolved
+        if resolved is not None and read_before_ms is not None and resolved.config.born_ms >= read_before_ms:
+            return
+        self.configs.expire(entity_id, resource)
+        if home is not None and resolved is not None:
+            home.resolved = replace(resolved, valid_until_ms=0)
