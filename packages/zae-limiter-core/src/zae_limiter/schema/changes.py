@@ -127,22 +127,17 @@ def audit_event_of(key: Key, image: dict[str, Any]) -> tuple[AuditAddress, Audit
 
     Raises ``ValueError`` for any other, with no value of the image in its text.
     """
-    address = _address(key[PK])
     try:
-        event = read_audit_event(image)
-    except Unreadable as error:
-        raise ValueError(f"the audit event cannot be read: {error.problem}") from None
-    check_key(event, address.entity_id, key[SK])
-    return address, event
-
-
-def _address(pk: str) -> AuditAddress:
-    try:
-        address = parse_audit_pk(pk)
+        address = parse_audit_pk(key[PK])
         check_namespace_id("namespace id", address.namespace_id)
         check_subject("entity", address.entity_id)
     except ValidationError as error:
         raise ValueError(f"the key of the audit event has no valid {error.field}") from None
     except ValueError:
         raise ValueError("the key is not one of audit events") from None
-    return address
+    try:
+        event = read_audit_event(image)
+    except Unreadable as error:
+        raise ValueError(f"the audit event cannot be read: {error.problem}") from None
+    check_key(event, address.entity_id, key[SK])
+    return address, event

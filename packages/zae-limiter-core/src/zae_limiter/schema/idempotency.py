@@ -5,16 +5,8 @@ from typing import Final, NamedTuple
 
 from . import keys
 from .attributes import ENTITY_ID, EVENT_ID, RESOURCE, TTL
+from .items import BucketId
 from .record import TEXT, Field, Item, Record, a_map, item_keys, number, reads
-
-
-class KeyPlace(NamedTuple):
-    """The bucket that a key is of, and the key."""
-
-    namespace_id: str
-    entity_id: str
-    resource: str
-    key: str
 
 
 class Done(NamedTuple):
@@ -32,11 +24,15 @@ DONE: Final = Record(
 read_done = DONE.read
 
 
-def done_item(at: KeyPlace, done: Done, *, event_id: str, expires_at: int) -> Item:
+def done_key(bucket: BucketId, key: str) -> tuple[str, str]:
+    """Return the key of the item of an idempotency key of a bucket."""
+    return keys.pk_idempotency(bucket.namespace_id, bucket.entity_id), keys.sk_idempotency(bucket.resource, key)
+
+
+def done_item(bucket: BucketId, key: str, done: Done, *, event_id: str, expires_at: int) -> Item:
     """Return the item of a key, which expires at ``expires_at`` (epoch seconds); ``event_id`` is the audit event."""
-    pk, sk = keys.pk_idempotency(at.namespace_id, at.entity_id), keys.sk_idempotency(at.resource, at.key)
-    own = {ENTITY_ID: at.entity_id, RESOURCE: at.resource, EVENT_ID: event_id, TTL: expires_at}
-    return {**item_keys(at.namespace_id, pk, sk), **own, **DONE.write(done)}
+    own = {ENTITY_ID: bucket.entity_id, RESOURCE: bucket.resource, EVENT_ID: event_id, TTL: expires_at}
+    return {**item_keys(bucket.namespace_id, *done_key(bucket, key)), **own, **DONE.write(done)}
 
 
 @reads

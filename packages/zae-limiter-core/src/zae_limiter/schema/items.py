@@ -238,7 +238,10 @@ def read_bucket(item: Item, before: BucketState | None = None) -> BucketState:
                     shard_limits = shard_limits | {name: _with_slots(shard_limits[name], item) for name in slots}
                 for fraction in slow:
                     if old.get(fraction) != item.get(fraction):
-                        shard_limits = shard_limits | _with_fractions(shard_limits, slow, item)
+                        shard_limits = shard_limits | {
+                            name: replace(shard_limits[name], fraction=number(item, at) if at in item else 0)
+                            for at, name in slow.items()
+                        }
                         limit_states = tuple(_limit_state(name, each) for name, each in shard_limits.items())
                         break
                 state = item, shard_limits, ceilings, limit_states, fill_ms, unused_ms, begins_ms, numbers, slots, slow
@@ -262,16 +265,6 @@ def _read_anew(item: Item) -> BucketState:
     numbers = itemgetter(CONFIG_READ_AT, WRITES, *changing)
     slow = {bucket_attributes(name).fraction: name for name, each in shard_limits.items() if each.unit}
     return BucketState(item, shard_limits, ceilings, states, fill_ms, unused_ms, begins_ms, numbers, slots, slow)
-
-
-def _with_fractions(
-    shard_limits: Mapping[str, ShardLimit], slow: Mapping[str, str], item: Item
-) -> dict[str, ShardLimit]:
-    """Return the slow limits with the fractions that their item has by now."""
-    return {
-        name: replace(shard_limits[name], fraction=number(item, attribute) if attribute in item else 0)
-        for attribute, name in slow.items()
-    }
 
 
 def _with_slots(shard_limit: ShardLimit, item: Item) -> ShardLimit:

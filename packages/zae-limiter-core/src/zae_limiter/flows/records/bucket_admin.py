@@ -13,9 +13,8 @@ from typing import Final, NamedTuple
 from ...exceptions import ValidationError
 from ...operations.values import Conditions, Item, Key, Put, Update
 from ...rules.balances import Begin, share
-from ...schema import keys
 from ...schema.attributes import EVENT_ID, PK, TTL
-from ...schema.idempotency import Done, KeyPlace, done_item, has_expired, read_done
+from ...schema.idempotency import Done, done_item, done_key, has_expired, read_done
 from ...schema.items import BucketId, BucketState
 from ...values.audit import AuditAction, Cause
 from ...values.buckets import Bucket
@@ -38,24 +37,20 @@ _WHAT: Final = {"bucket_credited": "credit", "bucket_reset": "reset"}
 
 
 class Once(NamedTuple):
-    """A change that is to be made once under its key."""
+    """A change of a bucket that is to be made once under its key."""
 
-    place: KeyPlace
+    bucket: BucketId
+    key: str
     done: Done
-
-    def found(self) -> Flow[Item | None]:
-        """Return the item of the key, if it has one; it may have expired."""
-        pk = keys.pk_idempotency(self.place.namespace_id, self.place.entity_id)
-        return (yield from read(Key(pk, keys.sk_idempotency(self.place.resource, self.place.key))))
 
     def is_done(self, item: Item | None, now_ms: int) -> bool:
         """Return whether the change was made under this key. Raises ``ValidationError`` if another one was."""
         if item is None or has_expired(item, now_ms):
             return False
         if (before := read_done(item)) != self.done:
-            where = f"{self.place.entity_id}/{self.place.resource}"
-            problem = f"stands for {_told(before)} of {where}, not for {_told(self.done)}: take another key"
-            raise ValidationError("idempotency_key", self.place.key, problem)
+            told, meant = map(_in_words, (before, self.done))
+            problem = f"stands for {told} of {self.bucket}, not for {meant}: take another key"
+            raise ValidationError("idempotency_key", self.key, problem)
         return True
 
     def put(self, item: Item | None, event: Put, now_ms: int) -> Put:
@@ -65,18 +60,15 @@ class Once(NamedTuple):
         """
         when = Conditions(absent=(PK,)) if item is None else Conditions(equals={EVENT_ID: item[EVENT_ID]})
         event_id, expires_at = event.item[EVENT_ID], now_ms // 1000 + _KEPT_SECONDS
-        return Put(done_item(self.place, self.done, event_id=event_id, expires_at=expires_at), when)
+        return Put(done_item(self.bucket, self.key, self.done, event_id=event_id, expires_at=expires_at), when)
 
 
-def once(bucket: BucketId, key: str | None, done: Done) -> Once | None:
+def _once(bucket: BucketId, key: str | None, done: Done) -> Once | None:
     """Return the change of a bucket with its checked key; ``None`` without a key. Raises ``ValidationError``."""
-    if key is None:
-        return None
-    key = check_idempotency_key("idempotency_key", key)
-    return Once(KeyPlace(bucket.namespace_id, bucket.entity_id, bucket.resource, key), done)
+    return None if key is None else Once(bucket, check_idempotency_key("idempotency_key", key), done)
 
 
-def _told(done: Done) -> str:
+def _in_words(done: Done) -> str:
     tokens = ", ".join(f"{amount} {name}" for name, amount in sorted(done.tokens.items()))
     return f"a {_WHAT.get(done.action, done.action)}{f' of {tokens}' if tokens else ''}"
 
@@ -103,7 +95,7 @@ def reset_bucket(
     The bucket gets a new anchor. So a write that was decided by the former balances fails, and is decided again.
     """
     bucket = BucketId(namespace_state.namespace_id, *validate_bucket(entity_id, resource))
-    change = once(bucket, idempotency_key, Done("bucket_reset", {}))
+    change = _once(bucket, idempotency_key, Done("bucket_reset", {}))
 
     def writes(states: Sequence[BucketState]) -> tuple[Sequence[Write], Put]:
         now = namespace_state.now()
@@ -145,7 +137,7 @@ def credit_bucket(
     credit = _validate_credit(tokens)
     given = {name: amount // MILLI for name, amount in credit.items()}
     bucket = BucketId(namespace_state.namespace_id, *validate_bucket(entity_id, resource))
-    change = once(bucket, idempotency_key, Done("bucket_credited", given))
+    change = _once(bucket, idempotency_key, Done("bucket_credited", given))
 
     def writes(states: Sequence[BucketState]) -> tuple[Sequence[Write], Put]:
         limits = {name: each.limit for state in reversed(states) for name, each in state.shard_limits.items()}
@@ -179,7 +171,7 @@ def _write_all_shards(
     """
 
     def attempt() -> Flow[tuple[Sequence[Write], tuple[bool, Sequence[BucketState]]]]:
-        known = None if change is None else (yield from change.found())
+        known = None if change is None else (yield from read(Key(*done_key(bucket, change.key))))
         if change is not None and change.is_done(known, namespace_state.now()):
             return (), (True, ())
         states = yield from _read_repaired(namespace_state, bucket)
@@ -200,7 +192,7 @@ def _write_all_shards(
 
 def _named(change: Once | None) -> Plain:
     """Return what the audit event says of the idempotency key."""
-    return {} if change is None else {"idempotency_key": change.place.key}
+    return {} if change is None else {"idempotency_key": change.key}
 
 
 def _read_repaired(namespace_state: NamespaceState, bucket: BucketId) -> Flow[Sequence[BucketState]]:

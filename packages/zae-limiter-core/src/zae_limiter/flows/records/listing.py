@@ -199,7 +199,24 @@ def list_buckets(
     validate_page_size(limit)
     resource = None if resource is None else check_resource("resource", resource)
     rows = IndexRows(namespace_state.namespace_id)
-    keyed = SortedRows(_bucket_queries(namespace_state, resource, behind, limit + 1))
+    entity = on = None
+    if behind is not None:
+        try:
+            entity, on = behind.split("#")
+            check_identifier("next", keys.decode(entity))
+            check_resource("next", keys.decode(on))
+        except (AttributeError, ValueError):  # a ValidationError is one, too
+            raise ValidationError("next", behind, "must be the next of a page before") from None
+    if resource is None:
+        begin = keys.pk_buckets_of_namespace(namespace_state.namespace_id)
+        after = None if entity is None else f"{begin}{entity}#{on}{BEHIND}"
+        queries = of_namespace(namespace_state, Query("", "GSI4", begins_with=begin, after=after, limit=limit + 1))
+    else:
+        begin = keys.INDEX_BUCKET_PREFIX
+        after = None if entity is None else f"{begin}{entity}{BEHIND}"
+        query = Query("", "GSI2", begins_with=begin, after=after, limit=limit + 1)
+        queries = of_resource(namespace_state, resource, query)
+    keyed = SortedRows(queries)
     places: dict[tuple[str, str], list[BucketId]] = {}
     while not keyed.ended and len(places) <= limit:  # the first of the next bucket ends the shards of the last
         for bucket in rows.read((yield from keyed.page()), bucket_of_row):
@@ -257,23 +274,3 @@ def entity_of_row(rows: IndexRows, item: Item) -> str | None:
     if namespace_id != rows.namespace_id or key_of(item).sk != keys.sk_meta() or item[GSI4SK] != item[PK]:
         raise ValueError("not as the record of an entity")
     return check_identifier("entity_id", entity_id)
-
-
-def _bucket_queries(
-    namespace_state: NamespaceState, resource: str | None, behind: str | None, limit: int
-) -> list[Query]:
-    entity = on = None
-    if behind is not None:
-        try:
-            entity, on = behind.split("#")
-            check_identifier("next", keys.decode(entity))
-            check_resource("next", keys.decode(on))
-        except (AttributeError, ValueError):  # a ValidationError is one, too
-            raise ValidationError("next", behind, "must be the next of a page before") from None
-    if resource is None:
-        begin = keys.pk_buckets_of_namespace(namespace_state.namespace_id)
-        after = None if entity is None else f"{begin}{entity}#{on}{BEHIND}"
-        return of_namespace(namespace_state, Query("", "GSI4", begins_with=begin, after=after, limit=limit))
-    after = None if entity is None else f"{keys.INDEX_BUCKET_PREFIX}{entity}{BEHIND}"
-    query = Query("", "GSI2", begins_with=keys.INDEX_BUCKET_PREFIX, after=after, limit=limit)
-    return of_resource(namespace_state, resource, query)

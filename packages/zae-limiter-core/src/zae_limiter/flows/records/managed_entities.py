@@ -93,16 +93,12 @@ def put_records(
         waiting, part = waiting[done:], part + 1
     for entity_id in records:
         namespace_state.configs.forget(meta_key(namespace_state, entity_id))
-    return failures | (yield from _tell(namespace_state, replanned))
-
-
-def _tell(namespace_state: NamespaceState, entity_ids: Sequence[str]) -> Flow[Failures]:
-    """Tell the live buckets of entities that have another plan now; return the error of each that was not told."""
     try:
-        told = yield from tell_many(namespace_state, [(each, DEFAULT_RESOURCE) for each in entity_ids])
+        told = yield from tell_many(namespace_state, [(each, DEFAULT_RESOURCE) for each in replanned])
+        untold = {bucket.entity_id: why for bucket, why in told.failed.items()}
     except StoreError as error:
-        return dict.fromkeys(entity_ids, public_error(namespace_state.stack, error))
-    return {bucket.entity_id: public_error(namespace_state.stack, why) for bucket, why in told.failed.items()}
+        untold = dict.fromkeys(replanned, error)
+    return failures | {each: public_error(namespace_state.stack, why) for each, why in untold.items()}
 
 
 class _Change(NamedTuple):
