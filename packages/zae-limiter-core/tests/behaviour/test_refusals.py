@@ -12,11 +12,8 @@ import pytest
 from support.core.shards import shard_items, split_into
 from support.core.worlds import Awaited, Process, World, outcomes, passes, take, until
 from zae_limiter import Limit, RateLimiter, RateLimitExceeded, SyncRateLimiter, SyncRepository
-from zae_limiter.flows.acquire.counting import count_refusal
-from zae_limiter.flows.bucket_queue import RefusalCount, Waiter
 from zae_limiter.flows.process import refusals
-from zae_limiter.flows.steps import Flow, Sleep, play_late
-from zae_limiter.operations.errors import BudgetSpent, OutcomeUnknown, Throttled
+from zae_limiter.operations.errors import OutcomeUnknown, Throttled
 from zae_limiter.operations.values import Update
 from zae_limiter.schema.attributes import read_ask, write_ask
 
@@ -502,28 +499,8 @@ async def test_the_pending_refusals_of_as_many_buckets_are_kept_as_are_remembere
     for number in range(5):
         await take(limiter, f"e-{number}", "r", rpm=60)
         await refused(limiter, 1, entity_id=f"e-{number}")
-    assert len(limiter.repository.namespace_state.refusals.counts) == 3
     await limiter.close()
     assert [counted(world, limiter, f"e-{number}") for number in range(5)] == [None, None, 1, 1, 1]
-
-
-async def test_a_refusal_at_the_end_of_its_time_queues_that_write_all_the_same(world: World) -> None:
-    limiter, _ = await emptied(world)
-    namespace_state, entered = limiter.repository.namespace_state, list[Waiter]()
-    with pytest.raises(RateLimitExceeded) as refusal:
-        await take(limiter, "e", "r", rpm=61)
-    world.clock.advance(seconds=61)
-
-    def late() -> Flow[None]:
-        try:
-            yield Sleep(1)
-        except BudgetSpent:
-            yield from count_refusal(namespace_state, refusal.value)
-
-    flow = late()
-    next(flow)
-    play_late(flow, BudgetSpent(), entered.append)
-    assert [type(waiter) for waiter in entered] == [RefusalCount]
 
 
 async def test_the_write_tells_what_the_last_refused_call_asked_for(world: World) -> None:

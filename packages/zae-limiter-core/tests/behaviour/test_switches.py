@@ -13,7 +13,6 @@ import pytest
 from support.core.shards import split_into
 from support.core.worlds import Process, World, again, drain, passes, take, until
 from zae_limiter import AccessDisabled, Limit, RateLimitExceeded, Repository, SetSwitch, Switches, ValidationError
-from zae_limiter.flows.process.waiting_line import WaitingLine
 from zae_limiter.http import headers, problem
 from zae_limiter.integrations.answers import Answers
 from zae_limiter.operations.errors import Unreachable
@@ -422,24 +421,16 @@ async def go_on(world: World, waiting: Sequence[asyncio.Task[None]]) -> None:
             return
 
 
-def line_of(process: Process, entity_id: str) -> WaitingLine:
-    """The waiting line of a bucket that the process has seen."""
-    home = process.repository.namespace_state.cached_buckets.get((entity_id, "r", 0))
-    assert home is not None
-    return home.line
-
-
 async def test_who_waits_is_refused_when_its_tokens_are_due(world: World) -> None:
     stand_still(world)
     admin, user = await warm(world)
     assert await drain(user.limiter, "e", "r", "rpm") == 60
     waiting = asyncio.create_task(wait_for(user, "e", 30))
-    await until(lambda: len(line_of(user, "e")) == 1)
+    await until(lambda: world.clock.waiting == 1)
     await admin.repository.set_switches("e", "r", disabled=True)
     world.clock.advance(seconds=31)
     await until(waiting.done)
     assert isinstance(waiting.exception(), AccessDisabled)
-    assert not line_of(user, "e")
     with pytest.raises(AccessDisabled):
         await wait_for(user, "e", 30)
 
@@ -449,7 +440,7 @@ async def test_all_who_wait_are_refused_at_their_next_look_once_their_process_kn
     admin, user = await warm(world)
     assert await drain(user.limiter, "e", "r", "rpm") == 60
     waiting = [asyncio.create_task(wait_for(user, "e", 50)) for _ in range(6)]
-    await until(lambda: len(line_of(user, "e")) == 6)
+    await until(lambda: world.clock.waiting == 6)
     await admin.repository.set_switches("e", "r", disabled=True)
     world.clock.advance(seconds=2)
     await refusal(user)
@@ -465,9 +456,9 @@ async def test_who_is_disabled_leaves_the_line_of_its_parent_before_those_ahead_
         await admin.repository.set_limits(entity, [Limit.per_minute("rpm", 6000)])
     assert await drain(user.limiter, "first", "r", "rpm", step=10) == 60
     waiting = [asyncio.create_task(wait_for(user, "first", 50))]
-    await until(lambda: len(line_of(user, "p")) == 1)
+    await until(lambda: world.clock.waiting == 1)
     waiting.append(asyncio.create_task(wait_for(user, "c", 50)))
-    await until(lambda: len(line_of(user, "p")) == 2)
+    await until(lambda: world.clock.waiting == 2)
     await admin.repository.set_switches("c", disabled=True)
     world.clock.advance(seconds=2)
     await refusal(user, "c")
