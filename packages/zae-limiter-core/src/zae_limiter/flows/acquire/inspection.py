@@ -237,7 +237,9 @@ def asked_of(
     """Return the bucket of a claim with what the call asks of it: one token of each limit, if it names no amounts."""
     config, root = where_it_holds(claim.config, states), (request, *request.also)[claim.draw]
     view = View.of(states, config, at_ms)
-    mine = claim.cached.queue.held(in_force(config, None, namespace_state.now()) or config)
+    home = namespace_state.cached_buckets.get((claim.bucket.entity_id, claim.bucket.resource, 0))
+    terms = in_force(config, None, namespace_state.now()) or config  # to explain needs no queue, and has none
+    mine = NOTHING if home is None else home.queue.held(terms)
     view = view._replace(mine=mine, reshaped=True)
     return Asked(view, claim.amounts if root.amounts else dict.fromkeys(config.by_name, MILLI))
 
