@@ -308,12 +308,14 @@ class Driver:
 
     def _let_go(self, batch: Sequence[Waiter]) -> None:
         """Wake the callers of the batch, and give back the unwanted outcomes."""
-        fail(batch, OutcomeUnknown(CUT_OFF))  # those that an interruption of the loop left unsettled
-        log_losses(batch, self._losses)
+        failed = [waiter for waiter in batch if waiter.outcome is None or waiter.outcome.error is not None]
+        if failed:
+            fail(failed, OutcomeUnknown(CUT_OFF))  # those that an interruption of the loop left unsettled
+            log_losses(failed, self._losses)
         if self._loop is None or self._loop.is_closed():
             return
         wake_up(batch)
-        self._unwind(waiter for waiter in batch if waiter.unwanted)
+        self._unwind([waiter for waiter in batch if waiter.unwanted])
 
     def _abandon(self, waiters: Sequence[Waiter]) -> None:
         """Take waiters that no caller wants any more out of their queues, and give back what was or will be taken for
