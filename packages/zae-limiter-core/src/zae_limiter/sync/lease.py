@@ -24,7 +24,7 @@ from ..flows.acquire.lease import (
     would_exceed,
 )
 from ..flows.acquire.refused import acquire_in_time, may_wait
-from ..flows.acquire.requests import AcquireRequest, DrawRequest
+from ..flows.acquire.requests import AcquireRequest
 from ..flows.acquire.statuses import shadowed
 from ..flows.bucket_queue import in_tokens
 from ..flows.process.namespace_state import NamespaceState
@@ -141,8 +141,7 @@ class SyncDrawLease(SyncLeaseCalls):
     @property
     def as_called(self) -> bool:
         """Whether the draw has no amounts of its own, but those of the call."""
-        request = self._grant.request
-        return isinstance(request, DrawRequest) and request.as_called
+        return self._grant.request.as_called
 
     @property
     def _grant(self) -> Grant:

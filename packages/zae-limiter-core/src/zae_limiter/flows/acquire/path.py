@@ -31,7 +31,7 @@ from ..process.namespace_state import ANY_LEVEL, CachedBucket, NamespaceState
 from ..steps import Flow
 from .claims import Claim, unknown_limit
 from .outdated import expire_old
-from .requests import AcquireRequest, DrawRequest
+from .requests import AcquireRequest
 from .shard_selection import choose_shard
 
 Place = tuple[str, str]  # an entity, and a resource
@@ -201,7 +201,7 @@ def _give_amounts(root: AcquireRequest, claims: Sequence[Claim]) -> None:
         claim.limited = limited  # of all claims, once the loop has ended
     if asked.keys() <= limited:
         return
-    if isinstance(root, DrawRequest) and root.as_called and not limited.isdisjoint(asked):
+    if root.as_called and not limited.isdisjoint(asked):
         return  # a draw with the amounts of its call may lack limits for some of them, but not for all
     known: Collection[str] = limited.union(*(claim.unlimited_names for claim in claims))
     for name in asked.keys() - known:

@@ -6,7 +6,7 @@ same names, types and defaults, and each option reaches its check.
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, TypedDict
 
 from ...exceptions import ValidationError
@@ -40,7 +40,9 @@ class AcquireRequest:
 
     ``cascade``: whether it draws on those above its entity; ``None``: if the entity cascades. ``learns``: the limits
     whose amounts are estimates, and what the real ones are remembered by. ``rereads``: how often it was decided before,
-    so that its limits were read again. ``also``: its draws. ``max_hold``: the seconds after which its slots end.
+    so that its limits were read again. ``max_hold``: the seconds after which its slots end.
+    ``also``: its draws, each a request like that of the call, for another bucket. ``caller``: of a draw, the entity and
+    the resource of the call. ``as_called``: its amounts are the call's, as far as its buckets have limits for them.
     """
 
     entity_id: str
@@ -55,31 +57,16 @@ class AcquireRequest:
     shadow: bool = False
     rereads: int = 0
     learns: Mapping[str, EstimateKey] | None = None
-    also: "tuple[DrawRequest, ...]" = ()
+    also: "tuple[AcquireRequest, ...]" = ()
     on_refused: OnRefused | None = None
     max_hold: float | None = None
-
-    @property
-    def asker(self) -> tuple[str, str]:
-        """The entity and the resource of the call."""
-        return self.entity_id, self.resource
-
-
-@dataclass(slots=True)
-class DrawRequest(AcquireRequest):
-    """One draw of a call, as a request of its own with the options of the call.
-
-    ``caller``: the entity and the resource of the call. ``as_called``: its amounts are the call's, as far as its
-    buckets have limits for them.
-    """
-
-    caller: tuple[str, str] = ("", "")
+    caller: tuple[str, str] | None = None
     as_called: bool = False
 
     @property
     def asker(self) -> tuple[str, str]:
         """The entity and the resource of the call."""
-        return self.caller
+        return self.caller or (self.entity_id, self.resource)
 
 
 def validate_request(
@@ -152,43 +139,25 @@ def _estimated(
     return check_amounts(field, amounts), learns or None
 
 
-def _draws(request: AcquireRequest, also: object) -> tuple[DrawRequest, ...]:
+def _draws(request: AcquireRequest, also: object) -> tuple[AcquireRequest, ...]:
     """Return the draws of a call as requests. Raises ``ValidationError`` for a bucket that the call names twice."""
     if not isinstance(also, list | tuple) or not all(isinstance(each, Draw) for each in also):
         raise ValidationError("also", also, "must be a list of draws, like [Draw('user-7')]")
     if len(also) >= MOST_BUCKETS:
         problem = f"draws on too many buckets: one call draws on {MOST_BUCKETS} at most, its own among them"
         raise ValidationError("also", len(also), problem)
-    found = tuple(_draw(request, each) for each in also)
-    named = {request.asker}
-    for each in found:
-        place = each.entity_id, each.resource
+    found, named = list[AcquireRequest](), {request.asker}
+    for each in also:
+        place = each.entity_id or request.entity_id, each.resource or request.resource
         if place in named:
             raise ValidationError("also", "/".join(place), "the call draws on this bucket already: name each one once")
         named.add(place)
-    return found
-
-
-def _draw(request: AcquireRequest, draw: Draw) -> DrawRequest:
-    amounts, learns = request.amounts, None
-    if draw.consume is not None:
-        amounts, learns = _estimated("consume of a draw", draw.consume)
-    return DrawRequest(
-        draw.entity_id or request.entity_id,
-        draw.resource or request.resource,
-        amounts,
-        request.limits,
-        request.default_limits,
-        draw.cascade,
-        request.on_unavailable,
-        request.rollback,
-        request.max_wait,
-        shadow=request.shadow,
-        learns=learns,
-        max_hold=request.max_hold,
-        caller=request.asker,
-        as_called=draw.consume is None,
-    )
+        draw = replace(request, learns=None, cascade=each.cascade, caller=request.asker, as_called=each.consume is None)
+        draw.entity_id, draw.resource = place
+        if each.consume is not None:
+            draw.amounts, draw.learns = _estimated("consume of a draw", each.consume)
+        found.append(draw)
+    return tuple(found)
 
 
 def validate_max_wait(seconds: object) -> float:
