@@ -133,30 +133,48 @@ def read_config(item: Item, now_ms: int) -> StoredConfig | None:
     return StoredConfig(limits, policy, optional(text, item, FINGERPRINT), override, switches, row.on_refused())
 
 
-@reads
-def read_plain(item: Item | None, now_ms: int) -> dict[str, Any] | None:
-    """Return a config item as an audit event has it; ``None`` if it has nothing but an override that has ended."""
-    if item is None:
-        return None
-    row = Row(item, now_ms)
-    limits, override, switches, policy = row.stored(), row.override(), row.switches(), row.on_unavailable()
-    if not (limits or override or switches) and row.override_end() is not None:
-        return None
-    found: dict[str, Any] = {"limits": _plain_limits(limits), CONFIG_VERSION: row.version()}
-    if policy is not None:
-        found[ON_UNAVAILABLE] = policy
-    if (on_refused := row.on_refused()) is not None:
-        found[ON_REFUSED] = str(on_refused)
-    if override is not None:
-        until = override.until.isoformat(timespec="milliseconds").replace("+00:00", "Z")
-        found["override"] = {"until": until, "limits": _plain_limits(override.limits)}
-    if switches:
-        found["switches"] = {name: value for name, value in asdict(switches).items() if value is not None}
-    return found
+class Columns(NamedTuple):
+    """All columns of a level at once, as a change finds and leaves them; ``is_over``: there is nothing in force."""
+
+    limits: tuple[Limit, ...] = ()
+    override: Override | None = None
+    switches: Switches = NO_SWITCHES
+    on_unavailable: PolicyText | None = None
+    on_refused: str | None = None
+    version: int = 0
+    is_over: bool = True
+
+    def plain(self) -> dict[str, Any] | None:
+        """Return the level as an audit event has it; ``None`` if there is nothing in force."""
+        if self.is_over:
+            return None
+        found: dict[str, Any] = {"limits": _plain_limits(self.limits), CONFIG_VERSION: self.version}
+        if self.on_unavailable is not None:
+            found[ON_UNAVAILABLE] = self.on_unavailable
+        if self.on_refused is not None:
+            found[ON_REFUSED] = self.on_refused
+        if self.override is not None:
+            until = self.override.until.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+            found["override"] = {"until": until, "limits": _plain_limits(self.override.limits)}
+        if self.switches:
+            found["switches"] = {name: value for name, value in asdict(self.switches).items() if value is not None}
+        return found
 
 
 def _plain_limits(limits: Iterable[Limit]) -> Item:
     return {limit.name: plain_fields(limit) for limit in limits}
+
+
+@reads
+def read_columns(item: Item | None, now_ms: int) -> Columns:
+    """Return all columns of a config item; those of none if there is no item."""
+    if item is None:
+        return Columns()
+    row = Row(item, now_ms)
+    limits, override, switches, on_refused = row.stored(), row.override(), row.switches(), row.on_refused()
+    is_over = not (limits or override or switches) and row.override_end() is not None
+    refused = None if on_refused is None else str(on_refused)
+    return Columns(limits, override, switches, row.on_unavailable(), refused, row.version(), is_over)
 
 
 def other_attributes(config: StoredConfig) -> Item:

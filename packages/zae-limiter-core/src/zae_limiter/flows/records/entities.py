@@ -35,7 +35,7 @@ from ...schema.attributes import (
     SK,
     VERSION,
 )
-from ...schema.configs import read_own_place, read_plain
+from ...schema.configs import read_columns, read_own_place
 from ...schema.entities import entity_item, parent_item, read_child_count, read_entity, write_metadata
 from ...schema.items import BucketId
 from ...values.audit import AuditAction, Cause
@@ -317,13 +317,13 @@ def delete_entity(namespace_state: NamespaceState, entity_id: str, cause: Cause)
             raise EntityHasChildrenError(entity_id, children)
         pk, now_ms = keys.pk_entity(namespace_state.namespace_id, entity_id), namespace_state.now()
         configs = yield from query_all(Query(pk, begins_with=keys.CONFIG_PREFIX))
-        if item is None and not any(read_plain(config, now_ms) for config in configs):
+        if item is None and not any(read_columns(config, now_ms).plain() for config in configs):
             rows = IndexRows(namespace_state.namespace_id)
             if not (yield from _buckets(rows, entity_id)):
                 yield from report(rows)
                 raise EntityNotFoundError(entity_id)
         # the transaction has room for so many of them, and so has the one event that tells of all
-        sizes = (item_size({each[SK]: read_plain(each, now_ms)}) for each in configs[:CONFIGS_IN_TRANSACTION])
+        sizes = (item_size({each[SK]: read_columns(each, now_ms).plain()}) for each in configs[:CONFIGS_IN_TRANSACTION])
         room = sum(total <= BYTES_IN_EVENT for total in accumulate(sizes))
         if others := configs[room:]:  # each with its own audit event
             keyed = {place: place_of(namespace_state, place) for place in map(read_own_place, others)}
@@ -331,7 +331,7 @@ def delete_entity(namespace_state: NamespaceState, entity_id: str, cause: Cause)
             result = yield from change_many(namespace_state, gone, cause.before(next(rounds)))
             for error in result.failed.values():
                 raise error
-        plain = {read_own_place(each)[1]: read_plain(each, namespace_state.now()) for each in configs[:room]}
+        plain = {read_own_place(each)[1]: read_columns(each, namespace_state.now()).plain() for each in configs[:room]}
         told = {"configs": {resource: config for resource, config in plain.items() if config}}
         records = Records(namespace_state, {entity_id: item})
         made = writes_of(records, entity_id, None, (), cause, configs=told).with_counts(records)

@@ -51,14 +51,14 @@ from ...schema.attributes import (
     RESOURCE,
     SK,
 )
-from ...schema.configs import Row, config_attributes, override_attributes, read_plain, switch_attributes
+from ...schema.configs import Columns, Row, config_attributes, override_attributes, read_columns, switch_attributes
 from ...schema.items import BucketId
 from ...schema.keys import audit_plan, pk_plan, plan_of_subject
 from ...schema.record import item_keys, reads
 from ...values.audit import AuditAction, Cause
 from ...values.buckets import LiveBuckets, ToldBuckets
 from ...values.entities import UNCHANGED, Unchanged
-from ...values.limits import Limit, Policy, check_limits
+from ...values.limits import Limit, Policy, check_limits, check_on_unavailable
 from ...values.naming import DEFAULT_RESOURCE, check_identifier, check_plan, check_resource
 from ...values.on_refused import OnRefused
 from ...values.overrides import Override, new_override
@@ -251,8 +251,9 @@ def writes_of(
 ) -> tuple[Write, ...]:
     """Return the write of a change, and that of its audit event; none if there is nothing to delete."""
     place, now_ms = wanted.place, namespace_state.now()
-    after = _item(before, wanted, now_ms)
-    was, will_be = read_plain(before, now_ms), read_plain(after, now_ms)
+    columns = read_columns(before, now_ms)
+    after, new_columns = _changed(columns, before, wanted)
+    was, will_be = columns.plain(), new_columns.plain()
     keeps_limits = wanted.limits is UNCHANGED
     adds = wanted.limits not in (None, UNCHANGED) or wanted.override not in (None, UNCHANGED) or wanted.extra
     if not adds and {**(was or {}), CONFIG_VERSION: 0} == {**(will_be or {}), CONFIG_VERSION: 0}:
@@ -271,22 +272,15 @@ def writes_of(
     return write, audit_put
 
 
-@reads
-def _columns(before: Item | None, now_ms: int) -> tuple[tuple[Limit, ...], Override | None, Switches, int]:
-    row = Row(before, now_ms)
-    return row.stored(), row.override(), row.switches(), row.version()
-
-
-def _item(before: Item | None, wanted: Change, now_ms: int) -> Item | None:
-    """Return the new item of a config, ``None`` for none."""
-    limits, override, switches, version = _columns(before, now_ms)
-    limits = limits if isinstance(wanted.limits, Unchanged) else wanted.limits or ()
-    override = override if isinstance(wanted.override, Unchanged) else wanted.override
+def _changed(was: Columns, before: Item | None, wanted: Change) -> tuple[Item | None, Columns]:
+    """Return the new item of a config, ``None`` for none, and its columns."""
+    limits = was.limits if isinstance(wanted.limits, Unchanged) else wanted.limits or ()
+    override = was.override if isinstance(wanted.override, Unchanged) else wanted.override
     kept = () if wanted.limits is None else wanted.kept
     extra = {**{name: value for name, value in (before or {}).items() if name in kept}, **wanted.extra}
-    switches = replace(switches, **wanted.switches)
+    switches = replace(was.switches, **wanted.switches)
     if not limits and override is None and not switches and not POLICIES & extra.keys():
-        return None
+        return None, Columns()
     beside = {} if override is None else override_attributes(override, alone=not limits and not switches)
     fixed = dict(wanted.place.fixed)
     if not limits and wanted.place.own is not None:  # lists read the end of the override from the index, 0 for none
@@ -297,7 +291,9 @@ def _item(before: Item | None, wanted: Change, now_ms: int) -> Item | None:
     elif not limits and RESOURCE in fixed:  # the system is in no list
         fixed[GSI4SK] = keys.gsi4_sk_without_limits(fixed[GSI4SK])
     attributes = {**extra, **config_attributes(limits), **beside, **switch_attributes(switches)}
-    return {**fixed, **attributes, CONFIG_VERSION: version + 1}
+    policy = None if ON_UNAVAILABLE not in extra else check_on_unavailable(extra[ON_UNAVAILABLE])
+    columns = Columns(limits, override, switches, policy, extra.get(ON_REFUSED), was.version + 1, is_over=False)
+    return {**fixed, **attributes, CONFIG_VERSION: columns.version}, columns
 
 
 def delete_plan(namespace_state: NamespaceState, plan: str, resource: str, cause: Cause) -> Flow[None]:
