@@ -71,6 +71,7 @@ def test_pages_of_entities_follow_one_another(filled: Table, resource: list[str]
     assert found == (["acme", "acme/a", "own"] if resource else ["acme", "acme/a", "acme/b", "own", "used"])
 
 
+@pytest.mark.long
 def test_those_with_limits_on_a_resource_are_found_among_many_others_by_pages(
     table: Table, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -176,6 +176,7 @@ async def test_a_pasted_word_changes_nothing(file: Path) -> None:
         assert repository.get_override("acme", "gpt-4") is None
 
 
+@pytest.mark.long(keep=1)
 @pytest.mark.parametrize("key", ["l", "b"])
 async def test_without_allow_changes_a_key_only_says_so(file: Path, key: str) -> None:
     with SyncRepository.sqlite(file) as repository:
