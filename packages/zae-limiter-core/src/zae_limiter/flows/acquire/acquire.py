@@ -15,10 +15,9 @@ from ..process.waiting_line import Turn
 from ..steps import Enqueue, Flow, Sleep
 from .claims import Claim, Grant, Seen
 from .copies import refuse_by_copies
-from .create_path import create_path
-from .disabling import refuse_if_disabled
+from .disabling import are_old_and_disabled, refuse_if_disabled
 from .outdated import decided_by, may_refuse
-from .path import are_old_and_disabled, find_claims, known_claims
+from .path import find_claims, known_claims
 from .requests import AcquireRequest
 from .shard_selection import read_shards, try_other_shards
 from .statuses import refusal_of
@@ -87,26 +86,12 @@ def _take(
             refuse_by_copies(namespace_state, request, claims)
         if turn is not None and waits:
             yield from take_in_turn(namespace_state, claims, turn)
-        elif creating := _without_buckets(claims):
-            yield from create_path(namespace_state, creating)
-            yield from try_other_shards(namespace_state, claims)
         else:
             yield from take_together(namespace_state, claims)
         return (yield from _conclude(namespace_state, request, claims))
     finally:
         for each in claims:
             each.decide()
-
-
-def _without_buckets(claims: Sequence[Claim]) -> Sequence[Claim]:
-    """Return the claims that take something if there are several, and none of them has a bucket; else none."""
-    taking: list[Claim] = []
-    for claim in claims:
-        if any(claim.amounts.values()) or (claim.unlimited and any(claim.unlimited.values())):
-            if claim.cached.state is not None or claim.stale:
-                return ()
-            taking.append(claim)
-    return taking if len(taking) > 1 else ()
 
 
 def _conclude(namespace_state: NamespaceState, request: AcquireRequest, claims: Sequence[Claim]) -> Flow[bool]:

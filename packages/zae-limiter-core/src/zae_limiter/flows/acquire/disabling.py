@@ -24,6 +24,20 @@ def is_disabled(request: AcquireRequest, resolved: Resolved) -> bool:
     return resolved.disables and not request.shadow
 
 
+def are_old_and_disabled(namespace_state: NamespaceState, claims: Sequence[Claim]) -> bool:
+    """Return whether a claim is disabled, and that or the path to it was read too long ago to refuse by; expire it.
+
+    Whoever is refused writes to no bucket, so a change of an entity below the disabled one is not told either.
+    """
+    if not any(claim.stale and claim.resolved.disables for claim in claims):
+        return False
+    now_ms, staleness_ms = namespace_state.now(), namespace_state.settings.staleness_ms
+    old = [claim for claim in claims if not claim.resolved.is_recent(now_ms, staleness_ms)]
+    for claim in old:
+        namespace_state.expire(claim.cached)
+    return bool(old)
+
+
 def refuse_if_disabled(namespace_state: NamespaceState, request: AcquireRequest, claims: Sequence[Claim]) -> None:
     """Raise ``AccessDisabled`` if one of the claims is disabled: of several, for the one that is nearest.
 

@@ -1,6 +1,6 @@
 """Limits that this process read too long ago to refuse by, or that a bucket has outdated: they are read again first."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from ...schema.items import BucketState
 from ..process.namespace_state import NamespaceState
@@ -25,12 +25,3 @@ def decided_by(claim: Claim) -> list[BucketState]:
         return list(claim.seen.states)
     outcomes = [request.outcome for request in claim.last if request.outcome is not None]
     return [outcome.state for outcome in outcomes if outcome.state is not None]
-
-
-def expire_old(namespace_state: NamespaceState, claims: Iterable[Claim]) -> bool:
-    """Expire the limits of these claims that were not read just now; return whether there are any."""
-    now, staleness_ms = namespace_state.now(), namespace_state.settings.staleness_ms
-    old = [claim for claim in claims if not claim.resolved.is_recent(now, staleness_ms)]
-    for claim in old:
-        namespace_state.expire(claim.cached)
-    return bool(old)

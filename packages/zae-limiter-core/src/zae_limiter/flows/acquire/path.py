@@ -30,7 +30,7 @@ from ..process.late_opening import opened
 from ..process.namespace_state import ANY_LEVEL, CachedBucket, NamespaceState
 from ..steps import Flow
 from .claims import Claim, unknown_limit
-from .outdated import expire_old
+from .disabling import are_old_and_disabled
 from .requests import AcquireRequest
 from .shard_selection import choose_shard
 
@@ -142,14 +142,6 @@ def _read_claims(namespace_state: NamespaceState, request: AcquireRequest) -> Fl
         resolved = yield from resolve_all(namespace_state, homes, beside)
         for place, home, each in zip(gap.missing, homes, resolved, strict=True):
             read[place] = home, each, each.disables
-
-
-def are_old_and_disabled(namespace_state: NamespaceState, claims: Sequence[Claim]) -> bool:
-    """Return whether a claim is disabled, and that or the path to it was read too long ago to refuse by; expire it.
-
-    Whoever is refused writes to no bucket, so a change of an entity below the disabled one is not told either.
-    """
-    return any(claim.stale and claim.resolved.disables for claim in claims) and expire_old(namespace_state, claims)
 
 
 def join(request: AcquireRequest, claims: list[Claim], gap: Gap | None = None) -> list[Claim]:
