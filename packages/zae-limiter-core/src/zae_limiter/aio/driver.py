@@ -4,7 +4,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from ..clock.system import Clock
 from ..engines.engine import Store
@@ -20,6 +20,7 @@ from ..flows.steps import (
     Remind,
     Settled,
     Sleep,
+    Sleeper,
     Step,
     Wait,
     Wake,
@@ -29,15 +30,15 @@ from ..operations.errors import BudgetSpent, Closed, OutcomeUnknown, StoreError
 from ..operations.values import Operation
 from ..runtime import forks
 from ..runtime.deadlines import Deadlines
+from ..runtime.elapsed import elapsed
 from ..runtime.jitter import jittered
 from ..runtime.tasks import background_task, discard, running_loop
 from .guarded_store import GuardedStore
-from .reminders import Reminders
-from .waiters import log_losses, settle, sleep, wake_up
 
 T = TypeVar("T")
 log = logging.getLogger(__name__)
 
+LOOK_SECONDS: Final = 1.0  # a timer of the loop stands still with the machine, what is held does not
 CUT_OFF = "the write was cut off: its event loop cancels its tasks"
 
 
@@ -101,11 +102,11 @@ class Driver:
         self._take_over(loop)
         self._guarded.close()
         for queue in self._active.values():
-            settle([waiter for waiter in queue.waiting if waiter.droppable], Closed(), self._losses)
+            _settle([waiter for waiter in queue.waiting if waiter.droppable], Closed(), self._losses)
         await self.drain(last)
         self._cut_off = True
         for task in self._under_way(loop):
-            settle(list(self._active[task].waiting), Closed(), self._losses)
+            _settle(list(self._active[task].waiting), Closed(), self._losses)
             task.cancel()
         await self.drain()
 
@@ -183,7 +184,7 @@ class Driver:
 
     async def _wait(self, step: Wait) -> None:
         """Wait outside the budget of a run. Raises ``RepositoryClosedError``."""
-        await sleep(step, self._sleep)
+        await _sleep(step, self._sleep)
         self._enter_loop()
 
     async def _perform(self, step: Step, waiters: list[Waiter]) -> Any:
@@ -208,7 +209,7 @@ class Driver:
         if isinstance(step, Log):
             step.write()
         elif isinstance(step, Wake):
-            wake_up(step.waiters)
+            _wake_up(step.waiters)
         elif isinstance(step, Post):
             self._enter(step.waiter)
         elif isinstance(step, Settled):
@@ -238,9 +239,9 @@ class Driver:
     def _enter(self, waiter: Waiter) -> None:
         waiter.queue.waiting[waiter] = None
         if self._cut_off:
-            settle([waiter], Closed(), self._losses)
+            _settle([waiter], Closed(), self._losses)
         elif self._loop is None or self._loop.is_closed():  # a caller that outlived its loop
-            settle([waiter], OutcomeUnknown(CUT_OFF), self._losses)
+            _settle([waiter], OutcomeUnknown(CUT_OFF), self._losses)
         elif waiter.queue.server is None:
             self._serve_in_task(self._loop, waiter.queue)
 
@@ -311,10 +312,10 @@ class Driver:
         failed = [waiter for waiter in batch if waiter.outcome is None or waiter.outcome.error is not None]
         if failed:
             fail(failed, OutcomeUnknown(CUT_OFF))  # those that an interruption of the loop left unsettled
-            log_losses(failed, self._losses)
+            _log_losses(failed, self._losses)
         if self._loop is None or self._loop.is_closed():
             return
-        wake_up(batch)
+        _wake_up(batch)
         self._unwind([waiter for waiter in batch if waiter.unwanted])
 
     def _abandon(self, waiters: Sequence[Waiter]) -> None:
@@ -361,7 +362,7 @@ class Driver:
         """Cut off the work on a loop that no longer runs; its callers are woken if it runs again."""
         for task, queue in list(self._active.items()):
             queue.server = None
-            settle(list(queue.waiting), OutcomeUnknown(CUT_OFF), self._losses, wake=not loop.is_closed())
+            _settle(list(queue.waiting), OutcomeUnknown(CUT_OFF), self._losses, wake=not loop.is_closed())
             discard(task)
         self._active = {}
         self._guarded.leave_loop()
@@ -370,3 +371,76 @@ class Driver:
 def _after(budget: float | None) -> float | None:
     """Return the instant of the running loop at which a budget is spent that begins now."""
     return None if budget is None else asyncio.get_running_loop().time() + budget
+
+
+def _settle(waiting: Sequence[Waiter], error: StoreError, losses: Losses, *, wake: bool = True) -> None:
+    """Remove waiters from their queues, and settle them as failed."""
+    for waiter in waiting:
+        del waiter.queue.waiting[waiter]
+    fail(waiting, error)
+    _log_losses(waiting, losses)
+    if wake:
+        _wake_up(waiting)
+
+
+def _log_losses(batch: Sequence[Waiter], losses: Losses) -> None:
+    """Log the tokens that failed give-backs lost."""
+    for waiter in batch:
+        outcome = waiter.outcome
+        if outcome is not None and outcome.error is not None and (lost := losses.line(waiter)) is not None:
+            log.warning("%s", lost)
+
+
+async def _sleep(step: Wait, sleep_async: Callable[[float], Awaitable[None]]) -> None:
+    """Sleep as long as the step says, or until its sleeper is woken."""
+    if step.sleeper is None:
+        return await sleep_async(step.seconds)
+    woken = asyncio.get_running_loop().create_future()
+    sleeping = asyncio.ensure_future(sleep_async(step.seconds))
+    step.sleeper.waker = woken
+    try:
+        await asyncio.wait((sleeping, woken), return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        step.sleeper.waker = None
+        sleeping.cancel()
+    return None
+
+
+def _wake_up(batch: Sequence[Sleeper]) -> None:
+    """Wake the callers that wait for these waiters."""
+    for waiter in batch:
+        waker: asyncio.Future[None] | None = waiter.waker
+        if waker is not None and not waker.done() and not waker.get_loop().is_closed():
+            waker.set_result(None)
+
+
+class Reminders:
+    """Calls ``post`` with each waiter when its time has come. A loop that ends takes none with it."""
+
+    def __init__(self, post: Callable[[Waiter], object]) -> None:
+        self._post = post
+        self._due: dict[Waiter, tuple[asyncio.AbstractEventLoop, float]] = {}
+
+    def add(self, loop: asyncio.AbstractEventLoop, waiter: Waiter, seconds: float) -> None:
+        """Post the waiter in so many seconds."""
+        self._due[waiter] = loop, elapsed() + seconds
+        loop.call_later(min(seconds, LOOK_SECONDS), self._remind, loop, waiter)
+
+    def move_to(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Go on with another loop."""
+        for waiter, (_, at) in list(self._due.items()):
+            self.add(loop, waiter, max(0.0, at - elapsed()))
+
+    def forget(self) -> None:
+        """Begin again in a child process: the parent posts what is to come."""
+        self._due = {}
+
+    def _remind(self, loop: asyncio.AbstractEventLoop, waiter: Waiter) -> None:
+        if waiter not in self._due or self._due[waiter][0] is not loop:
+            return
+        left = self._due[waiter][1] - elapsed()
+        if left > 0:
+            loop.call_later(min(left, LOOK_SECONDS), self._remind, loop, waiter)
+        else:
+            del self._due[waiter]
+            self._post(waiter)

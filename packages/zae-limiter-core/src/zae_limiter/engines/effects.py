@@ -4,9 +4,21 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from ..operations.errors import ConditionFailed, Invalid, NotApplied, Reason, TableExists, TransactionCancelled
-from ..operations.plain import copy_of, plain
 from ..operations.sizes import item_size
-from ..operations.values import UNCONDITIONAL, Check, Conditions, CreateTable, Delete, Item, Key, Put, Update, Value
+from ..operations.values import (
+    UNCONDITIONAL,
+    Check,
+    Conditions,
+    CreateTable,
+    Delete,
+    Item,
+    Key,
+    Put,
+    Update,
+    Value,
+    copy_of,
+    plain,
+)
 from ..schema.attributes import PK, SK, TTL
 from ..schema.changes import consumption
 from ..schema.items import BucketId

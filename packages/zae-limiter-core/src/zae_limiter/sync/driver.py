@@ -43,7 +43,6 @@ from ..runtime.jitter import jittered
 from ..runtime.reminders import Reminders
 from .flow_run import FlowRun
 from .guarded_store import THREAD_NAME, GuardedStore
-from .waiters import settle, sleep, wake_up
 
 T = TypeVar("T")
 log = logging.getLogger(__name__)
@@ -115,7 +114,7 @@ class SyncDriver:
         self._reminders.stop()
         self._guarded.close()
         with self._lock:
-            settle([waiter for queue in self._active for waiter in queue.waiting if waiter.droppable], Closed())
+            _settle([waiter for queue in self._active for waiter in queue.waiting if waiter.droppable], Closed())
         self.drain(last)
 
     def at_exit(self, last: Flow[None]) -> None:
@@ -197,7 +196,7 @@ class SyncDriver:
 
     def _begin_after(self, step: Wait, run: FlowRun) -> None:
         """Wait outside the budget of the run. Raises ``RepositoryClosedError``."""
-        sleep(step, self._sleep, self._lock)
+        _sleep(step, self._sleep, self._lock)
         if self._closed:
             raise RepositoryClosedError
         run.begin_again()
@@ -378,13 +377,13 @@ class SyncDriver:
     def _let_go(self, batch: Sequence[Waiter]) -> None:
         """Wake the callers of the batch, and give back the unwanted outcomes."""
         with self._lock:
-            wake_up(batch)
+            _wake_up(batch)
             unwanted = [waiter for waiter in batch if waiter.unwanted]
         self._unwind(unwanted, [])
 
     def _wake(self, waiters: Sequence[Sleeper]) -> None:
         with self._lock:
-            wake_up(waiters)
+            _wake_up(waiters)
 
     def _abandon_surely(self, waiters: list[Waiter]) -> None:
         """Call ``_abandon``, again if it is interrupted itself; raise the first interruption."""
@@ -428,3 +427,36 @@ def _only_daemons_are_left() -> bool:
     if main.is_alive():
         return False
     return all(thread.daemon or thread.name == THREAD_NAME or thread is main for thread in threading.enumerate())
+
+
+def _settle(waiting: Sequence[Waiter], error: StoreError) -> None:
+    """Remove waiters from their queues, and settle them as failed; with the lock held."""
+    for waiter in waiting:
+        del waiter.queue.waiting[waiter]
+    fail(waiting, error)
+    _wake_up(waiting)
+
+
+def _sleep(step: Wait, pause: Callable[[float], None], lock: threading.Lock) -> None:
+    """Sleep as long as the step says, or until its sleeper is woken, unless the clock has sleeps of its own; ``lock``
+    guards the waker.
+    """
+    sleeper = step.sleeper
+    if sleeper is None or pause is not time.sleep:
+        return pause(step.seconds)
+    waker = threading.Lock()
+    waker.acquire()
+    with lock:
+        sleeper.waker = waker
+    waker.acquire(timeout=min(step.seconds, threading.TIMEOUT_MAX))
+    with lock:
+        sleeper.waker = None
+    return None
+
+
+def _wake_up(waiters: Sequence[Sleeper]) -> None:
+    """Wake the callers of settled waiters, once; with the lock held."""
+    for waiter in waiters:
+        if waiter.waker is not None:
+            waker, waiter.waker = waiter.waker, None
+            waker.release()

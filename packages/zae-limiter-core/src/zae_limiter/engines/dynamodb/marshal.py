@@ -7,8 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from ...operations.errors import OutcomeUnknown, Unreadable
-from ...operations.plain import is_flat, plain
-from ...operations.values import Item, Key, Value
+from ...operations.values import Item, Key, Value, is_flat, plain
 from ...schema.attributes import PK, SK
 from ...schema.record import UNREADABLE
 

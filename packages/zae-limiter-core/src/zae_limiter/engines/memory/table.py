@@ -20,7 +20,6 @@ from threading import Lock
 from typing import Any, Final
 
 from ...operations.errors import NotApplied
-from ...operations.plain import copy_of, is_flat
 from ...operations.sizes import projected
 from ...operations.values import (
     BatchGet,
@@ -41,6 +40,8 @@ from ...operations.values import (
     Transact,
     Unwritten,
     Update,
+    copy_of,
+    is_flat,
 )
 from ...runtime import forks
 from ...schema.attributes import PK, SK, TTL

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from zae_limiter.engines.dynamodb.marshal import read_item, read_value, write_item, write_value
-from zae_limiter.operations.plain import copy_of, plain
+from zae_limiter.operations.values import copy_of, plain
 
 values = st.recursive(
     st.none() | st.booleans() | st.integers(-(10**37), 10**37) | st.text(),
