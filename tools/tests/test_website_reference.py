@@ -35,7 +35,6 @@ INTERNAL = {  # modules of the integrations that only the others import
             "settlement",
         )
     ),
-    "zae_limiter.observers.events",  # zae_limiter.observers has its names
 }
 
 

@@ -30,7 +30,7 @@ CALLS = {
     "parent": ("user", "gpt", 1),
     "held": ("a", "h", 1),
 }
-MODULES = 198
+MODULES = 197
 
 ONE_ACQUIRE = """
 import asyncio, sys

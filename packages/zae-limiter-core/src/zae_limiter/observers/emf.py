@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final, TextIO
 from urllib.parse import quote
 
-from .events import AcquireEvent, Event, limit_names
+from . import AcquireEvent, Event, limit_names
 
 NAMESPACE: Final = "zae-limiter"
 MOST_RESOURCES: Final = 1000

@@ -7,7 +7,7 @@ from opentelemetry import metrics, trace
 from opentelemetry.util.types import AttributeValue
 
 from ..values.versions import core_version
-from .events import AcquireEvent, Event, LeaseEvent, limit_names
+from . import AcquireEvent, Event, LeaseEvent, limit_names
 
 NAME: Final = "zae_limiter"
 SECONDS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
