@@ -148,7 +148,7 @@ class EntityHasChildrenError(EntityError):
 
 
 class StaleEntityError(EntityError):
-    """The entity has another version than expected, because somebody has changed it since; nothing was written."""
+    """The entity has another version than expected: it was changed since it was read; nothing was written."""
 
     def __init__(self, entity_id: str, expected_version: int, version: int) -> None:
         super(EntityError, self).__init__(entity_id, expected_version, version)

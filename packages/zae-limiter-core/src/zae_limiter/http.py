@@ -3,7 +3,7 @@
 The fields are those of https://datatracker.ietf.org/doc/draft-ietf-httpapi-ratelimit-headers/ (revision 10): ``t`` is
 the time until additional quota is there, which is the next whole token. The documents are those of RFC 9457.
 
-Whoever reads an answer is not the owner of every limit that the call draws on. So ``show`` has four levels: ``"own"``,
+The reader of an answer does not own every limit that the call draws on. So ``show`` has four levels: ``"own"``,
 the default, has the limits of the entity that asked, and of another one only its name and the wait, if it is what
 refuses: no capacity, no balance, no amount, no id. ``"all"`` has every limit. ``"retry_after"`` names none, and
 ``"nothing"`` shows no time either.

@@ -267,9 +267,9 @@ def copy(
 ) -> list[Namespace]:
     """Copy the namespaces that are not copied yet, and return them as they are in the target.
 
-    Nobody can open them before all is there. ``report`` gets the number of items written so far. A repeated call after
-    an interruption purges what is there and begins anew; so does this one, some times, after a lost answer. Raises what
-    ``forecast_copy`` does.
+    They cannot be opened before the copy is complete. ``report`` gets the number of items written so far. A repeated
+    call after an interruption purges what is there and begins anew; so does this one, some times, after a lost answer.
+    Raises the errors of ``forecast_copy``.
     """
     wanted = [each.namespace for each in forecasts if not each.is_copied]
     for number in range(2, copying.BEGINNINGS + 1):

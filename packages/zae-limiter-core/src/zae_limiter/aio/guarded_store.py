@@ -35,7 +35,7 @@ class GuardedStore(Guard):
         self._deadlines = store.capabilities.deadlines
         self._prober: asyncio.Task[None] | None = None
         self._probes: set[asyncio.Task[None]] = set()  # under way
-        self._probed: asyncio.Event | None = None  # set at the end of the next probe, if somebody waits for it
+        self._probed: asyncio.Event | None = None  # set at the end of the next probe, if callers wait for it
 
     def ask(self, operation: Operation[R]) -> Awaitable[R]:
         """Return an awaitable for the store's answer within its deadline. Raises ``StoreError``, at once while the

@@ -1,6 +1,6 @@
 """Find the client of a request, also behind proxies: an address that it cannot choose, as the id of an entity.
 
-Anybody can write a header. A proxy appends the address of its own peer on the right of what it has received, so only
+A header can be forged. A proxy appends the address of its own peer on the right of what it has received, so only
 the entries on the right were written by trusted proxies. Therefore the chain is read from its right end, beginning with
 the peer of the connection: trusted addresses are skipped, and the first other one is the client. Whatever stands left
 of it is the client's own text, and is not even parsed. An entry that is not an address (``unknown``, ``_hidden``,

@@ -6,7 +6,7 @@ not. ``_SHAPES`` says it for each of them, and nothing else here knows a provide
 its counts, so an answer may be an object of the provider's library, a mapping, JSON, or an event of a stream.
 
 An answer without usage is ``None``, or ``UsageMissing`` for a caller that cannot do without. So is an answer with half
-of it, or with a count that is no whole number: nothing is guessed. A total alone is input, because those who give no
+of it, or with a count that is not a whole number: nothing is guessed. A total alone is input, because those who give no
 other count have no output (embeddings, rerankers).
 """
 

@@ -131,7 +131,7 @@ class Update(_UpdateFields, Operation[Item]):
 
 @dataclass(frozen=True, slots=True)
 class Delete(Operation[None]):
-    """Remove one item; a missing item is no error."""
+    """Remove one item; deleting a missing item succeeds."""
 
     key: Key
     when: Conditions = UNCONDITIONAL

@@ -1,4 +1,4 @@
-"""The thresholds of a limit (``alert``): at which parts of its window somebody wants to be told."""
+"""The thresholds of a limit (``alert``): the parts of its window at which alerts are sent."""
 
 from collections.abc import Iterable
 from typing import Any, Final

@@ -16,7 +16,7 @@ class TokenUsage:
     """What one call used, in tokens by kind; each token is of one kind, so ``total`` is their sum.
 
     ``zae_limiter.integrations.usage`` reads it from the answers of providers, whatever these count twice. Raises
-    ``ValidationError`` for an amount that is no whole number, or is negative.
+    ``ValidationError`` for an amount that is negative or not a whole number.
     """
 
     input: int = 0

@@ -72,7 +72,7 @@ def check_admits(record: VersionRecord, *, stack: str, oldest_client: str) -> No
 def check_compatible(record: VersionRecord, *, stack: str, client_version: str) -> None:
     """Raise a ``VersionError`` unless this client may use that stack.
 
-    An older schema that this release reads is no obstacle, unless a client is admitted that would misread what this
+    An older schema that this release reads is accepted, unless a client is admitted that would misread what this
     release writes. Raises ``ClientTooOldError``, ``StackTooOldError``, ``OlderClientsError``.
     """
     oldest = record.min_client_version

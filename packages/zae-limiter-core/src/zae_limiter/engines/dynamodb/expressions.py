@@ -80,7 +80,7 @@ def update_parameters(update: Update) -> dict[str, Any]:
 
 
 def update_json(update: Update) -> str | None:
-    """Return ``update_parameters`` as members of a JSON object, ``None`` without any, or if a value is no number."""
+    """Return ``update_parameters`` as members of a JSON object, ``None`` without any, or if a value is not a number."""
     texts, values = _of_update(update)
     if not texts.json or not _NUMBERS.issuperset(map(type, values)):
         return None

@@ -1,7 +1,7 @@
 """Images of a bucket item, as the table's stream has them, read strictly.
 
-Whoever may write a bucket may damage it. A problem is logged: it names a number of a bucket, and no other
-attribute, whose name may be anything; and never a value.
+Any program with write access may damage a bucket. A problem is logged with the name of a bucket's number at most: the
+name of another attribute may be anything, and a value is never logged.
 """
 
 import re

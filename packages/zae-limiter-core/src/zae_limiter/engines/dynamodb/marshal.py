@@ -1,6 +1,6 @@
 """Python values as DynamoDB's ``AttributeValue``, and back, in one normal form; and stored items with their keys.
 
-A key that is no text is refused.
+A key that is not a string is rejected.
 """
 
 from collections.abc import Callable, Mapping

@@ -1,7 +1,7 @@
 """A connection to a file, whose tables are made by the first one.
 
-A file may come from somebody else, and what its schema has beside the tables runs with the statements of this program:
-a trigger, a view in place of a table, a generated column. So the schema of a file is compared with those that this
+A file may be foreign, and whatever its schema has beside the tables runs with the statements of this program: a
+trigger, a view in place of a table, a generated column. So the schema of a file is compared with those that this
 project writes, before anything else is read and whenever it has changed since, and SQLite trusts none of its functions
 to it. Reading the schema is bounded, as is what one value may take: a page that follows itself makes a row of any
 length. SQLite itself may read such a row to compare its key, which takes no more than the file has bytes, as its size
@@ -95,7 +95,7 @@ def connect(
     try:
         restrict(connection)
         file_id = patiently(lambda: _prepare(connection, path, is_late))
-        check_again(path)  # somebody may have made a log in between, to read what is written
+        check_again(path)  # another user may have made a log in between, to read what is written
     except sqlite3.Error as error:
         connection.close()
         raise fault_of(error, path) from error

@@ -1,8 +1,8 @@
 """The credentials of a process. Botocore finds and renews them, in a separate thread; this module says when, and tells
 the callers.
 
-Credentials without an expiry, such as those of a file, are read anew when the store refuses them: somebody may have
-exchanged the file. So are others, because keys can be revoked before they expire.
+Credentials without an expiry, such as those of a file, are read anew when the store refuses them: the file may have
+been replaced. So are others, because keys can be revoked before they expire.
 
 Callers take no lock: a signal handler that interrupts one leaves nothing behind that others wait for. A refresh begins
 when its thread claims it, and ends in the order: new credentials, no claim, answers. A caller joins in the order: its
@@ -90,7 +90,7 @@ class CredentialSource:
         return None if self._held is None else self._held.credentials.account
 
     def refreshed(self) -> Future[Credentials]:
-        """Return the outcome of the refresh under way, or else of one that starts now. Nobody can cancel it.
+        """Return the outcome of the refresh under way, or else of one that starts now. It cannot be cancelled.
 
         The future raises ``Denied`` if there are no credentials and never were, ``Unreachable`` if there were, and
         ``NotApplied`` for settings that are wrong.

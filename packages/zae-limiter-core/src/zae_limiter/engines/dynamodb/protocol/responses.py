@@ -35,7 +35,7 @@ class ResponseReader:
         self._headers: dict[str, str] | None = None
 
     def feed(self, data: bytes) -> Response | None:
-        """Return the response if it is whole. Raises ``OutcomeUnknown`` for bytes that are no response."""
+        """Return the response if it is whole. Raises ``OutcomeUnknown`` for bytes that are not a response."""
         self._buffer += data
         while self._headers is None:
             if not self._read_head():
