@@ -74,13 +74,6 @@ class Stage(NamedTuple):
         """The last answer showed this."""
         self.cached.learn(item, self.clock.now_ms(), own_writes=own_writes)
 
-    def sees_others(self, item: Item) -> Item:
-        """The last two answers showed writes that were not its own; returns the last."""
-        self.sees(item)
-        later = item | {WRITES: item[WRITES] + 7000}
-        self.sees(later)
-        return later
-
     def request(self, *limits: Limit, config: Config | None = None, events: int = 1, **amounts: Any) -> BucketRequest:
         """A request of the bucket under limits that were read long ago; ``checked=``, ``unchecked=``, ``given=``."""
         config = config or (Config(limits, 0) if limits else None)
