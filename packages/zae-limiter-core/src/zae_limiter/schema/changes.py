@@ -18,6 +18,8 @@ from .items import ONE_WRITE, WRITES, BucketId
 from .keys import AUDIT_PREFIX, AuditAddress, parse_audit_pk, sk_state
 from .store_errors import Unreadable
 
+Key = Mapping[str, Any]
+
 Image = Mapping[str, Any]
 K = TypeVar("K")
 NO_ITEM: Final[Image] = {}
@@ -90,9 +92,6 @@ def _milli(image: Image) -> dict[str, int]:
     """Return the millitokens that an item has counted, by limit."""
     found = ((parse_bucket_attribute(name), total) for name, total in image.items())
     return {at.limit: total for at, total in found if at is not None and at.field == "consumed" and at.limit != WCU}
-
-
-Key = Mapping[str, Any]
 
 
 def bucket_of(key: Key) -> BucketId | None:

@@ -17,6 +17,8 @@ from .overrides import Override
 from .switches import NO_SWITCHES, Switches
 from .whole import check_flag, check_whole
 
+EVENTS_REMEMBERED: Final = 20
+
 
 @dataclass(frozen=True, slots=True)
 class ApplyProgress:
@@ -74,8 +76,6 @@ ConfigPlace = tuple[str | None, str | None]
 """An entity and a resource; no entity: a resource; neither: the system. A plan is in the entity's place, by the name
 that audit events have for it: ``$PLAN:gold``.
 """
-
-EVENTS_REMEMBERED: Final = 20
 
 
 @dataclass(frozen=True, slots=True)

@@ -105,10 +105,10 @@ def is_copied(source: Namespace) -> Flow[bool]:
 
     Raises ``NamespaceStateError`` if it has another namespace of the name that is not empty.
     """
-    by_name = yield from registry.by_name_of(source.name)
+    by_name = yield from registry.record_at(registry.name_key(source.name))
     if by_name is None or by_name.has(DELETED):
         return False
-    by_id = yield from registry.by_id_of(by_name.id)
+    by_id = yield from registry.record_at(registry.id_key(by_name.id))
     if by_id is not None and by_id.item.get(COPIED) == source.namespace_id:
         return True
     if not (yield from registry.is_empty(IndexRows(by_name.id))):
@@ -123,7 +123,7 @@ def begin(source: Namespace, new: Namespace) -> Flow[None]:
     It takes the place of an empty namespace, too. Raises ``NamespaceStateError``.
     """
     for _ in range(ATTEMPTS):
-        before = yield from registry.by_name_of(new.name)
+        before = yield from registry.record_at(registry.name_key(new.name))
         if before is not None and before.id == new.namespace_id:
             return  # our own write, whose answer was lost
         if before is not None and before.has(COPYING):
@@ -134,7 +134,7 @@ def begin(source: Namespace, new: Namespace) -> Flow[None]:
         by_name, by_id = copying_items(new, source.namespace_id)
         writes = [Put(by_name, registry.as_seen(before)), Put(by_id, registry.as_seen(None))]
         in_use = before is not None and not before.has(DELETED)
-        empty = (yield from registry.by_id_of(before.id)) if before is not None and in_use else None
+        empty = (yield from registry.record_at(registry.id_key(before.id))) if before is not None and in_use else None
         if empty is not None:  # the empty namespace that was in use stays as one that was purged
             marked = empty.item | {DELETED: new.created_at, PURGING: new.created_at}
             writes.append(Put(purged_item(marked, new.created_at), registry.as_seen(empty)))

@@ -78,6 +78,10 @@ from ..validation import OwnPlace, validate_flag, validate_own_place, validate_s
 from . import audit
 from .listing import entity_config_rows, entity_config_rows_on, resource_rows
 
+Progress = Callable[[int], None]
+Concerns = Callable[[BucketId], bool]
+_AT: Final = len("2024-01-31T14:00:00.000Z")  # an event id begins with the instant of its change
+
 SYSTEM: Final[ConfigPlace] = (None, None)
 POLICIES: Final = frozenset((ON_UNAVAILABLE, ON_REFUSED))  # which a config may have without limits
 
@@ -366,12 +370,6 @@ def _configs_of(namespace_state: NamespaceState, plan: str) -> Flow[list[Key]]:
     pk = keys.pk_plan(namespace_state.namespace_id, plan)
     page = yield from with_retries(Query(pk, begins_with=keys.CONFIG_PREFIX, limit=2))
     return [key_of(item) for item in page.items]
-
-
-Progress = Callable[[int], None]
-Concerns = Callable[[BucketId], bool]
-
-_AT: Final = len("2024-01-31T14:00:00.000Z")  # an event id begins with the instant of its change
 
 
 def count_live_buckets(

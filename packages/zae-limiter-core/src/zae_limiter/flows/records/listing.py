@@ -31,6 +31,9 @@ from ..steps import Flow
 from ..validation import validate_page_size
 from .lineage import meta_key
 
+BEHIND: Final = "$"  # follows "#", and no name in a key has either
+Reader = Callable[[Item], str]
+
 ENTRIES_OF_FIRST_PAGE = 1100  # one query reads a thousand entities of a resource, for some 18 read units
 ENTRIES_PER_PAGE = 25  # for half a read unit; behind each page the query skips to the next resource
 
@@ -142,11 +145,6 @@ def _checked(rows: IndexRows, address: EntityConfigAddress, item: Item) -> Entit
     if key_of(item) != Key(keys.pk_entity(rows.namespace_id, address.entity_id), keys.sk_config(address.resource)):
         raise ValueError("not as the config of an entity")
     return address
-
-
-BEHIND: Final = "$"  # follows "#", and no name in a key has either
-
-Reader = Callable[[Item], str]
 
 
 def list_entities(

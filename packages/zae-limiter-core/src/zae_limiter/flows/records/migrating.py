@@ -34,6 +34,11 @@ from ..steps import Flow, Sleep, call_all
 from . import registry
 from .registry import applied
 
+KEY = Key(keys.pk_system(keys.REGISTRY), keys.sk_migration())
+ITEMS_PER_PAGE = 250
+WRITES_AT_ONCE = 25
+Report = Callable[[MigrationProgress], None]
+
 
 class Change(NamedTuple):
     """The change of one item: attributes with their new values, attributes to remove.
@@ -90,13 +95,6 @@ def newest_schema(migrations: Sequence[Migration]) -> int:
 def oldest_schema(migrations: Sequence[Migration]) -> int:
     """Return the schema that they begin at."""
     return migrations[0].schema_version if migrations else released.SCHEMA_VERSION
-
-
-KEY = Key(keys.pk_system(keys.REGISTRY), keys.sk_migration())
-ITEMS_PER_PAGE = 250
-WRITES_AT_ONCE = 25
-
-Report = Callable[[MigrationProgress], None]
 
 
 @dataclass(slots=True)

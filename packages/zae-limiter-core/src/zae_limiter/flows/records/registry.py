@@ -5,6 +5,7 @@ interrupted purge continue.
 """
 
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -33,6 +34,14 @@ from ..partitions import everywhere, next_rows
 from ..retry import ATTEMPTS, RaceLost, key_of, read, read_all, with_retries
 from ..steps import Flow, Sleep
 
+REGISTRY_PK = keys.pk_system(keys.REGISTRY)
+PASSING = frozenset((None, "ConditionalCheckFailed", "TransactionConflict"))  # after these, read the records again
+ROWS_PER_PAGE = 1000  # behind a row of another namespace, which should not be there
+KEYS_PER_PAGE = 1000
+SETTLE_SECONDS = 1.0  # the index is behind the table: look again until it shows nothing
+MOST_LOOKS = 30  # an index is not behind for so long: what it still shows then was written since
+Progress = Callable[[int], None]
+
 VERSION_KEY = Key(keys.pk_system(keys.REGISTRY), keys.sk_version())
 
 
@@ -59,12 +68,16 @@ def check_registry() -> Flow[None]:
 
     Whoever may not query the registry finds out by the record of its own namespace alone.
     """
-    try:
-        items = yield from query_all(Query(keys.pk_system(keys.REGISTRY), begins_with=keys.NAMESPACE_PREFIX))
-    except (Denied, AccessLost):
-        return
+    with suppress(Denied, AccessLost):
+        yield from _names()
+
+
+def _names() -> Flow[list[Item]]:
+    """Return the records of all namespaces by name. Raises ``ForeignRecord`` for the table of another product."""
+    items = yield from query_all(Query(REGISTRY_PK, begins_with=keys.NAMESPACE_PREFIX))
     for item in items:
         check_not_foreign(item)
+    return items
 
 
 def recorded(item: Item, stack: str) -> VersionRecord:
@@ -110,12 +123,6 @@ def change_version_record(stack: str, change: Callable[[VersionRecord | None], V
     raise RaceLost
 
 
-REGISTRY_PK = keys.pk_system(keys.REGISTRY)
-PASSING = frozenset((None, "ConditionalCheckFailed", "TransactionConflict"))  # after these, read the records again
-
-ROWS_PER_PAGE = 1000  # behind a row of another namespace, which should not be there
-
-
 def name_key(name: str) -> Key:
     """Return the key of a namespace's record by name."""
     return Key(REGISTRY_PK, keys.sk_namespace(name))
@@ -148,7 +155,7 @@ def register(new: Namespace) -> Flow[Namespace]:
 def get(name: str) -> Flow[Namespace | None]:
     """Return the namespace in use under a name, ``None`` if there is none."""
     check_namespace("name", name)
-    found = yield from by_name_of(name)
+    found = yield from record_at(name_key(name))
     return None if found is None or found.has(DELETED) else found.namespace
 
 
@@ -157,11 +164,8 @@ def in_use() -> Flow[list[Namespace]]:
 
     Raises ``ForeignRecord`` for the table of another product.
     """
-    items = yield from query_all(Query(REGISTRY_PK, begins_with=keys.NAMESPACE_PREFIX))
-    for item in items:
-        check_not_foreign(item)
     rows = IndexRows(keys.REGISTRY)
-    records = rows.read(items, read_record)
+    records = rows.read((yield from _names()), read_record)
     yield from report(rows)
     return [record.namespace for record in records if not record.has(DELETED)]
 
@@ -192,15 +196,9 @@ def _records(prefix: str) -> Flow[list[RegistryRecord]]:
     return [read_record(item) for item in items]
 
 
-def by_name_of(name: str) -> Flow[RegistryRecord | None]:
-    """Return the record of a name, ``None`` if there is none."""
-    item = yield from read(name_key(name))
-    return None if item is None else read_record(item)
-
-
-def by_id_of(namespace_id: str) -> Flow[RegistryRecord | None]:
-    """Return the record of an id, ``None`` if there is none."""
-    item = yield from read(id_key(namespace_id))
+def record_at(key: Key) -> Flow[RegistryRecord | None]:
+    """Return the record at ``name_key`` or ``id_key``, ``None`` if there is none."""
+    item = yield from read(key)
     return None if item is None else read_record(item)
 
 
@@ -274,10 +272,10 @@ def set_trace(name: str, permille: int) -> Flow[Namespace]:
 def _in_use(name: str) -> Flow[tuple[RegistryRecord, RegistryRecord]]:
     """Return both records of a namespace in use, by name and by id. Raises ``NamespaceNotFoundError``."""
     check_namespace("name", name)
-    by_name = yield from by_name_of(name)
+    by_name = yield from record_at(name_key(name))
     if by_name is None or by_name.has(DELETED):
         raise NamespaceNotFoundError(name, None if by_name is None else by_name.id)
-    by_id = yield from by_id_of(by_name.id)
+    by_id = yield from record_at(id_key(by_name.id))
     if by_id is None:
         raise NamespaceNotFoundError(name)
     return by_name, by_id
@@ -287,12 +285,12 @@ def delete(name: str, *, at: str) -> Flow[Namespace]:
     """Mark a namespace as deleted ``at`` an ISO time, and return it. Raises ``NamespaceNotFoundError``."""
     check_namespace("name", name)
     for attempt in range(ATTEMPTS):
-        by_name = yield from by_name_of(name)
+        by_name = yield from record_at(name_key(name))
         if by_name is not None and attempt and by_name.namespace.deleted_at == at:
             return by_name.namespace  # our own write, whose answer was lost
         if by_name is None or by_name.has(DELETED):
             raise NamespaceNotFoundError(name, None if by_name is None else by_name.id)
-        by_id = yield from by_id_of(by_name.id)
+        by_id = yield from record_at(id_key(by_name.id))
         if by_id is None:
             continue  # it was deleted and purged in between
         writes = [Put(record.item | {DELETED: at}, as_seen(record)) for record in (by_name, by_id)]
@@ -331,10 +329,10 @@ def both(namespace_id: str) -> Flow[tuple[RegistryRecord, RegistryRecord | None]
     """Return the record of an id, and that of its name, which may be for another id. Raises
     ``NamespaceNotFoundError``.
     """
-    by_id = yield from by_id_of(namespace_id)
+    by_id = yield from record_at(id_key(namespace_id))
     if by_id is None:
         raise NamespaceNotFoundError(namespace_id)
-    by_name = yield from by_name_of(by_id.name)
+    by_name = yield from record_at(name_key(by_id.name))
     return by_id, by_name
 
 
@@ -362,13 +360,6 @@ def applied(*writes: Put | Update | Delete) -> Flow[bool]:
             raise
         return False
     return True
-
-
-KEYS_PER_PAGE = 1000
-SETTLE_SECONDS = 1.0  # the index is behind the table: look again until it shows nothing
-MOST_LOOKS = 30  # an index is not behind for so long: what it still shows then was written since
-
-Progress = Callable[[int], None]
 
 
 def purge(namespace_id: str, *, at: str, on_progress: Progress | None) -> Flow[int]:
