@@ -115,19 +115,10 @@ class BucketState(NamedTuple):
         found: str = self.item.get(bucket_attributes(limit).schedule_id, "")
         return found
 
-    def has_schedules_of(self, config: Config) -> bool:
-        """Return whether each limit of a config has the schedule there by which the bucket was shaped, or neither has
-        one.
-        """
-        return all(self.schedule_id(name) == config.schedule_id(name) for name in config.by_name)
-
     def is_of(self, config: Config) -> bool:
         """Return whether the bucket was shaped by this config, as of this time or another."""
-        return config.has_values(self.limits) and self.has_schedules_of(config)
-
-    def has_other_times(self, config: Config) -> bool:
-        """Return whether the bucket was shaped by this config, which has schedules."""
-        return config.since_ms >= 0 and self.is_of(config)
+        has_values = self.has(config.limits) if config.since_ms < 0 else config.has_values(self.limits)
+        return has_values and all(self.schedule_id(name) == config.schedule_id(name) for name in config.by_name)
 
     def compare(self, config: Config) -> Order:
         """Return what limits are beside the shape of the bucket. Nothing else compares their versions.
@@ -139,10 +130,8 @@ class BucketState(NamedTuple):
         since_ms = self.item[CONFIG_READ_AT]
         if config.born_ms < since_ms and config.read_at_ms < since_ms:
             return "outdated"
-        if self.has_values_of(config) and self.has_schedules_of(config):
-            return "same"
-        if self.has_other_times(config):
-            return "another time"
+        if self.is_of(config):
+            return "same" if self.has_values_of(config) else "another time"
         if config.born_ms > since_ms:
             return "newer"
         return "older" if config.read_at_ms > since_ms else "outdated"

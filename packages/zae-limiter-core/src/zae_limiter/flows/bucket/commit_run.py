@@ -334,11 +334,9 @@ class CommitRun:
             return None
         if (shape := shape_of(self.config, state, self.now_ms)) is None:
             return None
-        shifts = state.has_other_times(shape)
+        shifts = state.is_of(shape)
         if not any(request.is_acquire or (shifts and request.unchecked) for request in self.pending):
             return None
-        if shifts and state.compare(self.config) == "outdated":
-            self.namespace_state.expire(self.cached)
         return shape
 
     def _divide_returns(self, shards: int) -> None:

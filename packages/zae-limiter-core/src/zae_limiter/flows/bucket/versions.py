@@ -69,7 +69,7 @@ def shape_of(config: Config, state: BucketState, now_ms: int) -> Config | None:
     if order == "same" or not common:
         return None
     part = config.only(common)
-    return part if state.has_other_times(part) and not state.has_values_of(part) else None
+    return part if state.is_of(part) and not state.has_values_of(part) else None
 
 
 def where_it_holds(config: Config, states: Sequence[BucketState]) -> Config:
