@@ -9,7 +9,7 @@ other shards of its own bucket. One more reads the other shards of those above.
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import NamedTuple
+from typing import Any, Final, NamedTuple
 
 from ...operations.values import NOTHING, Item, Key
 from ...schema.attributes import ACQUIRES, REFUSED, SHADOWED, parse_refused_by, read_ask
@@ -37,6 +37,7 @@ from .path import Gap, Known, find_claims, join, walk
 from .requests import AcquireRequest
 
 Resolution = tuple[list[Limit], Policy | None, ConfigSource | None]
+COUNTS: Final = {"admitted": ACQUIRES, "refused": REFUSED, "shadowed": SHADOWED}
 
 
 def available(namespace_state: NamespaceState, request: AcquireRequest) -> Flow[dict[str, int]]:
@@ -163,29 +164,31 @@ class _Records:
 
 
 def _explained(records: _Records, claim: Claim, asked: "Asked", *, by_holds: bool) -> BucketExplanation:
-    states = asked.view.states
-    refusers = {name: refuser for state in states for name in state.item if (refuser := parse_refused_by(name))}
-    counted = {
-        name: sum(state.item.get(name, 0) for state in states) for name in (ACQUIRES, REFUSED, SHADOWED, *refusers)
-    }
     source, until = records.source(claim)
     return BucketExplanation(
         entity_id=claim.bucket.entity_id,
         resource=claim.bucket.resource,
         source=source,
         override_until=until,
-        shard_count=states[0].shard_count if states else 0,
         limits=tuple(_explained_limit(asked, limit, by_holds=by_holds) for limit in asked.view.config.marked),
-        admitted=counted[ACQUIRES],
-        refused=counted[REFUSED],
-        shadowed=counted[SHADOWED],
-        refused_by={refusers[name]: counted[name] for name in sorted(refusers)},
-        refused_ask=next((read_ask(state.item) for state in states), {}),
         path=claim.path,
         switches=claim.resolved.switches,
         plan=claim.resolved.plan,
         unlimited=tuple(sorted(claim.unlimited_names)),
+        **_counts_of(asked.view.states),
     )
+
+
+def _counts_of(states: Sequence[BucketState]) -> dict[str, Any]:
+    """Return what the shards of a bucket count together, and what the last call asked for that one of them refused."""
+    refusers = {name: refuser for state in states for name in state.item if (refuser := parse_refused_by(name))}
+    counted = {name: sum(state.item.get(name, 0) for state in states) for name in (*COUNTS.values(), *refusers)}
+    return {
+        **{field: counted[name] for field, name in COUNTS.items()},
+        "shard_count": states[0].shard_count if states else 0,
+        "refused_by": {refusers[name]: counted[name] for name in sorted(refusers)},
+        "refused_ask": next((read_ask(state.item) for state in states), {}),
+    }
 
 
 def _explained_limit(asked: "Asked", limit: Limit, *, by_holds: bool) -> LimitExplanation:
