@@ -7,7 +7,7 @@ import pytest
 
 from support.core.shards import split_into
 from support.core.worlds import Process, World, again, drain, take, until
-from zae_limiter import Explanation, Limit, RateLimiterUnavailable, RateLimitExceeded, ValidationError
+from zae_limiter import Draw, Explanation, Limit, RateLimiterUnavailable, RateLimitExceeded, ValidationError
 from zae_limiter.operations.errors import Unreachable
 from zae_limiter.values.usage import Refuser
 
@@ -198,3 +198,21 @@ async def test_what_an_acquire_would_not_take_is_refused_in_its_words(world: Wor
     wire.break_down(Unreachable("away"))
     with pytest.raises(RateLimiterUnavailable):
         await limiter.explain("key-1", "gpt-4")
+
+
+async def test_it_names_the_buckets_that_the_acquire_draws_on(world: World) -> None:
+    """By parents of parents, a parent that is met twice, draws, and a switch."""
+    limiter, _ = await world.process()
+    await limiter.set_system_defaults([KEY])
+    await limiter.create_entity("org")
+    await limiter.create_entity("team", parent_id="org", cascade=True)
+    await limiter.create_entity("project", parent_id="org", cascade=True)
+    await limiter.create_entity("key", parent_ids=["team", "project"], cascade=True)
+    for switch in (None, "off"):
+        also = [Draw("project", resource="tools"), Draw("team"), Draw("other", cascade=False)]
+        found = await limiter.explain("key", "gpt", {"rpm": 1}, also=also)
+        async with limiter.acquire("key", "gpt", {"rpm": 1}, also=also) as lease:
+            taken = [(each.entity_id, each.resource, each.path) for each in lease.statuses]
+        assert taken == [(each.entity_id, each.resource, each.path) for each in found.buckets]
+        assert len(taken) == (7 if switch is None else 4)
+        await limiter.set_system_switches(cascade="off")
