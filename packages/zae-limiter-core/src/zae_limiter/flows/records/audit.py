@@ -102,14 +102,6 @@ class _Row(NamedTuple):
     key: Key
 
 
-class _BySubject(NamedTuple):
-    """Rows, newest first; a page ends at ``since``, and ``next`` begins the one behind it where rows are left out."""
-
-    rows: list[_Row]
-    since: str
-    next: str | None
-
-
 def validate_asked(since: datetime, principal: str | None, kind: str | None) -> Asked:
     """Return the checked request. Raises ``ValidationError``."""
     if not isinstance(since, datetime) or since.utcoffset() is None:
@@ -132,8 +124,7 @@ def get_namespace_events(
     validate_page(limit, start)
     ns = namespace_state.namespace_id
     rows, events = IndexRows(ns), list[AuditEvent]()
-    by_subject = yield from _rows_by_subject(rows, asked.since, start)
-    rest, since = by_subject.rows, by_subject.since
+    rest, since, cut_at = yield from _rows_by_subject(rows, asked.since, start)
     by_time = partial(_row, lambda event_id, _: keys.gsi4_sk_audit(event_id))
     behind: dict[str, str] | None = None
     if start is not None:  # that event itself may be among the rows: any subject will do
@@ -158,11 +149,13 @@ def get_namespace_events(
     yield from report(rows)
     if len(events) > limit:
         return AuditPage(tuple(events[:limit]), events[limit - 1].event_id)
-    return AuditPage(tuple(events), by_subject.next)
+    return AuditPage(tuple(events), cut_at)
 
 
-def _rows_by_subject(rows: IndexRows, since: str, start: str | None) -> Flow[_BySubject]:
-    """Return the rows that GSI4 has by subject, of events from an instant on and before the event ``start``."""
+def _rows_by_subject(rows: IndexRows, since: str, start: str | None) -> Flow[tuple[list[_Row], str, str | None]]:
+    """Return the rows that GSI4 has by subject, of events from an instant on and before the event ``start``, newest
+    first; where a page ends by them, and what begins the one behind it, where rows are left out.
+    """
     ns = rows.namespace_id
     query: Query | None = Query(keys.gsi4_pk(ns), "GSI4", begins_with=keys.pk_audit_of_namespace(ns))
     late, is_cut = list[_Row](), False
@@ -174,7 +167,7 @@ def _rows_by_subject(rows: IndexRows, since: str, start: str | None) -> Flow[_By
             late, is_cut = heapq.nlargest(MOST_ROWS, late), True
         query = None if page.next is None else replace(query, start=page.next)
     late.sort(reverse=True)
-    return _BySubject(late, late[-1].event_id, late[-1].event_id) if is_cut else _BySubject(late, since, None)
+    return (late, late[-1].event_id, late[-1].event_id) if is_cut else (late, since, None)
 
 
 def _row(sort_key: Callable[[str, str], str], item: Item) -> _Row:

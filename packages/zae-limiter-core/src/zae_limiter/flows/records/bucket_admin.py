@@ -73,19 +73,6 @@ def _in_words(done: Done) -> str:
     return f"a {_WHAT.get(done.action, done.action)}{f' of {tokens}' if tokens else ''}"
 
 
-def _validate_credit(tokens: Mapping[str, int]) -> dict[str, int]:
-    """Return the amounts in millitokens by limit. Raises ``ValidationError``."""
-    if not isinstance(tokens, Mapping) or not tokens:
-        raise ValidationError("tokens", tokens, "must map at least one limit to an amount, like {'rpm': 10}")
-    for name in tokens:
-        check_limit_name("tokens", name)
-    milli = check_amounts("tokens", tokens)
-    for name, amount in milli.items():
-        if amount == 0:
-            raise ValidationError(f"tokens[{name!r}]", 0, "must be at least 1")
-    return milli
-
-
 def reset_bucket(
     namespace_state: NamespaceState, entity_id: str, resource: str, cause: Cause, *, idempotency_key: str | None = None
 ) -> Flow[bool]:
@@ -134,7 +121,14 @@ def credit_bucket(
     The next write forgets what is above the ceiling, as with a refill. So the balances need no condition; only the
     shard count does, because a split changes the shares.
     """
-    credit = _validate_credit(tokens)
+    if not isinstance(tokens, Mapping) or not tokens:
+        raise ValidationError("tokens", tokens, "must map at least one limit to an amount, like {'rpm': 10}")
+    for name in tokens:
+        check_limit_name("tokens", name)
+    credit = check_amounts("tokens", tokens)
+    for name, amount in credit.items():
+        if amount == 0:
+            raise ValidationError(f"tokens[{name!r}]", 0, "must be at least 1")
     given = {name: amount // MILLI for name, amount in credit.items()}
     bucket = BucketId(namespace_state.namespace_id, *validate_bucket(entity_id, resource))
     change = _once(bucket, idempotency_key, Done("bucket_credited", given))

@@ -77,7 +77,17 @@ def put_records(
     A record that is as wanted is left alone. A removal leaves limits and buckets. Raises ``ValidationError`` before any
     request, and ``InfrastructureError`` if nothing was written.
     """
-    waiting = [_Change(number, *each) for number, each in enumerate(_validated(records).items())]
+    if not isinstance(records, Mapping):
+        raise ValidationError("records", records, "must map entities to StoredEntity, or to None to remove them")
+    checked = validate_keys("records", records, lambda each: check_identifier("entity_id", each))
+    for entity_id, wanted in checked.items():
+        if wanted is not None:
+            if not isinstance(wanted, StoredEntity):
+                raise ValidationError("records", wanted, "must be a StoredEntity, or None for nothing")
+            check_not_itself(entity_id, _parents_of(wanted))
+            validate_name(wanted.name)
+            validate_metadata(wanted.metadata)
+    waiting = [_Change(number, *each) for number, each in enumerate(checked.items())]
     failures: Failures = {}
     replanned: list[str] = []
     part = 0
@@ -107,21 +117,6 @@ class _Change(NamedTuple):
     number: int
     entity_id: str
     wanted: StoredEntity | None
-
-
-def _validated(records: Mapping[str, StoredEntity | None]) -> dict[str, StoredEntity | None]:
-    if not isinstance(records, Mapping):
-        raise ValidationError("records", records, "must map entities to StoredEntity, or to None to remove them")
-    checked = validate_keys("records", records, lambda each: check_identifier("entity_id", each))
-    for entity_id, wanted in checked.items():
-        if wanted is None:
-            continue
-        if not isinstance(wanted, StoredEntity):
-            raise ValidationError("records", wanted, "must be a StoredEntity, or None for nothing")
-        check_not_itself(entity_id, _parents_of(wanted))
-        validate_name(wanted.name)
-        validate_metadata(wanted.metadata)
-    return checked
 
 
 def _write_some(
