@@ -318,7 +318,7 @@ def test_the_screen_of_top_names_the_first_and_counts_the_others(
 ALONE_READERS: Final = [each for each in LISTS if not each.startswith("top")] + ["limits state", "limits export"]
 
 
-@pytest.mark.long(keep=1)
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", sorted(ALONE))
 def test_a_record_of_which_there_is_one_is_shown_or_named(tmp_path: Path, kind: str) -> None:
