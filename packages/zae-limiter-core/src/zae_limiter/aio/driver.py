@@ -316,7 +316,9 @@ class Driver:
         if self._loop is None or self._loop.is_closed():
             return
         _wake_up(batch)
-        self._unwind([waiter for waiter in batch if waiter.unwanted])
+        for waiter in batch:
+            if waiter.unwanted:
+                self._unwind([waiter])
 
     def _abandon(self, waiters: Sequence[Waiter]) -> None:
         """Take waiters that no caller wants any more out of their queues, and give back what was or will be taken for

@@ -40,9 +40,11 @@ class Wait:
 
 @dataclass(frozen=True, slots=True)
 class Parallel:
-    """Perform the steps at the same time. Answer: their answers in order, an exception for each that failed."""
+    """Perform the steps at the same time. Answer of operations: their answers in order, an exception for each that
+    failed.
+    """
 
-    steps: "tuple[Operation[Any] | Enqueue, ...]"
+    steps: "tuple[Operation[Any], ...] | tuple[Enqueue, ...]"
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,7 +43,7 @@ def acquire(namespace_state: NamespaceState, request: AcquireRequest, turn: Turn
             if (yield from _take(namespace_state, request, claims, turn)):
                 grant = Grant(request, claims)
                 for claim in claims:
-                    if claim.has_slots:
+                    if (state := claim.cached.state) is not None and state.slots:
                         yield from grant.keep_slots([claim], namespace_state.now)
                 return grant
         except RateLimitExceeded as refusal:

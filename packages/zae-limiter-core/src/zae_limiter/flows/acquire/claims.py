@@ -127,12 +127,6 @@ class Claim:
         return [each for each in taken if not each.is_of_parent]
 
     @property
-    def has_slots(self) -> bool:
-        """Whether the bucket has limits with slots, by the last seen state."""
-        state = self.cached.state
-        return state is not None and bool(state.slots)
-
-    @property
     def is_split(self) -> bool:
         """Whether the bucket has more than one shard, by the last seen state."""
         return self.cached.shard_count > 1

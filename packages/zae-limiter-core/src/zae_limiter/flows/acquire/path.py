@@ -58,15 +58,15 @@ def walk(request: AcquireRequest, look: Look, now: Callable[[], int]) -> tuple[l
     missing: Mapping[Place, None] = NOWHERE
     further: Mapping[Place, None] = NOWHERE
     roots, draw = (request, *request.also) if request.also else (request,), 0
-    for root in roots:
+    for root in roots:  # counted by hand, here and below: `enumerate` costs more than a step, and most walks have one
         paths: list[tuple[str, ...]] = [(root.entity_id,)]
         resource, place = root.resource, 0
-        for path in paths:  # which grow while they are walked
+        for path in paths:  # which grow while they are walked: level by level, the nearest first
             entity_id = path[-1]
             known = look(entity_id, resource)
             if known is None:
                 missing = {**missing, (entity_id, resource): None}
-                continue
+                continue  # the others of its level are looked up all the same: one read has all that is missing
             home, resolved, stale = known
             config = resolved.config
             if root.limits or root.shadow or not resolved.is_plain:
