@@ -105,7 +105,7 @@ class Application:
 
     def carry(self, request: BucketRequest) -> None:
         """The write served this request, too."""
-        self.events += request.events
+        self.events += request.counts.events
         tried = {
             name: amount for name, amount in request.shadow_amounts.items() if amount and name not in request.not_taken
         }
@@ -114,7 +114,7 @@ class Application:
             (self.unchecked, request.unchecked, tried),
             (self.given, request.given),
             (self.tried, tried),
-            (self.counted, request.count_only, request.not_taken, request.unlimited),
+            (self.counted, request.counts.amounts, request.not_taken, request.unlimited),
         ):
             for part in parts:
                 for limit, amount in part.items():

@@ -150,8 +150,8 @@ class Driver:
         pk, account = pk_of(request), self._playing
         taken = {**request.amounts, **request.unchecked}
         amounts = {name: taken.get(name, 0) - request.given.get(name, 0) for name in {**taken, **request.given}}
-        counted = {**request.count_only, **request.unlimited}
-        self._note_served(pk, amounts, request.events, request.config, request.queue.hold, counted)
+        counted = {**request.counts.amounts, **request.unlimited}
+        self._note_served(pk, amounts, request.counts.events, request.config, request.queue.hold, counted)
         if account is not None:  # what goes back to other shards was given back before
             account.gives(pk, request.given)
             account.took(pk, request.amounts, request.unchecked)
@@ -406,7 +406,7 @@ class Driver:
                 self.sharing.paid(self.link, carried, request)
             else:
                 account.took(carried.pk, request.taken, request.unchecked)
-                account.counts(carried.pk, {**request.count_only, **request.not_taken, **request.unlimited})
+                account.counts(carried.pk, {**request.counts.amounts, **request.not_taken, **request.unlimited})
             if carried.slots is not None:
                 self._oracle.slots.took(self._owner, request, carried)
                 self._ring(request, carried.bucket)
@@ -428,7 +428,7 @@ class Driver:
     def _check_dropped(self, request: BucketRequest, since: int, account: Account, *, reached: bool) -> None:
         """A correction may be dropped where what it corrects was not there at some instant of the run."""
         for name, due in self._due[request].items():
-            done = sum(part.given.get(name, 0) + abs(part.count_only.get(name, 0)) for part in request.elsewhere)
+            done = sum(part.given.get(name, 0) + abs(part.counts.amounts.get(name, 0)) for part in request.elsewhere)
             if reached:
                 done += _corrected(request).get(name, 0)
             if done == due:
@@ -487,7 +487,7 @@ def _whose(batch: Sequence[Waiter], waiter: BucketRequest) -> BucketRequest:
         request
         for request in batch
         if isinstance(request, BucketRequest)
-        and any(part.given is waiter.given and part.count_only is waiter.count_only for part in request.elsewhere)
+        and any(part.given is waiter.given and part.counts is waiter.counts for part in request.elsewhere)
     ]
     return whose
 
@@ -501,7 +501,7 @@ def _outcome(task: Task) -> Future:
 
 def _corrected(request: BucketRequest) -> dict[str, int]:
     """The amounts of a correction, in whichever direction."""
-    kinds = (request.unchecked, request.given, request.count_only)
+    kinds = (request.unchecked, request.given, request.counts.amounts)
     names = request.corrected - {SLOTS}
     return {name: sum(abs(kind.get(name, 0)) for kind in kinds) for name in names}
 

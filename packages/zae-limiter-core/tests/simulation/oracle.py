@@ -539,7 +539,7 @@ class Oracle:
         self, name: str, before: Item | None, after: Item, instant: int, counting: Mapping[str, Times]
     ) -> Change:
         batch = self._batches.get(after["PK"])
-        counted = 0 if batch is None else batch.count_only.get(name, 0)
+        counted = 0 if batch is None else batch.counts.amounts.get(name, 0)
         state, net = self._state(after, name), net_of(before, after, name) - counted
         balance, (whole, owed) = state.balance(instant), self._family(after, name)
         if before is not None and before["rf"] == after["rf"] and state.rule.times:

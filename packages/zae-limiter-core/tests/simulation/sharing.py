@@ -133,7 +133,7 @@ class Sharing:
     def _count(self, process: object, bucket: str, request: BucketRequest) -> None:
         _, net = self._requests[id(request)]
         self._paid.update({(process, bucket, name): amount for name, amount in net.items()})
-        self._paid[process, bucket, ""] += request.events
+        self._paid[process, bucket, ""] += request.counts.events
 
     def check_paid(self, alive: Collection[object]) -> None:
         """Judge, when all is at rest, what each process that is alive has paid. Raises ``Violation``.

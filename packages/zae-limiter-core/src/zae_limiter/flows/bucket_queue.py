@@ -17,6 +17,7 @@ from ..values.limits import MILLI
 from ..values.resolution import Config
 from .hold import Hold, Purpose
 from .slots import HeldSlots, Renewing, SlotWork, TakenSlots, slots_of
+from .tally import NO_TALLY, Tally
 
 Verdict = Literal["admitted", "refused", "outdated", "failed"]
 
@@ -76,25 +77,20 @@ class Waiter:
 class BucketRequest(Waiter):
     """One request on one bucket: amounts in millitokens by limit.
 
-    ``checked`` must be there, ``unchecked`` may go into debt, ``given`` comes back; ``events`` counts acquires.
-    ``shadow_amounts`` are taken from shadow limits that have them; the others only count them. ``count_only`` changes
-    the count of consumed tokens and not the balance, up or down. ``shadows``: the number of acquires that a shadow
-    limit would have refused. ``shards``: the shard count when the given amounts were taken, 0 if it does not matter.
-    ``below``: those of the ``events`` that an entity below asked for.
-    ``unlimited``: amounts of an acquire that no limit refuses, and that are only counted.
-    ``purpose``: its write is for what this process holds ahead. ``defers``: outdated if it does not know the bucket's
-    schedule. ``elsewhere``: after the run, the amounts that go back to other shards, split off since or merged with.
-    ``slots``: what it does to slots.
-    ``beside``: if it was refused, the requests by which something could come back then.
+    ``checked`` must be there, ``unchecked`` may go into debt, ``given`` comes back; ``counts`` is what it counts
+    beside, up or down. ``shadow_amounts`` are taken from shadow limits that have them; the others only count them.
+    ``shards``: the shard count when the given amounts were taken, 0 if it does not matter. ``unlimited``: amounts of an
+    acquire that no limit refuses, and that are only counted. ``purpose``: its write is for what this process holds
+    ahead. ``defers``: outdated if it does not know the bucket's schedule. ``elsewhere``: after the run, the amounts
+    that go back to other shards, split off since or merged with. ``slots``: what it does to slots. ``beside``: if it
+    was refused, the requests by which something could come back then.
     """
 
     returned = False
     purpose: Purpose | None = None
     defers = False
     shadow_amounts: Mapping[str, int] = NOTHING
-    count_only: Mapping[str, int] = NOTHING
     unlimited: Mapping[str, int] = NOTHING
-    shadows = below = 0
     elsewhere: "Sequence[ShardReturn]" = ()
     slots: SlotWork | None = None
     beside: "Sequence[BucketRequest]" = ()
@@ -104,7 +100,7 @@ class BucketRequest(Waiter):
         queue: "BucketQueue",
         checked: Mapping[str, int] = NOTHING,
         config: Config | None = None,
-        events: int = 0,
+        counts: Tally = NO_TALLY,
         *,
         unchecked: Mapping[str, int] = NOTHING,
         given: Mapping[str, int] = NOTHING,
@@ -115,7 +111,7 @@ class BucketRequest(Waiter):
         self.unchecked = unchecked
         self.given = given
         self.config = config
-        self.events = events
+        self.counts = counts
         self.shards = shards
 
     @property
@@ -132,12 +128,6 @@ class BucketRequest(Waiter):
     def amounts(self) -> Mapping[str, int]:
         """All amounts that it asks for, those of shadow limits included."""
         return {**self.checked, **self.shadow_amounts} if self.shadow_amounts else self.checked
-
-    def count_unlimited(self, amounts: Mapping[str, int]) -> None:
-        """Let an acquire count these amounts, which no limit refuses."""
-        self.unlimited = amounts
-        if any(amounts.values()):
-            self.events = 1
 
     @property
     def takes(self) -> bool:
@@ -159,7 +149,11 @@ class BucketRequest(Waiter):
     @property
     def only_returns(self) -> bool:
         """Whether it is a correction that takes nothing: without a bucket there is nothing to correct."""
-        return not self.is_acquire and not self.unchecked and not any(amount > 0 for amount in self.count_only.values())
+        return (
+            not self.is_acquire
+            and not self.unchecked
+            and not any(amount > 0 for amount in self.counts.amounts.values())
+        )
 
     @property
     def admitted(self) -> bool:
@@ -181,12 +175,10 @@ class BucketRequest(Waiter):
         self.returned = True
         slots = {each.limit for each in self.taken_slots}
         given = {name: amount for name, amount in self.taken.items() if amount and name not in slots}
-        back = BucketRequest(self.queue, given=given, events=-self.events, shards=self.taken_among)
-        back.below = -self.events if self.below else 0
-        not_taken = self.not_taken
-        if not_taken or self.unlimited:
-            back.count_only = {name: -amount for name, amount in {**not_taken, **self.unlimited}.items()}
-            back.shadows = -1 if self.events and not_taken else 0
+        back = BucketRequest(self.queue, given=given, shards=self.taken_among)
+        not_taken, own = self.not_taken, self.counts
+        counted = {name: -amount for name, amount in {**not_taken, **self.unlimited}.items()}
+        back.counts = Tally(counted, -own.events, -own.below, -1 if own.events and not_taken else 0)
         if slots and self.slots is not None:
             back.slots = self.slots.given_back()
         return back
@@ -204,14 +196,14 @@ class BucketRequest(Waiter):
 
     def is_served_by_hold(self) -> bool:
         hold = self.queue.hold
-        if hold is None or self.turn or self.shadows or self.slots:
+        if hold is None or self.turn or self.counts.shadowed or self.slots:
             return False
         if self.config is not None and self.config.limits != hold.terms.limits:
             return False
-        now_ms, moved, counted = hold.now(), self.moved, self.unlimited or self.count_only
+        now_ms, moved, counted = hold.now(), self.moved, self.unlimited or self.counts.amounts
         if not (moved or counted):
             return False
-        if not hold.move(moved, now_ms, events=self.events, below=self.below, counted=counted):
+        if not hold.move(moved, now_ms, events=self.counts.events, below=self.counts.below, counted=counted):
             return False
         shard = self.queue.shard  # whose state says how to divide what comes back, wherever the blocks are from
         self.outcome = Outcome("admitted", None if shard is None else shard.state, now_ms)
@@ -220,9 +212,7 @@ class BucketRequest(Waiter):
     def merged(self, other: "BucketRequest") -> "BucketRequest":
         """Return one give-back that does the work of two."""
         given = sums(self.given, other.given)
-        both = BucketRequest(self.queue, given=given, events=self.events + other.events, shards=self.shards)
-        both.count_only, both.shadows = sums(self.count_only, other.count_only), self.shadows + other.shadows
-        both.below = self.below + other.below
+        both = BucketRequest(self.queue, given=given, counts=self.counts.plus(other.counts), shards=self.shards)
         both.slots = self.slots if other.slots is None else other.slots.merged(self.slots)
         return both
 
@@ -242,10 +232,9 @@ class BucketRequest(Waiter):
 
     def pass_on(self, shard: int, shards: int) -> None:
         """Leave all that comes back to another shard, which has what its own had: the two have merged."""
-        part = ShardReturn(shard, shards, self.given, self.count_only, self.events, self.below, self.shadows)
+        part = ShardReturn(shard, shards, self.given, self.counts)
         self.elsewhere = (*self.elsewhere, part)
-        self.given = self.count_only = NOTHING
-        self.events = self.below = self.shadows = 0
+        self.given, self.counts = NOTHING, NO_TALLY
 
     def trim(self, known: Mapping[str, int], state: BucketState | None) -> None:
         """Drop the corrections of limits that are not ``known``: the bucket no longer has them.
@@ -254,13 +243,14 @@ class BucketRequest(Waiter):
         """
         if not self.corrected <= known.keys():
             limits = NOTHING if self.config is None else self.config.by_name
-            self.count_only = {
+            counted = {
                 name: amount
-                for name, amount in self.count_only.items()
+                for name, amount in self.counts.amounts.items()
                 if name in known
                 or counts(state, name)
                 or (amount > 0 and self.config is not None and name not in limits)
             }
+            self.counts = self.counts.of(counted)
             self.given = {name: amount for name, amount in self.given.items() if name in known}
             self.unchecked = {name: amount for name, amount in self.unchecked.items() if name in known}
 
@@ -275,13 +265,13 @@ class BucketRequest(Waiter):
     def net(self) -> dict[str, int]:
         """What it adds to the count of consumed tokens if it is a correction."""
         back = {name: -amount for name, amount in self.given.items()}
-        return dict(sums(sums(self.unchecked, back), self.count_only))
+        return dict(sums(sums(self.unchecked, back), self.counts.amounts))
 
     @property
     def corrected(self) -> set[str]:
         """The names of its corrections."""
         slots = () if self.slots is None else self.slots.limits
-        return {*self.given, *self.unchecked, *self.count_only, *slots}
+        return {*self.given, *self.unchecked, *self.counts.amounts, *slots}
 
     def unwind(self) -> "Sequence[BucketRequest]":
         """Return the give-back, if the request took tokens."""
@@ -322,21 +312,16 @@ def slot_renewal(queue: "BucketQueue", config: Config | None, held: HeldSlots) -
 
 
 class ShardReturn(NamedTuple):
-    """Amounts that go back to ``shard``, when the bucket had ``shards`` of them, with what goes with them."""
+    """Amounts that go back to ``shard``, when the bucket had ``shards`` of them, with what is counted beside."""
 
     shard: int
     shards: int
     given: Mapping[str, int]
-    count_only: Mapping[str, int] = NOTHING
-    events: int = 0
-    below: int = 0
-    shadows: int = 0
+    counts: Tally = NO_TALLY
 
     def enter(self, queue: "BucketQueue") -> BucketRequest:
         """Return the request that gives them back."""
-        request = BucketRequest(queue, given=self.given, events=self.events, shards=self.shards)
-        request.count_only, request.below, request.shadows = self.count_only, self.below, self.shadows
-        return request
+        return BucketRequest(queue, given=self.given, counts=self.counts, shards=self.shards)
 
 
 class KnownShard(Protocol):

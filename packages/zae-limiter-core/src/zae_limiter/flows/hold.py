@@ -24,6 +24,7 @@ from ..runtime.elapsed import elapsed_ms
 from ..schema.items import BucketState
 from ..values.limits import MILLI, Limit
 from ..values.resolution import Config
+from .tally import Tally
 
 LEAST_ACQUIRES: Final = 3  # in the life of a block: fewer are not worth one
 EIGHTH: Final = 8  # a block is renewed when so small a part of it, or of its life, is left
@@ -48,29 +49,6 @@ class Terms(NamedTuple):
 
 
 NO_TERMS: Final = Terms((), (), NOTHING, 0)
-
-
-class Tally:
-    """Acquires that no write has counted yet: their amounts in millitokens by limit, their number, and how many of them
-    came from entities ``below``.
-    """
-
-    __slots__ = ("amounts", "below", "events")
-
-    def __init__(self, amounts: Mapping[str, int] = NOTHING, events: int = 0, below: int = 0) -> None:
-        self.amounts = dict(amounts)
-        self.events = events
-        self.below = below
-
-    def __bool__(self) -> bool:
-        return bool(self.amounts or self.events or self.below)
-
-    def add(self, amounts: Mapping[str, int], events: int = 0, below: int = 0) -> None:
-        """Count more."""
-        for name, amount in amounts.items():
-            self.amounts[name] = self.amounts.get(name, 0) + amount
-        self.events += events
-        self.below += below
 
 
 Source = tuple[int, int]
@@ -167,7 +145,7 @@ class Pace:
 class Write(Protocol):
     """A batch (``bucket.batch``)."""
 
-    events: int
+    counts: Tally
 
     @property
     def used(self) -> Mapping[str, int]: ...
@@ -259,7 +237,7 @@ class Hold:
                 if rest < low[name]:
                     self.due = True
             if counted:
-                self._served.add(counted)
+                self._served.add_amounts(counted)
             if some or counted:
                 self._served.events += events
                 self._served.below += below
@@ -294,7 +272,7 @@ class Hold:
         else:
             left = batch.leaves(plan.headroom, plan.ceilings)
             purpose: Purpose = "end" if "end" in purposes else "count" if alone and purposes == {"count"} else "renew"
-            draw = self._draw(config, plan.state, left, batch.used, batch.events, plan.now_ms, purpose)
+            draw = self._draw(config, plan.state, left, batch.used, batch.counts.events, plan.now_ms, purpose)
         if draw is not None:
             batch.do(draw)
         return renewals if alone and draw is None else ()
@@ -371,7 +349,7 @@ class Hold:
         if self._is_cut():
             return
         with self._lock, self._change:
-            self._served.add(draw.served.amounts, draw.served.events, draw.served.below)
+            self._served.add(draw.served)
             self._look(self.now())
             for block, name, amount in draw.payments:  # no block has more than was taken
                 block.left[name] = min(block.left[name] + amount, block.taken[name])
@@ -484,7 +462,7 @@ class Hold:
         for name, left in self._left.items():
             change = sum(block.left.get(name, 0) for block in self._blocks) - left
             if change:
-                self._served.add({name: change})
+                self._served.add_amounts({name: change})
             for block in self._blocks if change > 0 else reversed(self._blocks):
                 free, taken = block.left.get(name, 0), block.taken.get(name, 0)
                 part = min(change, free) if change > 0 else max(change, free - taken)

@@ -35,6 +35,7 @@ from ..runtime import forks
 from ..schema.attributes import bucket_attributes
 from ..schema.items import BucketState
 from ..values.limits import Limit
+from .tally import Tally
 
 
 class TakenSlots:
@@ -271,7 +272,7 @@ class Request(Protocol):
 
     slots: SlotWork | None
     unchecked: Mapping[str, int]
-    count_only: Mapping[str, int]
+    counts: Tally
 
 
 R = TypeVar("R", bound=Request)
@@ -285,7 +286,7 @@ def settle_slots(requests: Iterable[R], state: BucketState | None, now_ms: int) 
             idle.append(request)
         if isinstance(request.slots, Renewing):  # what is taken anew was consumed long ago
             request.unchecked = request.slots.anew
-            request.count_only = {name: -amount for name, amount in request.slots.anew.items()}
+            request.counts = Tally({name: -amount for name, amount in request.slots.anew.items()})
     return idle
 
 

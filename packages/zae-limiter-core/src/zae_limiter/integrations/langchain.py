@@ -33,8 +33,8 @@ except ImportError as error:
 from ..aio.lease import Lease
 from ..aio.limiter import RateLimiter
 from ..exceptions import ValidationError
+from ..flows.acquire.lease import check_most
 from ..flows.acquire.requests import AcquireOptions
-from ..flows.acquire.settling import check_most
 from ..runtime.lru import LRU
 from ..runtime.tasks import result_of
 from ..runtime.threads import in_thread

@@ -28,7 +28,7 @@ except ImportError as error:
 
 from ..aio.limiter import RateLimiter
 from ..exceptions import ZAELimiterError
-from ..flows.acquire.settling import check_most
+from ..flows.acquire.lease import check_most
 from ..http import STATUS
 from ..values.estimates import Estimate
 from ..values.naming import check_resource

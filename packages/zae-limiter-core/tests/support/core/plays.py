@@ -10,6 +10,7 @@ from zae_limiter.flows.bucket.serving import cached_bucket
 from zae_limiter.flows.bucket_queue import BucketRequest
 from zae_limiter.flows.process.namespace_state import CachedBucket, NamespaceState, Settings
 from zae_limiter.flows.steps import Flow, Step, Wait
+from zae_limiter.flows.tally import Tally
 from zae_limiter.operations.values import Item
 from zae_limiter.schema.attributes import bucket_attributes
 from zae_limiter.schema.items import WRITES, BucketId, rule_attributes
@@ -77,7 +78,7 @@ class Stage(NamedTuple):
     def request(self, *limits: Limit, config: Config | None = None, events: int = 1, **amounts: Any) -> BucketRequest:
         """A request of the bucket under limits that were read long ago; ``checked=``, ``unchecked=``, ``given=``."""
         config = config or (Config(limits, 0) if limits else None)
-        return BucketRequest(self.cached.queue, config=config, events=events, **amounts)
+        return BucketRequest(self.cached.queue, config=config, counts=Tally(events=events), **amounts)
 
 
 def stage(**settings: Any) -> Stage:

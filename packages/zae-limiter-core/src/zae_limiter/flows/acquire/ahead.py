@@ -12,6 +12,7 @@ from ..bucket.serving import hold_ahead
 from ..bucket_queue import BucketRequest, Outcome, Waiter, renewal
 from ..hold import Hold
 from ..process.namespace_state import CachedBucket, NamespaceState
+from ..tally import Tally
 from .claims import Claim, Grant
 from .path import Known, Place, join, parents_to_ask, walk
 from .requests import AcquireRequest
@@ -127,9 +128,7 @@ def _move_all(claims: Sequence[Claim], now_ms: int, post: Callable[[Waiter], obj
             of_giver, given = giver.queue.hold, {name: amount for name, amount in before.amounts.items() if amount}
             if (of_giver is None or not of_giver.move(back, now_ms, events=-1, below=below)) and given:
                 shards = 0 if giver.state is None else giver.state.shard_count
-                request = BucketRequest(giver.queue, given=given, events=-1, shards=shards)
-                request.below = below
-                post(request)
+                post(BucketRequest(giver.queue, given=given, counts=Tally(events=-1, below=below), shards=shards))
         return False
     return True
 

@@ -17,6 +17,7 @@ from ..process.namespace_state import CachedBucket
 from ..process.waiting_line import Turn
 from ..slots import HeldSlots, TakenSlots
 from ..steps import Flow, Remind
+from ..tally import NO_TALLY, ONE, ONE_BELOW
 from .requests import AcquireRequest
 
 
@@ -135,16 +136,17 @@ class Claim:
         """Return a new request for the amounts of the claim, on its target shard."""
         config, amounts = self.config, self.amounts
         checked = self.checked if config.shadow else amounts
-        bucket_request = BucketRequest(self.target.queue, checked, config, 1 if any(amounts.values()) else 0)
+        counts = ONE_BELOW if self.place else ONE
+        if not (any(amounts.values()) or (self.unlimited and any(self.unlimited.values()))):
+            counts = NO_TALLY  # what asks for nothing is no acquire
+        bucket_request = BucketRequest(self.target.queue, checked, config, counts)
         if config.shadow:
             bucket_request.shadow_amounts = self.shadow_amounts
         if self.unlimited:
-            bucket_request.count_unlimited(self.unlimited)
+            bucket_request.unlimited = self.unlimited
         if (turn := self.turn) is not None and checked:  # shadow limits wait for nobody
             bucket_request.turn = self.cached.line.order_of(turn)
             turn.asks(self.cached.line, [bucket_request])
-        if self.place:
-            bucket_request.below = bucket_request.events
         if self.among_others:
             bucket_request.queue.undecided.add(bucket_request)
         self.requests.append(bucket_request)
@@ -158,9 +160,9 @@ class Claim:
         for each in new:
             if self.among_others:
                 each.queue.undecided.add(each)
-        if not any(request.events for request in kept):
-            new[0].events, new[0].shadow_amounts, new[0].unlimited = 1, self.shadow_amounts, self.unlimited or NOTHING
-            new[0].below = 1 if self.place else 0
+        if not any(request.counts.events for request in kept):
+            new[0].shadow_amounts, new[0].unlimited = self.shadow_amounts, self.unlimited or NOTHING
+            new[0].counts = ONE_BELOW if self.place else ONE
         self.last = [*kept, *new]
         self.requests += new
         if self.turn is not None:

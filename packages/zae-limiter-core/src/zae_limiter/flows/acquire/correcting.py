@@ -14,6 +14,7 @@ from ..bucket.view import View
 from ..bucket_queue import BucketQueue, BucketRequest
 from ..process.namespace_state import NamespaceState
 from ..steps import Flow
+from ..tally import Tally
 from .claims import Claim, Grant
 from .path import current_config
 
@@ -43,7 +44,7 @@ def corrections_of(
         parts.setdefault(first, {})
     made = {place: _correction(place, amounts, claim.config) for place, amounts in parts.items()}
     if counted:
-        made[first].count_only = counted
+        made[first].counts = Tally(counted)
     return [*made.values()]
 
 
@@ -105,7 +106,8 @@ def _on_shard_0(claim: Claim, bucket_request: BucketRequest) -> BucketRequest:
     is_there = claim.cached.state is not None
     if is_there:
         moved.given = bucket_request.given
-    moved.count_only = {name: each for name, each in bucket_request.count_only.items() if is_there or each > 0}
+    counted = bucket_request.counts.amounts
+    moved.counts = Tally({name: each for name, each in counted.items() if is_there or each > 0})
     return moved
 
 

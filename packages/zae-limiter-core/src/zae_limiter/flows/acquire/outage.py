@@ -36,13 +36,13 @@ from ..bucket.limit_removal import TooManyLimits
 from ..bucket.serving import cached_bucket
 from ..bucket.view import status_of
 from ..bucket_queue import BucketQueue, BucketRequest, in_tokens
-from ..hold import Tally
 from ..process.consumption import MILLION, is_void
 from ..process.namespace_state import CachedBucket, NamespaceState
 from ..process.queueing import queue
 from ..process.waiting_line import Turn
 from ..public_errors import public_error
 from ..steps import Flow, Log, Post
+from ..tally import NO_TALLY, ONE, ONE_BELOW, Tally
 from .acquire import acquire
 from .claims import Claim, Grant
 from .disabling import refuse_if_disabled
@@ -281,9 +281,9 @@ class Share:
     limits: dict[str, LimitShare] = field(default_factory=dict)
     served: Tally = field(default_factory=Tally)
 
-    def count(self, amounts: Mapping[str, int], now_ms: int, *, events: int = 0, below: int = 0) -> None:
+    def count(self, amounts: Mapping[str, int], now_ms: int, acquires: Tally = NO_TALLY) -> None:
         """Take the amounts, even into debt, and count them; limits that have no tokens here are only counted."""
-        self.served.add(amounts, events, below)
+        self.served.add(acquires.of(amounts))
         for name, amount in amounts.items():
             if name in self.limits:
                 self.limits[name].take(amount, now_ms)
@@ -311,10 +311,9 @@ class Owed:
         taken, served = self.taken.amounts, self.served
         unchecked = {name: amount for name, amount in taken.items() if amount > 0}
         given = {name: -amount for name, amount in taken.items() if amount < 0}
-        request = BucketRequest(queue, config=self.config, events=served.events, unchecked=unchecked, given=given)
-        request.below = served.below
         rest = {name: amount - taken.get(name, 0) for name, amount in served.amounts.items()}
-        request.count_only = {name: amount for name, amount in rest.items() if amount}
+        counts = served.of({name: amount for name, amount in rest.items() if amount})
+        request = BucketRequest(queue, config=self.config, unchecked=unchecked, given=given, counts=counts)
         self.request, self.tried_ms = request, now_ms
         return request
 
@@ -354,8 +353,8 @@ class Shares:
         if served.events or any(taken.values()) or any(served.amounts.values()):
             self.pending = True
             owed = self.owed.setdefault(shard, Owed(config))
-            owed.taken.add(taken)
-            owed.served.add(served.amounts, served.events, served.below)
+            owed.taken.add_amounts(taken)
+            owed.served.add(served)
 
     def owed_to(self, shards: Iterable[CachedBucket], limit: str) -> int:
         """Return what the process owes these shards of a limit, in millitokens."""
@@ -373,7 +372,7 @@ class Shares:
             taken = {name: split(amount, number, len(shards)) for name, amount in lacks.items() if amount}
             self.owe(shard, share.config, taken, Tally(taken))
         rest = {name: amount - lacks.get(name, 0) for name, amount in served.amounts.items()}
-        self.owe(shards[0], share.config, NOTHING, Tally(rest, served.events, served.below))
+        self.owe(shards[0], share.config, NOTHING, served.of(rest))
 
     def share_of(self, place: Place, now_ms: int) -> Share | None:
         """Return the share of a bucket, if there is one that still holds."""
@@ -439,8 +438,8 @@ def _take(namespace_state: NamespaceState, request: AcquireRequest, claims: Sequ
             raise RateLimitExceeded(statuses, *request.asker, by_share=True) from error
         for claim, share in found:
             shares.held[_place(claim.cached)], shares.pending = share, True
-            events = 1 if any(claim.asked.values()) else 0
-            share.count(claim.asked, now, events=events, below=events if claim.place else 0)
+            acquire = ONE_BELOW if claim.place else ONE
+            share.count(claim.asked, now, acquire if any(claim.asked.values()) else NO_TALLY)
 
 
 def _raise_if_impossible(

@@ -13,6 +13,7 @@ from ...schema.items import BucketState
 from ..bucket_queue import BucketRequest
 from ..hold import Draw
 from ..slots import SlotChange, SlotWork
+from ..tally import Tally
 
 
 class Along(Protocol):
@@ -34,15 +35,15 @@ class Batch:
     ``refused``: the earlier refusals that its write counts, by attribute, and what the last of them asked for, as text.
     ``tried``: the part of ``unchecked`` that
     shadow limits gave; ``elsewhere``: what these have on other shards. ``shadow_short``: the requests that shadow
-    limits would have refused, with what those limits had left. Such an amount is in ``count_only``. ``draw``: what the
+    limits would have refused, with what those limits had left. Such an amount is in ``counts``. ``draw``: what the
     write does for what this process holds of the bucket. ``slots``: what it changes of slots that are held. ``along``:
     who wants to know whether it was applied.
     """
 
     __slots__ = (
-        *("along", "below", "carried", "checked", "count_only", "draw", "elsewhere", "events", "given", "refused"),
+        *("along", "carried", "checked", "counts", "draw", "elsewhere", "given", "refused"),
         "refused_ask",
-        *("shadows", "short", "shadow_short", "slots", "tried", "unchecked"),
+        *("short", "shadow_short", "slots", "tried", "unchecked"),
     )
 
     def __init__(self, elsewhere: Mapping[str, int] = NOTHING) -> None:
@@ -50,12 +51,9 @@ class Batch:
         self.checked: dict[str, int] = {}
         self.unchecked: dict[str, int] = {}
         self.given: dict[str, int] = {}
-        self.count_only: dict[str, int] = {}
+        self.counts = Tally()
         self.tried: dict[str, int] = {}
         self.shadow_short: dict[BucketRequest, dict[str, int]] = {}
-        self.shadows = 0
-        self.events = 0
-        self.below = 0
         self.refused: Mapping[str, int] = NOTHING
         self.refused_ask = ""
         self.along: list[Along] = []
@@ -71,10 +69,8 @@ class Batch:
         else:
             self.checked = dict(request.checked)
         if request.unlimited:
-            _add(self.count_only, request.unlimited)
-        self.events += request.events
-        self.below += request.below
-        self.shadows += request.shadows
+            self.counts.add_amounts(request.unlimited)
+        self.counts.add(request.counts)
         self.carried.append(request)
 
     def change_slots(self, slots: SlotWork) -> None:
@@ -82,7 +78,7 @@ class Batch:
         self.along.append(slots)
         _add(self.given, slots.freed)
         if slots.keeps_count:
-            _add(self.count_only, slots.freed)
+            self.counts.add_amounts(slots.freed)
         for name, change in slots.changes.items():
             self.slots.setdefault(name, SlotChange()).add(change)
 
@@ -93,13 +89,13 @@ class Batch:
         short = {name: left[name] for name, amount in request.shadow_amounts.items() if amount > left[name]}
         for name, amount in request.shadow_amounts.items():
             if name in short:
-                _add(self.count_only, {name: amount})
+                self.counts.add_amounts({name: amount})
             elif amount:
                 _add(self.tried, {name: amount})
                 _add(self.unchecked, {name: amount})
         if short:
             self.shadow_short[request] = short
-            self.shadows += request.events
+            self.counts.shadowed += request.counts.events
 
     def do(self, draw: Draw) -> None:
         """Add what the write does for what this process holds of the bucket: that is no consumption yet."""
@@ -109,12 +105,10 @@ class Batch:
         _add(self.checked, taken)
         _add(self.given, draw.back)
         _add(self.given, paid)
-        _add(self.count_only, {name: -amount for name, amount in taken.items()})
-        _add(self.count_only, draw.back)
-        _add(self.count_only, paid)
-        _add(self.count_only, draw.served.amounts)
-        self.events += draw.served.events
-        self.below += draw.served.below
+        self.counts.add_amounts({name: -amount for name, amount in taken.items()})
+        self.counts.add_amounts(draw.back)
+        self.counts.add_amounts(paid)
+        self.counts.add(draw.served)
 
     def left(self, headroom: Mapping[str, int], ceilings: Mapping[str, int]) -> dict[str, int]:
         """Return the tokens of each limit that the batch leaves for the short requests, in millitokens."""
@@ -141,18 +135,19 @@ class Batch:
 
     def limits(self) -> Iterable[str]:
         """Return the limits that take part."""
-        more = self.unchecked or self.given or self.count_only
-        return {**self.checked, **self.unchecked, **self.given, **self.count_only} if more else self.checked
+        more = self.unchecked or self.given or self.counts.amounts
+        return {**self.checked, **self.unchecked, **self.given, **self.counts.amounts} if more else self.checked
 
     def counts_beside(self, limits: Container[str]) -> dict[str, int]:
         """Return what the batch adds to the counts of consumed tokens that are of none of these limits."""
-        others = {name: amount for name, amount in self.count_only.items() if name not in limits}
+        others = {name: amount for name, amount in self.counts.amounts.items() if name not in limits}
         return {bucket_attributes(name).consumed: amount for name, amount in others.items() if amount}
 
     @property
-    def counts(self) -> dict[str, int]:
+    def counters(self) -> dict[str, int]:
         """What the batch adds to the counters of a bucket, without those that it leaves as they are."""
-        counted = {ACQUIRES: self.events, BELOW: self.below, SHADOWED: self.shadows}
+        counts = self.counts
+        counted = {ACQUIRES: counts.events, BELOW: counts.below, SHADOWED: counts.shadowed}
         return {name: number for name, number in counted.items() if number}
 
     @property
@@ -170,9 +165,11 @@ class Batch:
         """Whether all amounts are 0, and no correction counts acquires; then nothing is written."""
         if self.draw is not None or self.slots or any(self.checked.values()):
             return False
-        if any(request.events > 0 and not request.is_acquire for request in self.carried):
+        if any(request.counts.events > 0 and not request.is_acquire for request in self.carried):
             return False
-        alone = ((each.count_only, each.shadow_amounts, each.unlimited) for each in self.carried)  # their sum may be 0
+        alone = (
+            (each.counts.amounts, each.shadow_amounts, each.unlimited) for each in self.carried
+        )  # their sum may be 0
         return not any(any(amounts.values()) for amounts in (self.unchecked, self.given, *chain(*alone)))
 
 
@@ -191,7 +188,6 @@ def fit_batch(
         if not request.is_acquire:
             _add(batch.given, request.given)
             _add(batch.unchecked, request.unchecked)
-            _add(batch.count_only, request.count_only)
             if request.slots is not None:
                 batch.change_slots(request.slots)
     blocked = False

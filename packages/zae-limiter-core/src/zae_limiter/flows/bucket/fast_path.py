@@ -26,22 +26,22 @@ def fast_path_update(
     now_ms: int,
 ) -> Update | None:
     """Return the update, ``None`` in any other case."""
-    request = requests[0]
+    request, counts = requests[0], requests[0].counts
     if state is None or len(requests) > 1 or request.blocked:
         return None
-    if request.shadow_amounts or request.count_only or request.unlimited:
+    if request.shadow_amounts or counts.amounts or request.unlimited:
         return None
     hold = request.queue.hold
-    if hold is not None and not hold.is_left_alone(request.checked or request.unchecked, request.events, now_ms):
+    if hold is not None and not hold.is_left_alone(request.checked or request.unchecked, counts.events, now_ms):
         return None
     item = state.item
     if now_ms >= state.begins_ms or item[SHARD_COUNT] > 1 or item[ANCHOR] > now_ms + AHEAD_MS:
         return None
     add = {WRITES: ONE_WRITE}
-    if request.events:
-        add[ACQUIRES] = request.events
-        if request.below:
-            add[BELOW] = request.below
+    if counts.events:
+        add[ACQUIRES] = counts.events
+        if counts.below:
+            add[BELOW] = counts.below
     if request.checked or request.unchecked:
         update = _consume(namespace_state, cached, state, request, add, now_ms)
     else:

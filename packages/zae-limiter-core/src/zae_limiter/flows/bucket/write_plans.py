@@ -91,9 +91,9 @@ class WritePlan:
             batch.checked,
             batch.unchecked,
             batch.given,
-            batch.count_only,
+            batch.counts.amounts,
             batch.slots,
-            counts={**batch.counts, **batch.refused},
+            counts={**batch.counters, **batch.refused},
             values={REFUSED_ASK: batch.refused_ask} if batch.refused_ask else {},
         )
         if self.moves:
@@ -154,7 +154,7 @@ class WritePlan:
         for limit in config.limits:
             net, initial = batch.net(limit.name), limit.initial_milli
             longest_ms = max(longest_ms, keeping_ms(limit, limit.ceiling_milli - initial + net))
-            consumed = net + batch.count_only.get(limit.name, 0)
+            consumed = net + batch.counts.amounts.get(limit.name, 0)
             balances.append(LimitBalance(limit, initial - net, consumed, config.schedule_id(limit.name)))
         item = bucket_item(
             self.cached.id,
@@ -168,7 +168,7 @@ class WritePlan:
         )
         begun = taken_from(config.limits, batch.checked, batch.unchecked)
         item |= {bucket_attributes(name).begun: self.now_ms for name in begun}
-        return Put(item | batch.counts | batch.counts_beside(config.by_name), Conditions(absent=(PK,)))
+        return Put(item | batch.counters | batch.counts_beside(config.by_name), Conditions(absent=(PK,)))
 
 
 def reshape(
