@@ -15,7 +15,7 @@ from ..process.waiting_line import Turn
 from ..steps import Enqueue, Flow, Sleep
 from .claims import Claim, Grant, Seen
 from .copies import refuse_by_copies
-from .disabling import are_old_and_disabled, refuse_if_disabled
+from .disabling import read_if_old_and_disabled, refuse_if_disabled
 from .outdated import decided_by, may_refuse
 from .path import find_claims, known_claims
 from .requests import AcquireRequest
@@ -77,9 +77,7 @@ def _take(
         return (yield from _conclude(namespace_state, request, claims))
     try:
         if any(each.stale for each in claims):  # as each that is disabled
-            if request.rereads == 0 and are_old_and_disabled(namespace_state, claims):
-                for each in claims:
-                    yield from resolve(namespace_state, each.cached, bucket_too=True)
+            if (yield from read_if_old_and_disabled(namespace_state, request, claims)):
                 return False
             refuse_if_disabled(namespace_state, request, claims)
         if others or not waits:  # a caller that waits for one bucket has looked at the copy

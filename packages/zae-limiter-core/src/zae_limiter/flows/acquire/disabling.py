@@ -13,7 +13,9 @@ from ...operations.values import NOTHING
 from ...values.limit_status import LimitStatus
 from ...values.refusal import AccessDisabled
 from ...values.resolution import Resolved
+from ..bucket.serving import resolve
 from ..process.namespace_state import NamespaceState
+from ..steps import Flow
 from .claims import Claim, Seen
 from .requests import AcquireRequest
 from .statuses import statuses_before
@@ -36,6 +38,17 @@ def are_old_and_disabled(namespace_state: NamespaceState, claims: Sequence[Claim
     for claim in old:
         namespace_state.expire(claim.cached)
     return bool(old)
+
+
+def read_if_old_and_disabled(
+    namespace_state: NamespaceState, request: AcquireRequest, claims: Sequence[Claim]
+) -> Flow[bool]:
+    """Read such limits again before they refuse, once; return whether there were any."""
+    if request.rereads or not are_old_and_disabled(namespace_state, claims):
+        return False
+    for claim in claims:
+        yield from resolve(namespace_state, claim.cached, bucket_too=True)
+    return True
 
 
 def refuse_if_disabled(namespace_state: NamespaceState, request: AcquireRequest, claims: Sequence[Claim]) -> None:
