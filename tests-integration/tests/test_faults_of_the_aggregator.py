@@ -12,7 +12,7 @@ import pytest
 from simulation.kernel import Violation
 from support.integration import aggregated
 from support.integration.aggregated import simulate
-from zae_limiter.flows.bucket import reanchoring as anchoring
+from zae_limiter.flows.bucket import anchors as anchoring
 from zae_limiter.flows.records import usage as counting
 from zae_limiter.flows.records.usage import Use
 from zae_limiter.flows.retry import with_retries

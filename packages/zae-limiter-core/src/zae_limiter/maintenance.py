@@ -53,8 +53,8 @@ from .engines.sqlite.connection import check_tables, restrict
 from .engines.sqlite.owners import risks_of
 from .engines.sqlite.place import check_place
 from .exceptions import RateLimiterUnavailable
+from .flows.bucket.anchors import reanchor
 from .flows.bucket.merging import is_quiet, merge_bucket
-from .flows.bucket.reanchoring import reanchor
 from .flows.bucket.splitting import split_shard as _split_shard
 from .flows.process.namespace_state import NamespaceState, Settings
 from .flows.public_errors import with_public_errors

@@ -9,7 +9,7 @@ import pytest
 from support.core.shards import played, shard_items, split
 from support.core.worlds import Process, World, drain
 from zae_limiter import Limit
-from zae_limiter.flows.bucket.reanchoring import reanchor
+from zae_limiter.flows.bucket.anchors import reanchor
 from zae_limiter.rules.calendar import Calendar
 from zae_limiter.rules.periods import Periods
 from zae_limiter.rules.registry import RULES

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from zoneinfo import ZoneInfo
 
 from zae_limiter import Limit, RateLimiter, RateLimitExceeded
-from zae_limiter.flows.bucket.reanchoring import reanchor
+from zae_limiter.flows.bucket.anchors import reanchor
 
 from .shards import played, shard_items, split
 from .worlds import Process, World

@@ -6,10 +6,9 @@ Lives here: how each comes about. Never: a claim.
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from zae_limiter.flows.bucket.anchor_repair import repaired
+from zae_limiter.flows.bucket.anchors import reanchored, repaired
 from zae_limiter.flows.bucket.group_commit import commit
 from zae_limiter.flows.bucket.limit_removal import MAX_IN_BUCKET, dropped
-from zae_limiter.flows.bucket.reanchoring import reanchored
 from zae_limiter.flows.bucket.splitting import halving
 from zae_limiter.flows.bucket_queue import BucketRequest
 from zae_limiter.flows.records.bucket_admin import credited, filled

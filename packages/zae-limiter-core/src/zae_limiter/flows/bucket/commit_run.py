@@ -17,7 +17,7 @@ from ..process.namespace_state import CachedBucket, NamespaceState
 from ..retry import ATTEMPTS, CAPPED_PAUSES, PAUSES, RACE_PAUSES
 from ..slots import settle_slots
 from ..steps import Flow, Sleep
-from .anchor_repair import repair
+from .anchors import repair
 from .batch import Batch, fit_batch, hopeless
 from .doubts import Doubts
 from .limit_removal import TooManyLimits, excess, make_room

@@ -21,7 +21,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from ...operations.errors import TransactionCancelled, Unserved
-from ...operations.values import Conditions, Delete, Item, Transact, Update
+from ...operations.values import Conditions, Delete, Transact, Update
 from ...rules.balances import Begin
 from ...rules.registry import keeping_ms, rule_of
 from ...rules.rule import FOREVER_MS
@@ -48,7 +48,7 @@ from ..process.namespace_state import NamespaceState, bucket_key
 from ..retry import ATTEMPTS, PAUSES, RaceLost, read_all
 from ..steps import Flow, Log, Sleep, call
 from .write_plans import TTL_GRACE_MS
-from .writing import Change, write
+from .writing import Change, after, write
 
 QUIET: Final = 125  # writes a second to all shards: a quarter of what splits one
 MEASURED_MS: Final = 600_000
@@ -96,7 +96,7 @@ def merge_bucket(namespace_state: NamespaceState, bucket: BucketId) -> Flow[int]
             states = yield from _read(bucket)
             continue
         gone, lost = gone + (other is not None), 0
-        item = _after(mine.item, update)
+        item = after(mine.item, update)
         states = {shard: state for shard, state in states.items() if shard != pair[1]} | {pair[0]: read_bucket(item)}
         namespace_state.learn_beside(mine.id, item, now_ms, own_writes=1)
         namespace_state.learn_beside(bucket.other(pair[1]), None, now_ms)
@@ -111,12 +111,6 @@ def _read(bucket: BucketId) -> Flow[dict[int, BucketState]]:
     found = yield from read_all([bucket_key(bucket.other(shard)) for shard in range(MAX_SHARDS)])
     states = [read_bucket(item) for item in found.values()]
     return {state.id.shard: state for state in states}
-
-
-def _after(item: Item, update: Update) -> Item:
-    """Return the item behind the update, which changed what was seen."""
-    changed = {**item, **update.set} | {name: item.get(name, 0) + amount for name, amount in update.add.items()}
-    return {name: value for name, value in changed.items() if name not in update.remove}
 
 
 def merged(mine: BucketState, other: BucketState | None, now_ms: int, multiplier: int) -> Update:

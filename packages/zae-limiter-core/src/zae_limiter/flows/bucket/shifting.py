@@ -3,13 +3,12 @@
 from collections.abc import Iterable
 from typing import Final
 
-from ...rules.balances import ShardLimit
-from ...rules.schedules import carry
-from ...schema.attributes import bucket_attributes
-from ...schema.items import BucketState, anchor_attributes, read_bucket, rule_attributes
+from ...rules.schedules import carry_through
+from ...schema.items import BucketState
 from ...values.resolution import Config
 from ...values.timetables import timetable_of
 from ..bucket_queue import BucketRequest
+from .writing import Change, written
 
 MINUTE_MS: Final = 60_000  # a schedule changes values at full minutes alone
 
@@ -56,19 +55,8 @@ def shifted(state: BucketState, config: Config, now_ms: int) -> BucketState:
     scheduled = config.scheduled
     if not scheduled or state.has_values_of(config) or not state.is_of(config):
         return state
-    item, anchor_ms = dict(state.item), max(now_ms, state.anchor_ms + 1)
-    for name, shard_limit in state.shard_limits.items():
-        at, tokens = bucket_attributes(name), state.tokens_milli(name)
-        if name in scheduled:
-            minted, ceiling = carry(shard_limit, scheduled[name], anchor_ms)
-            for each in at.rule:
-                item.pop(each, None)
-            item |= rule_attributes(config.by_name[name])
-            item[at.tokens] = min(tokens + minted, ceiling)
-            ruled = ShardLimit(config.by_name[name], anchor_ms, shard_limit.shard, shard_limit.shards)
-            item[at.fraction] = ruled.fraction
-        else:
-            item[at.tokens] = tokens + shard_limit.moved_by_anchor(anchor_ms)
-        item.pop(at.minted, None)
-    rules = {limit.name: limit for limit in state.limits} | dict(config.by_name)
-    return read_bucket(item | anchor_attributes(rules.values(), anchor_ms))
+    anchor_ms, moves = max(now_ms, state.anchor_ms + 1), {}
+    for name, declared in scheduled.items():
+        shard_limit, limit = state.shard_limits[name], config.by_name[name]
+        moves[name] = carry_through(shard_limit, state.tokens_milli(name), declared, limit, anchor_ms, now_ms)
+    return written(state, Change(anchor_ms, moves, rules=config.by_name), now_ms)

@@ -39,7 +39,7 @@ from ...schema.partitions import is_spread
 from ..process.namespace_state import CachedBucket, NamespaceState, bucket_key
 from ..retry import ATTEMPTS, PAUSES, RaceLost, read_all, with_retries
 from ..steps import Flow, Log, Sleep, call
-from .anchor_repair import repair
+from .anchors import repair
 from .writing import Change, write
 
 

@@ -27,8 +27,8 @@ from ..process.namespace_state import NamespaceState
 from ..retry import ATTEMPTS, KEYS_PER_READ, RACE_PAUSES, RaceLost
 from ..steps import Flow, Sleep, Wait, call_all
 from ..validation import OwnPlace
+from .anchors import reanchored
 from .reading import bucket_of_row, read_whole
-from .reanchoring import reanchored
 
 T = TypeVar("T")
 

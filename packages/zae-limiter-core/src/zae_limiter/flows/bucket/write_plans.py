@@ -5,7 +5,7 @@ A plan says what each limit has for the requests; ``batch`` chooses those that f
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ...operations.values import Conditions, Get, Put, Update
 from ...rules.balances import Begin, Move, ShardLimit, become, limit_share, stay
@@ -85,21 +85,15 @@ class WritePlan:
         state, config, now_ms = self.state, self.config, self.now_ms
         if state is None:
             return self._create(batch)
-        change = Change(
-            self.anchor_ms,
-            self.moves,
-            batch.checked,
-            batch.unchecked,
-            batch.given,
-            batch.counts.amounts,
-            batch.slots,
-            counts={**batch.counters, **batch.refused},
-            values={REFUSED_ASK: batch.refused_ask} if batch.refused_ask else {},
-        )
+        amounts = batch.checked, batch.unchecked, batch.given, batch.counts.amounts, batch.slots
+        counts, values = {**batch.counters, **batch.refused}, dict[str, Any]()
+        if batch.refused_ask:
+            values[REFUSED_ASK] = batch.refused_ask
         if self.moves:
+            change = Change(self.anchor_ms, self.moves, *amounts, counts=counts, values=values)
             return write(state, self._reshaped(change), now_ms)
         if batch.gives_only:
-            return write(state, change._replace(anchor_ms=None), now_ms)
+            return write(state, Change(None, {}, *amounts, counts=counts, values=values), now_ms)
         moves, slack, longest_ms = dict[str, Move | Begin](), dict[str, int | None](), 0
         for name, shard_limit in state.shard_limits.items():
             ceiling, headroom, checked = shard_limit.ceiling_milli, self.headroom[name], batch.checked.get(name)
@@ -109,7 +103,8 @@ class WritePlan:
                 if headroom >= ceiling:
                     slack[name] = self._slack(shard_limit, checked or 0)
         ttl = ANY_TTL if config is None else expires_at(self, config, longest_ms)
-        return write(state, change._replace(moves=moves, slack=slack, ttl=ttl), now_ms)
+        change = Change(self.anchor_ms, moves, *amounts, slack, counts=counts, values=values, ttl=ttl)
+        return write(state, change, now_ms)
 
     def _slack(self, shard_limit: ShardLimit, checked: int) -> int | None:
         """Return what a write leaves to others of a limit that seems full; ``None`` for a relative write.

@@ -21,10 +21,18 @@ docs/design/admission.md ("The write"), ``rules.balances``.
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
-from ...operations.values import NOTHING, Conditions, Key, Update
+from ...operations.values import NOTHING, Conditions, Item, Key, Update
 from ...rules.balances import Begin, Move, ShardLimit, carry
 from ...schema.attributes import ANCHOR, PK, SHARD_COUNT, SK, TTL, BucketAttributes, bucket_attributes
-from ...schema.items import ONE_WRITE, WRITES, BucketState, anchor_attributes, rule_attributes, slot_attributes
+from ...schema.items import (
+    ONE_WRITE,
+    WRITES,
+    BucketState,
+    anchor_attributes,
+    read_bucket,
+    rule_attributes,
+    slot_attributes,
+)
 from ...values.limits import Limit
 from ..slots import SlotChange, draft_slots
 
@@ -98,6 +106,17 @@ def write(state: BucketState, change: Change, now_ms: int) -> Update:
     return draft.update(item)
 
 
+def written(state: BucketState, change: Change, now_ms: int) -> BucketState:
+    """Return the shard as its write leaves it if no other one comes first."""
+    return read_bucket(after(state.item, write(state, change, now_ms)))
+
+
+def after(item: Item, update: Update) -> Item:
+    """Return the item behind an update of what was seen."""
+    changed = {**item, **update.set} | {name: item.get(name, 0) + amount for name, amount in update.add.items()}
+    return {name: value for name, value in changed.items() if name not in update.remove}
+
+
 def _draft_removal(draft: "_Draft", state: BucketState, name: str, at_ms: int | None) -> None:
     """Draft that a limit leaves, if it is full at the new anchor: one that comes back begins full."""
     at, was = bucket_attributes(name), state.shard_limits[name]
@@ -128,7 +147,7 @@ def _draft_limit(
     elif was.slots is not None and limit.has_slots:
         draft_slots(draft, was, change, now_ms, new=None if move is None else limit)
     else:
-        _draft_balance(draft, at, state, change, was, move, moved_to)
+        _draft_balance(draft, at, state, change, was, move, net, moved_to)
         if was.slots is not None:
             draft.remove += tuple(at.slots)
     if name in change.rules and (was is None or was.limit != limit):
@@ -149,10 +168,11 @@ def _draft_balance(
     change: Change,
     was: ShardLimit,
     move: Move | None,
+    net: int,
     moved_to: int | None,
 ) -> None:
     name, tokens, item = was.limit.name, at.tokens, state.item
-    net, checked, slack = change.net(name), change.take.get(name), change.slack.get(name, 0)
+    checked, slack = change.take.get(name), change.slack.get(name, 0)
     if move is None or move.ceiling is None:  # whatever the balance is, it changes by so much
         if move is None and moved_to is not None:
             move = carry(was, moved_to)

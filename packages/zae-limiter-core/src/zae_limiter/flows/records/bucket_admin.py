@@ -20,7 +20,7 @@ from ...values.audit import AuditAction, Cause
 from ...values.buckets import Bucket
 from ...values.limits import MILLI, check_amounts
 from ...values.naming import check_idempotency_key, check_limit_name
-from ..bucket.anchor_repair import repair
+from ..bucket.anchors import repair
 from ..bucket.merging import merge_bucket
 from ..bucket.reading import bucket_of, read_whole
 from ..bucket.writing import ANY_TTL, Change, write
