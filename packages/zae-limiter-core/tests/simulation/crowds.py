@@ -12,7 +12,7 @@ Never: one write (oracle), one caller (waits).
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from zae_limiter.flows.acquire.shard_selection import ROUNDS
+from zae_limiter.flows.acquire.taking import ROUNDS
 from zae_limiter.flows.acquire.waiting import MOMENT_MS
 
 from .application import Application

@@ -11,7 +11,7 @@ from typing import Any, TypeVar, cast
 from zae_limiter.flows.acquire.ahead import grant_ahead
 from zae_limiter.flows.acquire.claims import Claim, Grant
 from zae_limiter.flows.acquire.requests import AcquireRequest
-from zae_limiter.flows.acquire.taking_together import PathRequest
+from zae_limiter.flows.acquire.taking import PathRequest
 from zae_limiter.flows.bucket_queue import BucketQueue, BucketRequest, Waiter
 from zae_limiter.flows.process.namespace_state import NamespaceState
 from zae_limiter.flows.steps import (

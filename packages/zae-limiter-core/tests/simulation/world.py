@@ -22,7 +22,7 @@ from zae_limiter.engines.memory.table import MemoryTable
 from zae_limiter.flows.acquire.acquire import acquire
 from zae_limiter.flows.acquire.counting import count_the_rest
 from zae_limiter.flows.acquire.requests import validate_request
-from zae_limiter.flows.acquire.taking_together import ASKS_AGAIN
+from zae_limiter.flows.acquire.taking import ASKS_AGAIN
 from zae_limiter.flows.bucket.merging import merge_bucket
 from zae_limiter.flows.bucket.serving import cached_bucket
 from zae_limiter.flows.bucket.splitting import split_shard

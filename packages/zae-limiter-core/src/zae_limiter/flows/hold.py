@@ -156,7 +156,7 @@ class Write(Protocol):
     @property
     def moves_nothing(self) -> bool: ...
 
-    def leaves(self, headroom: Mapping[str, int], ceilings: Mapping[str, int]) -> Mapping[str, int]:
+    def leaves(self, free: Mapping[str, int]) -> Mapping[str, int]:
         """Return what its write leaves of each limit."""
 
     def do(self, draw: Draw) -> None:
@@ -270,7 +270,7 @@ class Hold:
         if config is None:
             draw = self.count(plan.state.shard_limits, plan.now_ms)
         else:
-            left = batch.leaves(plan.headroom, plan.ceilings)
+            left = batch.leaves(plan.headroom)
             purpose: Purpose = "end" if "end" in purposes else "count" if alone and purposes == {"count"} else "renew"
             draw = self._draw(config, plan.state, left, batch.used, batch.counts.events, plan.now_ms, purpose)
         if draw is not None:

@@ -194,7 +194,7 @@ class SyncLease(SyncLeaseCalls):
     def keep(self) -> None:
         """Keep the tokens even if the block raises. Raises ``LeaseExpiredError``."""
         check_open(self._grant)
-        self._grant.rollback = False
+        self._grant.request.rollback = False
 
     @property
     def entity_id(self) -> str:
@@ -293,7 +293,7 @@ class SyncLease(SyncLeaseCalls):
         grant.close()
         if self._process != forks.generation:
             return  # a forked child has its parent's block, but not the tokens
-        if error is not None and grant.rollback:
+        if error is not None and grant.request.rollback:
             self._roll_back(grant)
         elif grant.corrections or grant.has_slots or (grant.draws and grant.has_end):
             self._correct(grant, error)

@@ -7,7 +7,7 @@ from functools import wraps
 from typing import Any, Self, Unpack, cast
 
 from ..flows.acquire import inspection
-from ..flows.acquire.requests import AcquireOptions, AcquireRequest, validate_place, validate_request
+from ..flows.acquire.requests import ONE_OF_EACH, AcquireOptions, AcquireRequest, validate_request
 from ..flows.validation import validate_flag
 from ..observers import Observer
 from ..observing import audience_of
@@ -149,7 +149,7 @@ class SyncRateLimiter(SyncLimitMethods, SyncEntityMethods):
         ``limits`` replace the stored ones, as in ``acquire``. Raises ``RateLimiterUnavailable``, and
         ``ValidationError`` if no level has limits.
         """
-        request = validate_place(entity_id, resource, limits=limits, default_limits=self._default_limits)
+        request = validate_request(entity_id, resource, ONE_OF_EACH, limits=limits, default_limits=self._default_limits)
         return self._run(inspection.available(self.namespace_state, request))
 
     def time_until_available(
@@ -237,8 +237,13 @@ class SyncRateLimiter(SyncLimitMethods, SyncEntityMethods):
         also: Sequence[Draw],
     ) -> AcquireRequest:
         """Return a call to look at; ``consume`` is ``None`` for one token of each limit."""
-        options: dict[str, Any] = {"limits": limits, "default_limits": self._default_limits, "shadow": self._shadow}
-        options |= {"cascade": cascade, "also": also}
-        if consume is None:
-            return validate_place(entity_id, resource, **options)
-        return validate_request(entity_id, resource, consume, **options)
+        return validate_request(
+            entity_id,
+            resource,
+            ONE_OF_EACH if consume is None else consume,
+            limits=limits,
+            default_limits=self._default_limits,
+            cascade=cascade,
+            also=also,
+            shadow=self._shadow,
+        )

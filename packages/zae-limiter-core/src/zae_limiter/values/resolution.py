@@ -103,6 +103,12 @@ class Config:
         limit = self.scheduled.get(name)
         return "" if limit is None else schedule_id(limit)
 
+    def most_milli(self, name: str) -> int:
+        """Return the most millitokens that a limit ever holds, at whatever time of its schedule."""
+        declared = self.scheduled.get(name)
+        variants = (self.by_name[name],) if declared is None else timetable_of(declared).variants
+        return max(each.ceiling_milli for each in variants)
+
     def until_ms(self, now_ms: int) -> int | None:
         """Return the next instant at which a schedule may change the values; ``None`` if there is no schedule."""
         return min((timetable_of(limit).at(now_ms).end_ms for limit in self.scheduled.values()), default=None)

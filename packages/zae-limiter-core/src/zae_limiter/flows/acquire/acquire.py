@@ -9,20 +9,19 @@ from collections.abc import Iterable, Sequence
 from ...operations.errors import RaceLost, StoreError
 from ...values.refusal import RateLimitExceeded
 from ..bucket.serving import resolve
+from ..bucket.view import View
 from ..process.namespace_state import NamespaceState
 from ..process.queueing import give_back_all, queue
 from ..process.waiting_line import Turn
 from ..steps import Enqueue, Flow, Sleep
-from .claims import Claim, Grant, Seen
+from .claims import Claim, Grant
 from .copies import refuse_by_copies
 from .disabling import read_if_old_and_disabled, refuse_if_disabled
 from .outdated import decided_by, may_refuse
 from .path import find_claims, known_claims
 from .requests import AcquireRequest
-from .shard_selection import read_shards, try_other_shards
 from .statuses import refusal_of
-from .taking_in_turn import take_in_turn
-from .taking_together import ASKS_AGAIN, take_together, until_decided
+from .taking import ASKS_AGAIN, read_view, take_in_turn, take_together, try_other_shards, until_decided
 
 ROUNDS, AGAIN_SECONDS = 8, 0.01
 
@@ -44,7 +43,7 @@ def acquire(namespace_state: NamespaceState, request: AcquireRequest, turn: Turn
                 grant = Grant(request, claims)
                 for claim in claims:
                     if (state := claim.cached.state) is not None and state.slots:
-                        yield from grant.keep_slots([claim], namespace_state.now)
+                        yield from grant.keep_slots(claim, namespace_state.now)
                 return grant
         except RateLimitExceeded as refusal:
             # calls under way may give back what this one lacks: once they are decided, it asks again
@@ -129,8 +128,6 @@ def first_error(claims: Iterable[Claim]) -> StoreError | None:
         for bucket_request in claim.last:
             if bucket_request.outcome is not None and bucket_request.outcome.error is not None:
                 return bucket_request.outcome.error
-        if claim.error is not None:
-            return claim.error
     return None
 
 
@@ -143,8 +140,8 @@ def refusal_by_answers(
     for claim in claims:
         if claim.is_split and claim.seen is None:
             try:
-                states = yield from read_shards(namespace_state, claim)
+                view = yield from read_view(namespace_state, claim)
             except StoreError:  # also a spent budget: the refusal itself is certain
-                states = namespace_state.states(claim.cached)
-            claim.seen = Seen(states, namespace_state.now()) if states else None
+                view = View(namespace_state.states(claim.cached), claim.config, namespace_state.now())
+            claim.seen = view if view.states else None
     return refusal_of(request, claims, namespace_state.now())

@@ -16,7 +16,7 @@ from ..tally import Tally
 from .claims import Claim, Grant
 from .path import Known, Place, join, parents_to_ask, walk
 from .requests import AcquireRequest
-from .shard_selection import choose_shard
+from .taking import choose_shard
 
 Part = tuple[CachedBucket, Resolved, BucketState | None]
 """A bucket that an acquire draws on, with its limits and its shard 0 as they were then."""

@@ -8,10 +8,11 @@ from typing import NamedTuple
 from ...exceptions import InfrastructureError, ValidationError
 from ...operations.errors import StoreError
 from ...operations.values import NOTHING, sums
-from ...schema.items import BucketId, BucketState
+from ...schema.items import BucketId
 from ...values.refusal import RateLimitExceeded
 from ...values.resolution import Config, Resolved
 from ...values.weights import Weights
+from ..bucket.view import View
 from ..bucket_queue import BucketRequest, Outcome, slot_renewal
 from ..process.namespace_state import CachedBucket
 from ..process.waiting_line import Turn
@@ -21,23 +22,12 @@ from ..tally import NO_TALLY, ONE, ONE_BELOW
 from .requests import AcquireRequest
 
 
-class Seen(NamedTuple):
-    """The last seen states of a bucket's shards at ``at_ms``, which decided without a request.
-
-    ``ahead``: the amounts of the callers before this one in the waiting line, in millitokens by limit.
-    """
-
-    states: Sequence[BucketState]
-    at_ms: int
-    ahead: Mapping[str, int] = NOTHING
-
-
 @dataclass  # without slots: what has not happened yet is the class's, and costs an acquire nothing
 class Claim:
     """One bucket that an acquire draws on: the entity's own, or that of an entity above it.
 
     ``cached`` is its shard 0, ``target`` the shard asked next, chosen at random. ``last``: the requests of the last
-    try. ``seen``: what decided without a request. ``error``: why the shards could not be read.
+    try. ``seen``: what decided without a request.
     ``path``: the entities from the one that asks to this one, the claim of ``place`` 0 being its own. Both begin with
     the entity of a ``draw``, if it belongs to one (from 1). ``unlimited``: the amounts that are counted in this bucket
     and limited nowhere (``unlimited_names``). ``limited``: the names of the limits of all buckets of the path.
@@ -58,10 +48,9 @@ class Claim:
     unlimited: Mapping[str, int] | None = field(default=None, init=False)
     limited: Collection[str] = field(default=(), init=False)
     turn: Turn | None = field(default=None, init=False)
-    seen: Seen | None = field(default=None, init=False)
+    seen: View | None = field(default=None, init=False)
     requests: list[BucketRequest] = field(default_factory=list, init=False)
     last: Sequence[BucketRequest] = field(default=(), init=False)
-    error: StoreError | None = field(default=None, init=False)
     among_others: bool = field(default=False, init=False)
 
     @property
@@ -185,6 +174,12 @@ class Claim:
         request.blocked = blocked
         request.outcome = Outcome("refused", self.target.state, now_ms)
 
+    def fail(self, error: StoreError) -> None:
+        """Note that the shards could not be read, so that the claim fails."""
+        request = BucketRequest(self.target.queue)
+        request.outcome = Outcome("failed", None, 0, error)
+        self.last = [*self.last, request]
+
     @property
     def missing(self) -> Mapping[str, int]:
         """The checked amounts that no request of the last try has taken."""
@@ -243,7 +238,6 @@ class Grant:
                 for number, each in enumerate(request.also, start=1)
             ]
         self.unavailable = unavailable
-        self.rollback = request.rollback
         self.consumed = request.amounts
         self.lock = RLock()
 
@@ -300,23 +294,20 @@ class Grant:
         """The slots that the call and its draws took."""
         return [each for claim in self.all_claims for each in claim.taken_slots] if self.holds_slots else ()
 
-    def keep_slots(self, claims: Iterable[Claim], now: Callable[[], int]) -> Flow[None]:
-        """Renew the slots that the last requests of these claims took, from now on until they are freed."""
-        for claim in claims:
-            if (state := claim.cached.state) is not None and not state.slots:
-                continue
-            taken = [each for request in claim.last if request.admitted for each in request.taken_slots]
-            if not taken:
-                continue
-            self.has_slots = True
-            if (max_hold := self.request.max_hold) is not None:
-                for each in taken:
-                    each.ends_ms = now() + max_hold * 1000
-            of_shard_0 = claim.cached.queue  # which has all slots
-            of_shard_0.slots = of_shard_0.slots or HeldSlots()
-            seconds = of_shard_0.slots.add(taken, now())
-            if seconds is not None:
-                yield Remind(slot_renewal(of_shard_0, claim.config, of_shard_0.slots), max(0.0, seconds))
+    def keep_slots(self, claim: Claim, now: Callable[[], int]) -> Flow[None]:
+        """Renew the slots that the last requests of a claim took, from now on until they are freed."""
+        taken = [each for request in claim.last if request.admitted for each in request.taken_slots]
+        if not taken:
+            return
+        self.has_slots = True
+        if (max_hold := self.request.max_hold) is not None:
+            for each in taken:
+                each.ends_ms = now() + max_hold * 1000
+        of_shard_0 = claim.cached.queue  # which has all slots
+        of_shard_0.slots = of_shard_0.slots or HeldSlots()
+        seconds = of_shard_0.slots.add(taken, now())
+        if seconds is not None:
+            yield Remind(slot_renewal(of_shard_0, claim.config, of_shard_0.slots), max(0.0, seconds))
 
     def draw(self, entity_id: str | None, resource: str | None) -> "Grant":
         """Return what a draw of the call took. Raises ``ValidationError`` if ``also`` does not name the bucket."""

@@ -12,7 +12,7 @@ from ...schema.attributes import SHARD_COUNT
 from ...schema.items import BucketState
 from ..bucket.view import View
 from ..process.namespace_state import NamespaceState
-from .claims import Claim, Seen
+from .claims import Claim
 from .outdated import may_refuse
 from .requests import AcquireRequest
 from .statuses import refusal_of
@@ -27,14 +27,14 @@ def refuse_by_copies(namespace_state: NamespaceState, request: AcquireRequest, c
     short = [claim for claim in claims if _is_short(namespace_state, claim, now)]
     if not short:
         return
-    shown: list[Seen] = []
+    shown: list[View] = []
     for claim in claims:
-        states = namespace_state.states(claim.cached)
-        if not _is_presentable(namespace_state, claim, states, now, is_short=claim in short):
+        view = View(namespace_state.states(claim.cached), claim.config, now)
+        if not _is_presentable(namespace_state, claim, view, is_short=claim in short):
             for each in short:
                 each.target.short_ms = now
             return
-        shown.append(Seen(states, now))
+        shown.append(view)
     for claim, seen in zip(claims, shown, strict=True):
         claim.seen = seen
     raise refusal_of(request, claims, now)
@@ -61,22 +61,19 @@ def _is_short(namespace_state: NamespaceState, claim: Claim, now_ms: int) -> boo
     return not View(states, claim.config, now_ms).fits(less)
 
 
-def _is_presentable(
-    namespace_state: NamespaceState, claim: Claim, states: Sequence[BucketState], now_ms: int, *, is_short: bool
-) -> bool:
+def _is_presentable(namespace_state: NamespaceState, claim: Claim, view: View, *, is_short: bool) -> bool:
     """Return whether the limits still hold, the bucket has them, and its balance is no older than limits may be.
 
     If this process knows of no bucket, nobody may have told it of other limits, so they must not be what refuses. Nor
     must a bucket that was told since it was seen.
     """
-    if claim.stale or not claim.target.is_fresh(now_ms, namespace_state.settings.config_ttl_ms):
+    if claim.stale or not claim.target.is_fresh(view.at_ms, namespace_state.settings.config_ttl_ms):
         return False
-    if not states:
+    if not view.states:
         limits, checked = claim.config.by_name, claim.checked
         begins = all(name not in limits or limits[name].initial_milli >= checked[name] for name in checked)
-        return begins or may_refuse(namespace_state, claim, (), now_ms)
-    is_fresh = is_short or fresh_shards(namespace_state, claim, now_ms)
-    if not is_fresh and not View(states, claim.config, now_ms).fits(claim.checked):
+        return begins or may_refuse(namespace_state, claim, (), view.at_ms)
+    if not (is_short or fresh_shards(namespace_state, claim, view.at_ms) or view.fits(claim.checked)):
         return False
     return namespace_state.agree(claim.cached, claim.config)
 

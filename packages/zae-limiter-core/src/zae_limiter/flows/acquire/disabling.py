@@ -9,14 +9,14 @@ nobody can call the processes back, and an entity without a bucket has nothing t
 from collections.abc import Sequence
 from dataclasses import replace
 
-from ...operations.values import NOTHING
 from ...values.limit_status import LimitStatus
 from ...values.refusal import AccessDisabled
 from ...values.resolution import Resolved
 from ..bucket.serving import resolve
+from ..bucket.view import View
 from ..process.namespace_state import NamespaceState
 from ..steps import Flow
-from .claims import Claim, Seen
+from .claims import Claim
 from .requests import AcquireRequest
 from .statuses import statuses_before
 
@@ -63,7 +63,7 @@ def refuse_if_disabled(namespace_state: NamespaceState, request: AcquireRequest,
     if not any(shut.amounts.values()):  # it has none of the limits that are asked for, and is disabled all the same
         shut.amounts = dict.fromkeys(shut.config.by_name, 0)
     for claim in claims:
-        claim.seen = claim.seen or Seen(namespace_state.states(claim.cached), now, NOTHING)
+        claim.seen = claim.seen or View(namespace_state.states(claim.cached), claim.config, now)
     statuses = [
         never(status) if claim is shut else status for claim in claims for status in statuses_before(claim, now)
     ]

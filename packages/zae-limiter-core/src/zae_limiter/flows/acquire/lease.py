@@ -34,7 +34,7 @@ from .disabling import refuse_if_disabled
 from .outage import for_each, give_to_share, let_corrections_through, let_through, to_share
 from .path import current_config
 from .statuses import Owed, statuses_after
-from .taking_together import ASKS_AGAIN, take_together, until_decided
+from .taking import ASKS_AGAIN, take_together, until_decided
 
 MOST_ESTIMATES: Final = 100
 MOST_SETTLED: Final = 10_000_000  # tokens: the longest prompts are of a few millions
@@ -271,7 +271,8 @@ def _take_of_all(
         refuse_by_copies(namespace_state, grant.request, more)
         yield from take_together(namespace_state, more)
         if all(claim.admitted for claim in more) and _joins(grant, mine, more, amounts):
-            yield from grant.keep_slots(more, namespace_state.now)
+            for claim in more:
+                yield from grant.keep_slots(claim, namespace_state.now)
             return True
         bucket_requests = [bucket_request for claim in more for bucket_request in claim.last]
         yield from give_back_all(bucket_requests)

@@ -19,7 +19,7 @@ from threading import RLock
 from typing import Final
 
 from ...exceptions import RateLimiterUnavailable
-from ...operations.errors import BudgetSpent, NotApplied, StoreError
+from ...operations.errors import NotApplied, StoreError
 from ...operations.values import NOTHING
 from ...rules.balances import ShardLimit, force_consume, move_anchor, refill_bucket
 from ...rules.balances import share as split
@@ -39,11 +39,9 @@ from ..bucket_queue import BucketQueue, BucketRequest, in_tokens
 from ..process.consumption import MILLION, is_void
 from ..process.namespace_state import CachedBucket, NamespaceState
 from ..process.queueing import queue
-from ..process.waiting_line import Turn
 from ..public_errors import public_error
 from ..steps import Flow, Log, Post
 from ..tally import NO_TALLY, ONE, ONE_BELOW, Tally
-from .acquire import acquire
 from .claims import Claim, Grant
 from .disabling import refuse_if_disabled
 from .path import known_claims
@@ -59,27 +57,17 @@ AT_ONCE: Final = 100
 # the policy
 
 
-class NotYet(Exception):
-    """The store answered, but the attempt of a waiting caller ran out of time: others were before it."""
+def or_by_policy(namespace_state: NamespaceState, request: AcquireRequest, attempt: Flow[Grant]) -> Flow[Grant]:
+    """Return the grant of an attempt to acquire; without the store, that of the policy.
 
-
-def acquire_by_policy(
-    namespace_state: NamespaceState, request: AcquireRequest, turn: Turn | None = None
-) -> Flow[Grant]:
-    """Return the grant of ``acquire``; without the store, that of the policy.
-
-    Raises what ``acquire`` raises, ``RateLimiterUnavailable`` in an outage if the policy does not let the call through,
-    and another ``InfrastructureError`` for an error that is no outage; ``NotYet`` for a caller with a ``turn``.
+    Raises what the attempt raises but for errors of the store; ``RateLimiterUnavailable`` in an outage if the policy
+    does not let the call through, and another ``InfrastructureError`` for an error that is no outage.
     """
     try:
-        grant = yield from acquire(namespace_state, request, turn)
+        grant = yield from attempt
     except StoreError as error:
         claims = known_claims(namespace_state, request) or ()
         refuse_if_disabled(namespace_state, request, claims)
-        if turn is not None and isinstance(error, BudgetSpent):
-            shards = (shard for claim in claims for shard in namespace_state.shards(claim.cached))
-            if any(shard.seen_at_ms > turn.due_ms for shard in shards):
-                raise NotYet from error
         return (yield from grant_without_store(namespace_state, request, error, claims))
     if (shares := namespace_state.shares) is not None and shares.pending:
         yield from pay_shares(namespace_state, grant.all_claims)

@@ -32,7 +32,7 @@ from ..steps import Flow
 from .claims import Claim, unknown_limit
 from .disabling import are_old_and_disabled
 from .requests import AcquireRequest
-from .shard_selection import choose_shard
+from .taking import choose_shard
 
 Place = tuple[str, str]  # an entity, and a resource
 Known = tuple[CachedBucket, Resolved, bool]  # a bucket, its limits, and whether these are to be read again

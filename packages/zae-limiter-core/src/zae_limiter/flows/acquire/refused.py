@@ -22,9 +22,10 @@ from ...values.resolution import Resolved
 from ..bucket.serving import cached_bucket, resolve
 from ..process.namespace_state import NamespaceState
 from ..steps import Flow
+from .acquire import acquire
 from .claims import Claim, Grant, Overflow
 from .counting import count_refusal
-from .outage import acquire_by_policy
+from .outage import or_by_policy
 from .path import known_claims
 from .requests import AcquireRequest
 from .waiting import Caller
@@ -41,7 +42,10 @@ def acquire_in_time(namespace_state: NamespaceState, request: AcquireRequest) ->
         request = _with_wait(namespace_state, request)
     caller = Caller(namespace_state, request) if request.max_wait else None
     try:
-        grant = yield from (acquire_by_policy(namespace_state, request) if caller is None else caller.acquire())
+        if caller is None:
+            grant = yield from or_by_policy(namespace_state, request, acquire(namespace_state, request))
+        else:
+            grant = yield from caller.acquire()
     except RateLimitExceeded as refusal:
         grant = yield from _after(namespace_state, request, refusal, caller)
     return grant
@@ -114,7 +118,7 @@ def _overflow(
         if other is None:
             return None, refusal
         refused = known_claims(namespace_state, request) or ()
-        grant = yield from acquire_by_policy(namespace_state, other)
+        grant = yield from or_by_policy(namespace_state, other, acquire(namespace_state, other))
     except RateLimitExceeded as short:
         return None, RateLimitExceeded(refusal.statuses, refusal.entity_id, refusal.resource, overflow=short.statuses)
     except (StoreError, InfrastructureError, ValidationError) as error:

@@ -7,6 +7,7 @@ same names, types and defaults, and each option reaches its check.
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Final, TypedDict
 
 from ...exceptions import ValidationError
@@ -16,8 +17,9 @@ from ...values.estimates import Estimate, EstimateKey
 from ...values.limits import Limit, Policy, check_amounts, check_limits, check_on_unavailable
 from ...values.naming import check_identifier, check_resource
 from ...values.on_refused import OnRefused
-from ..validation import validate_bucket, validate_flag
+from ..validation import validate_flag
 
+ONE_OF_EACH: Final[Mapping[str, int]] = MappingProxyType({})  # what a look asks for without amounts
 LONGEST_WAIT: Final = 10**9  # seconds; a longer wait has no bound
 
 
@@ -85,18 +87,22 @@ def validate_request(
     max_hold: float | None = None,
     shadow: bool = False,
 ) -> AcquireRequest:
-    """Check a caller's arguments, and return them as a request. Raises ``ValidationError``."""
-    if type(consume) is not dict and not isinstance(consume, Mapping):  # the check of an ABC is slow
-        raise ValidationError("consume", consume, "must map limits to amounts, like {'rpm': 1}")
-    if not consume:
-        raise ValidationError("consume", {}, "name at least one limit and an amount")
+    """Check a caller's arguments, and return them as a request; one without amounts for ``ONE_OF_EACH``. Raises
+    ``ValidationError``.
+    """
+    amounts: Mapping[str, int] = {}
     learns: Mapping[str, EstimateKey] | None = None
-    try:
-        amounts = check_amounts("consume", consume)  # type: ignore[arg-type]  # estimates are found by its refusal
-    except ValidationError:
-        if not any(isinstance(each, Estimate) for each in consume.values()):
-            raise
-        amounts, learns = _estimated("consume", consume)
+    if consume is not ONE_OF_EACH:
+        if type(consume) is not dict and not isinstance(consume, Mapping):  # the check of an ABC is slow
+            raise ValidationError("consume", consume, "must map limits to amounts, like {'rpm': 1}")
+        if not consume:
+            raise ValidationError("consume", {}, "name at least one limit and an amount")
+        try:
+            amounts = check_amounts("consume", consume)  # type: ignore[arg-type]  # estimates are found by its refusal
+        except ValidationError:
+            if not any(isinstance(each, Estimate) for each in consume.values()):
+                raise
+            amounts, learns = _estimated("consume", consume)
     request = AcquireRequest(  # by position, because every acquire makes one
         check_identifier("entity_id", entity_id),
         check_resource("resource", resource),
@@ -174,21 +180,3 @@ def validate_max_hold(seconds: object) -> float | None:
     if isinstance(seconds, int | float) and not isinstance(seconds, bool) and seconds > 0:
         return float(seconds) if seconds < LONGEST_WAIT else None
     raise ValidationError("max_hold", seconds, "must be a number of seconds above 0; None for no bound")
-
-
-def validate_place(
-    entity_id: str,
-    resource: str,
-    *,
-    limits: Sequence[Limit | str] | None,
-    default_limits: tuple[Limit, ...],
-    cascade: bool = False,
-    also: Sequence[Draw] = (),
-    shadow: bool = False,
-) -> AcquireRequest:
-    """Check a call without amounts, and return it as a request. Raises ``ValidationError``."""
-    given = () if limits is None else check_limits("limits", limits)
-    request = AcquireRequest(*validate_bucket(entity_id, resource), {}, given, default_limits)
-    request.cascade, request.shadow = validate_flag("cascade", cascade) or None, shadow
-    request.also = _draws(request, also)
-    return request

@@ -5,22 +5,17 @@ refuse.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property, partial
-from typing import NamedTuple
+from dataclasses import replace
+from functools import partial
 
 from ...operations.values import NOTHING
-from ...rules.registry import minting_ms
-from ...rules.sharding import (
-    calculate_servable,
-)
 from ...schema.items import BucketState
 from ...values.limit_status import LimitStatus
 from ...values.refusal import LaterStatuses, RateLimitExceeded
 from ..bucket.view import View
 from ..bucket_queue import BucketQueue, BucketRequest, Outcome
 from ..process.namespace_state import NamespaceState
-from .claims import Claim, Seen
+from .claims import Claim
 from .requests import AcquireRequest
 
 ONE_MILLISECOND = 0.001
@@ -36,45 +31,44 @@ def refusal_of(
     was short last counts. The limit with the longest wait waits for at least ``least_seconds``. The statuses are made
     when somebody reads them, from what is known now.
     """
-    found = [_found(claim, now_ms) for claim in claims]
     buckets = {(claim.cached.id.entity_id, claim.cached.id.resource) for claim in claims}
-    return RateLimitExceeded(LaterStatuses(partial(_refused, found, least_seconds), buckets), *request.asker)
+    return RateLimitExceeded(LaterStatuses(partial(_refused, claims, now_ms, least_seconds), buckets), *request.asker)
 
 
-def _refused(found: Iterable["_Found"], least_seconds: float) -> list[LimitStatus]:
-    stood = [each for of_claim in found for each in _before(of_claim)]
-    statuses = [each.status() for each in stood]
-    worst = max(_deciding(stood), key=lambda place: stood[place].lag_seconds)
-    wait_seconds = max(least_seconds, statuses[worst].retry_after_seconds)
-    statuses[worst] = replace(statuses[worst], exceeded=True, retry_after_seconds=wait_seconds)
+def _refused(claims: Iterable[Claim], now_ms: int, least_seconds: float) -> list[LimitStatus]:
+    statuses, ranks = list[LimitStatus](), list[tuple[bool, bool, bool, float]]()
+    for claim in claims:
+        view, refused = _before(claim, now_ms), bool(claim.last) and claim.refused
+        for name, amount in claim.amounts.items():
+            status = view.status(claim, name, amount)
+            wait, enforced = status.retry_after_seconds, name not in claim.config.shadow
+            # the longest wait decides; if nothing is short by now, the limit with least to spare of those that refused
+            ranks.append((enforced, wait > 0, refused and not wait, wait or -view.spare_seconds(name, amount)))
+            statuses.append(status)
+    worst = max(range(len(ranks)), key=ranks.__getitem__)
+    wait = max(least_seconds, statuses[worst].retry_after_seconds)
+    statuses[worst] = replace(statuses[worst], exceeded=True, retry_after_seconds=wait)
     return statuses
-
-
-class _Found(NamedTuple):
-    """What decided about a claim, whose requests may be asked again afterwards; its limits and amounts stay."""
-
-    claim: Claim
-    seen: Seen | None
-    outcome: Outcome | None
-    refused: bool
-    now_ms: int
-
-
-def _found(claim: Claim, now_ms: int) -> _Found:
-    outcome = claim.last[0].outcome if claim.last else None
-    return _Found(claim, claim.seen, outcome, bool(claim.last) and claim.refused, now_ms)
-
-
-def _deciding(stood: Sequence["_Stood"]) -> list[int]:
-    """Return the places of the limits that can have refused: those of the claims that were refused last, if any was."""
-    enforced = [place for place, each in enumerate(stood) if each.name not in each.claim.config.shadow]
-    short = [place for place in enforced if stood[place].wait_seconds]
-    return short or [place for place in enforced if stood[place].refused] or enforced
 
 
 def statuses_before(claim: Claim, now_ms: int) -> list[LimitStatus]:
     """Return how the limits of a claim stood before it took anything."""
-    return [each.status() for each in _before(_found(claim, now_ms))]
+    view = _before(claim, now_ms)
+    return [view.status(claim, name, amount) for name, amount in claim.amounts.items()]
+
+
+def _before(claim: Claim, now_ms: int) -> View:
+    """Return the bucket of a claim with what everything before the claim left of its limits."""
+    if (seen := claim.seen) is not None:
+        return View.of(seen.states, seen.config, seen.at_ms)._replace(before=seen.before)
+    outcome = claim.last[0].outcome if claim.last else None
+    if outcome is None:
+        return View.of((), claim.config, now_ms)
+    view, left = View.of(_states(outcome), claim.config, outcome.at_ms), outcome.left
+    if outcome.verdict == "admitted":  # it was there, though a correction beside it may have taken more
+        left = {name: max(amount, view.available(name) + amount) for name, amount in claim.amounts.items()}
+    is_whole = all(len(view.parts(name)) == 1 for name in claim.amounts)  # what an outcome says is of one shard
+    return view._replace(before={**left, **outcome.shadow_short}) if is_whole else view
 
 
 Owed = Mapping[BucketQueue, Mapping[str, int]]  # what a write to a shard is still to take, in millitokens by limit
@@ -87,67 +81,6 @@ def statuses_after(namespace_state: NamespaceState, owing: Iterable[tuple[Claim,
     Other shards are as last seen.
     """
     return [status for claim, owed in owing for status in _after(namespace_state, claim, owed)]
-
-
-@dataclass(frozen=True)
-class _Stood:
-    """How one limit stood for a request, in the view that has what everything before the request left to it."""
-
-    claim: Claim
-    name: str
-    amount: int
-    view: View
-    refused: bool
-
-    @cached_property
-    def wait_seconds(self) -> float:
-        """Seconds until the amount is there; 0 if it is. To look for it through a schedule takes time."""
-        return self.view.wait(self.name, self.amount)
-
-    @property
-    def lag_seconds(self) -> float:
-        """The same, but negative for a limit that has more than enough: minus the time in which it gains the
-        surplus.
-        """
-        parts = self.view.parts(self.name)
-        spare = calculate_servable(parts, self.view.at_ms) - self.amount
-        return self.wait_seconds or -minting_ms(parts[0].shard_limit.limit, spare) / 1000
-
-    def status(self) -> LimitStatus:
-        return self.view.status(self.claim, self.name, self.amount, self.wait_seconds)
-
-
-def _before(found: _Found) -> list[_Stood]:
-    """Return how the limits of a claim stood before it took anything."""
-    claim, outcome, seen = found.claim, found.outcome, found.seen
-    if seen is not None:
-        return _stood(found, seen.states, seen.at_ms, _behind(claim, seen))
-    if outcome is None:
-        return _stood(found, (), found.now_ms)
-    left = outcome.left
-    if outcome.verdict == "admitted":  # it was there, though a correction beside it may have taken more
-        left = {name: max(amount, _balance(claim, outcome, name) + amount) for name, amount in claim.amounts.items()}
-    return _stood(found, _states(outcome), outcome.at_ms, {**left, **outcome.shadow_short})
-
-
-def _behind(claim: Claim, seen: Seen) -> dict[str, int]:
-    """Return what the callers before this one in its line leave of the limits that they wait for."""
-    view = View.of(seen.states, claim.config, seen.at_ms)
-    return {name: view.available(name) - ahead for name, ahead in seen.ahead.items() if ahead}
-
-
-def _stood(found: _Found, states: Sequence[BucketState], at_ms: int, left: Mapping[str, int] = NOTHING) -> list[_Stood]:
-    """Return how the limits stood on these shards, with what everything before the claim ``left`` of them, where that
-    is known.
-    """
-    claim, view = found.claim, View.of(states, found.claim.config, at_ms)
-    if left and (found.seen is not None or all(len(view.parts(name)) == 1 for name in claim.amounts)):
-        view = view._replace(before=left)  # what an outcome says is of one shard
-    return [_Stood(claim, name, amount, view, found.refused) for name, amount in claim.amounts.items()]
-
-
-def _balance(claim: Claim, outcome: Outcome, name: str) -> int:
-    return View.of(_states(outcome), claim.config, outcome.at_ms).available(name)
 
 
 def _after(namespace_state: NamespaceState, claim: Claim, owed: Owed) -> list[LimitStatus]:

@@ -12,7 +12,7 @@ would always be those of the same one; a caller that waits alone adds a jitter.
 What other processes take is not foreseen. A caller that comes too late by it waits again, in its place; alone each time
 longer, up to ``MOMENT_MS`` and to the end of its time: an attempt has its price. It may be refused after it has waited.
 docs/design/admission.md ("Waiting lines"), docs/limiter.md ("Waiting"). This module has the pauses of a caller;
-``acquire`` asks and writes, ``waiting_line`` keeps the order, ``taking_in_turn`` takes.
+``acquire`` asks and writes, ``waiting_line`` keeps the order, ``taking`` takes.
 """
 
 import math
@@ -22,7 +22,6 @@ from itertools import count
 from ...operations.errors import BudgetSpent
 from ...rules.registry import minting_ms, price
 from ...rules.rule import FOREVER_MS
-from ...rules.slots import ASK_AGAIN_MS
 from ...schema.items import BucketId
 from ...values.refusal import RateLimitExceeded
 from ..bucket.view import View
@@ -30,14 +29,14 @@ from ..process.fair_order import OWN
 from ..process.namespace_state import CachedBucket, NamespaceState
 from ..process.waiting_line import LOOKS_AGAIN_MS, SEEDS, Turn
 from ..steps import Flow, Wait
-from .claims import Claim, Grant, Seen
+from .acquire import acquire
+from .claims import Claim, Grant
 from .disabling import is_disabled
-from .outage import NotYet, acquire_by_policy
+from .outage import or_by_policy
 from .path import known_claims
 from .requests import AcquireRequest
 from .statuses import refusal_of
-from .taking_in_turn import ANY_PARTS
-from .taking_together import until_decided
+from .taking import ANY_PARTS, until_decided
 
 MOMENT_MS = 100
 MOMENTS_TO_FILL = 2  # a bucket must not fill up while its crowd waits for the next moment
@@ -83,9 +82,6 @@ class Caller:
         """
         try:
             return (yield from self._acquire())
-        except NotYet as over:  # the attempt took too long, although the store answered
-            self._claims = known_claims(self._namespace_state, self._request) or self._claims
-            raise self._too_late(None, A_BIT_MS) from over
         finally:
             self._leave()
 
@@ -96,7 +92,7 @@ class Caller:
             yield from self._wait(refusal, refused_ms)
             self._turn.wake(self._namespace_state.now())
             try:
-                grant = yield from acquire_by_policy(self._namespace_state, self._request, self._turn)
+                grant = yield from or_by_policy(self._namespace_state, self._request, self._attempt())
             except RateLimitExceeded as error:
                 if math.isinf(error.retry_after_seconds):
                     raise
@@ -114,6 +110,19 @@ class Caller:
             else:
                 grant.waited = self.waited
                 return grant
+
+    def _attempt(self) -> Flow[Grant]:
+        """Acquire. If the time of the attempt is over, but the store answered meanwhile, others were before it: that is
+        a refusal, and no outage.
+        """
+        try:
+            return (yield from acquire(self._namespace_state, self._request, self._turn))
+        except BudgetSpent as over:
+            self._claims = known_claims(self._namespace_state, self._request) or self._claims
+            shards = (shard for claim in self._claims for shard in self._namespace_state.shards(claim.cached))
+            if any(shard.seen_at_ms > self._turn.due_ms for shard in shards):
+                raise self._too_late(None, A_BIT_MS) from over
+            raise
 
     def _wait(self, refusal: RateLimitExceeded | None, refused_ms: int) -> Flow[None]:
         """Sleep until the tokens are due and nobody is to be served first, at least until ``refused_ms``.
@@ -259,8 +268,9 @@ class Caller:
             return refusal  # the store is away, this process no longer knows the buckets, or no limit refuses by now
         now = self._namespace_state.now()
         for claim in self._claims:
-            states = self._namespace_state.repaired_states(claim.cached, now)
-            claim.seen = Seen(states, now, self._ahead(claim, now))
+            view = View.of(self._namespace_state.states(claim.cached), claim.config, now)
+            ahead = self._ahead(claim, now)
+            claim.seen = view._replace(before={name: view.available(name) - n for name, n in ahead.items() if n})
         return refusal_of(self._request, self._claims, now, math.inf if wait_ms >= FOREVER_MS else wait_ms / 1000)
 
     def _wait_ms(self, claim: Claim, now_ms: int, parts: float | None = None) -> int:
@@ -276,14 +286,12 @@ class Caller:
             there = view.available(name) if parts is None else sum(each[name] for each in ripe)
             if needed <= there:
                 continue
-            if config.by_name[name].has_slots:  # a release of another process shows when this one asks again
-                wait_ms = cached.seen_at_ms + ASK_AGAIN_MS - now_ms
-            elif view.is_full(name):
+            if view.is_full(name):
                 # time brings nothing more. If its own amount is there, it waits for those before it, who may wait for
                 # it in another line; if not, for a write that brings its limits to all shards
                 wait_ms = 0 if amount <= there else LOOKS_AGAIN_MS
             else:
-                wait_ms = view.brings_ms(name, needed - there)
+                wait_ms = view.brings_ms(name, needed - there, cached.seen_at_ms)
             longest = max(longest, wait_ms)
         until_ms = config.until_ms(now_ms) if longest else None
         if until_ms is not None:  # other values hold from then on, so it looks again
@@ -339,12 +347,7 @@ class Caller:
         """Return whether the limits can never hold the amounts, or a switch refuses everybody, as known last."""
         if is_disabled(self._request, claim.cached.resolved or claim.resolved):
             return True
-        scheduled = claim.config.scheduled
-        return any(
-            amount > claim.config.by_name[name].ceiling_milli
-            for name, amount in claim.checked.items()
-            if name not in scheduled
-        )
+        return any(amount > claim.config.most_milli(name) for name, amount in claim.checked.items())
 
 
 def _ms(seconds: float) -> float:

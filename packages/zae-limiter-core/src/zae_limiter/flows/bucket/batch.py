@@ -3,9 +3,9 @@
 These are pure functions; ``write_plans`` chooses the kind of write, ``commit_run`` reads its outcome.
 """
 
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from itertools import chain
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from ...operations.values import NOTHING, sums
 from ...schema.attributes import ACQUIRES, BELOW, SHADOWED, bucket_attributes
@@ -29,25 +29,34 @@ class Along(Protocol):
         """Note that nobody knows whether the write was applied."""
 
 
+class Room(NamedTuple):
+    """What a write finds of each limit, in millitokens: ``free`` now, at most ``most`` at any time; and what shadow
+    limits have ``elsewhere``, on other shards.
+    """
+
+    free: Mapping[str, int] = NOTHING
+    most: Mapping[str, int] = NOTHING
+    elsewhere: Mapping[str, int] = NOTHING
+
+
 class Batch:
     """The sums of a batch, in millitokens by limit; ``carried`` are its requests, ``short`` those that did not fit.
 
     ``refused``: the earlier refusals that its write counts, by attribute, and what the last of them asked for, as text.
-    ``tried``: the part of ``unchecked`` that
-    shadow limits gave; ``elsewhere``: what these have on other shards. ``shadow_short``: the requests that shadow
+    ``tried``: the part of ``unchecked`` that shadow limits gave. ``shadow_short``: the requests that shadow
     limits would have refused, with what those limits had left. Such an amount is in ``counts``. ``draw``: what the
     write does for what this process holds of the bucket. ``slots``: what it changes of slots that are held. ``along``:
     who wants to know whether it was applied.
     """
 
     __slots__ = (
-        *("along", "carried", "checked", "counts", "draw", "elsewhere", "given", "refused"),
+        *("along", "carried", "checked", "counts", "draw", "given", "refused", "room"),
         "refused_ask",
         *("short", "shadow_short", "slots", "tried", "unchecked"),
     )
 
-    def __init__(self, elsewhere: Mapping[str, int] = NOTHING) -> None:
-        self.elsewhere = elsewhere
+    def __init__(self, room: Room = Room()) -> None:  # noqa: B008 - a constant
+        self.room = room
         self.checked: dict[str, int] = {}
         self.unchecked: dict[str, int] = {}
         self.given: dict[str, int] = {}
@@ -82,10 +91,10 @@ class Batch:
         for name, change in slots.changes.items():
             self.slots.setdefault(name, SlotChange()).add(change)
 
-    def attempt(self, request: BucketRequest, headroom: Mapping[str, int], ceilings: Mapping[str, int]) -> None:
+    def attempt(self, request: BucketRequest) -> None:
         """Take the amounts of shadow limits that are there, or on other shards; count the others."""
-        here = self.left(headroom, ceilings)
-        left = {name: here[name] + self.elsewhere.get(name, 0) for name in request.shadow_amounts}
+        here, elsewhere = self.left(), self.room.elsewhere
+        left = {name: here[name] + elsewhere.get(name, 0) for name in request.shadow_amounts}
         short = {name: left[name] for name, amount in request.shadow_amounts.items() if amount > left[name]}
         for name, amount in request.shadow_amounts.items():
             if name in short:
@@ -110,24 +119,46 @@ class Batch:
         self.counts.add_amounts(paid)
         self.counts.add(draw.served)
 
-    def left(self, headroom: Mapping[str, int], ceilings: Mapping[str, int]) -> dict[str, int]:
-        """Return the tokens of each limit that the batch leaves for the short requests, in millitokens."""
+    def fits(self, amounts: Mapping[str, int]) -> bool:
+        """Return whether the amounts are there beside those that the batch carries."""
+        checked, given, tried, (free, most, _) = self.checked, self.given, self.tried, self.room
+        for limit, amount in amounts.items():
+            total = amount + checked[limit] if limit in checked else amount
+            if limit in tried:
+                total += tried[limit]
+            there = free[limit]
+            if (total > there and (limit not in given or total > there + given[limit])) or total > most[limit]:
+                return False
+        return True
+
+    def left(self, free: Mapping[str, int] | None = None) -> dict[str, int]:
+        """Return the tokens of each limit that the batch leaves for the short requests, in millitokens; of what is
+        ``free``, if that is not all that its write finds.
+        """
+        most = self.room.most
         return {
-            name: min(ceilings[name], free + self.given.get(name, 0))
-            - self.checked.get(name, 0)
-            - self.tried.get(name, 0)
-            for name, free in headroom.items()
+            name: min(most[name], there + self.given.get(name, 0)) - self.checked.get(name, 0) - self.tried.get(name, 0)
+            for name, there in (self.room.free if free is None else free).items()
         }
 
-    def leaves(self, headroom: Mapping[str, int], ceilings: Mapping[str, int]) -> dict[str, int]:
-        """Return what its write leaves of each limit, its corrections included."""
-        left = self.left(headroom, ceilings)  # what shadow limits gave is among the corrections
+    def leaves(self, free: Mapping[str, int]) -> dict[str, int]:
+        """Return what its write leaves of each limit that is ``free``, its corrections included."""
+        left = self.left(free)  # what shadow limits gave is among the corrections
         return {name: n - self.unchecked.get(name, 0) + self.tried.get(name, 0) for name, n in left.items()}
 
     @property
     def used(self) -> dict[str, int]:
         """What acquires and corrections take."""
         return sums(self.checked, self.unchecked)
+
+    def hopeless(self) -> list[BucketRequest]:
+        """Return the short requests that would not fit alone, and those behind one of these in a waiting line."""
+        alone, found, blocked = Batch(self.room), list[BucketRequest](), False
+        for request in self.short:
+            if (blocked and request.turn) or not alone.fits(request.checked):
+                found.append(request)
+                blocked = blocked or bool(request.turn)
+        return found
 
     def net(self, limit: str) -> int:
         """Return the tokens that the batch takes from the limit, in millitokens."""
@@ -173,17 +204,12 @@ class Batch:
         return not any(any(amounts.values()) for amounts in (self.unchecked, self.given, *chain(*alone)))
 
 
-def fit_batch(
-    requests: Sequence[BucketRequest],
-    headroom: Mapping[str, int],
-    ceilings: Mapping[str, int],
-    elsewhere: Mapping[str, int] = NOTHING,
-) -> Batch:
+def fit_batch(requests: Sequence[BucketRequest], room: Room) -> Batch:
     """Return the requests that fit, first come first served.
 
     One that does not fit does not block a smaller one behind it, unless both come from a waiting line.
     """
-    batch = Batch(elsewhere)
+    batch = Batch(room)
     for request in requests:
         if not request.is_acquire:
             _add(batch.given, request.given)
@@ -192,36 +218,14 @@ def fit_batch(
                 batch.change_slots(request.slots)
     blocked = False
     for request in requests:
-        if not (blocked and request.turn) and _fits(request.checked, batch, headroom, ceilings):
+        if not (blocked and request.turn) and batch.fits(request.checked):
             batch.carry(request)
             if request.shadow_amounts:
-                batch.attempt(request, headroom, ceilings)
+                batch.attempt(request)
         else:
             batch.short.append(request)
             blocked = blocked or bool(request.turn)
     return batch
-
-
-def hopeless(short: Sequence[BucketRequest], headroom: Mapping[str, int]) -> Iterator[BucketRequest]:
-    """Yield the requests that do not fit alone, and those behind one of these in a waiting line."""
-    blocked = False
-    for request in short:
-        fits = all(amount <= headroom[name] for name, amount in request.checked.items())
-        if not fits or (blocked and request.turn):
-            yield request
-            blocked = blocked or bool(request.turn)
-
-
-def _fits(amounts: Mapping[str, int], batch: Batch, headroom: Mapping[str, int], ceilings: Mapping[str, int]) -> bool:
-    checked, given = batch.checked, batch.given
-    for limit, amount in amounts.items():
-        total = amount + checked[limit] if limit in checked else amount
-        if limit in batch.tried:
-            total += batch.tried[limit]
-        free = headroom[limit]
-        if (total > free and (limit not in given or total > free + given[limit])) or total > ceilings[limit]:
-            return False
-    return True
 
 
 def _add(totals: dict[str, int], amounts: Mapping[str, int]) -> None:

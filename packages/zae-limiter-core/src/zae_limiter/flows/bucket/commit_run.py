@@ -18,7 +18,7 @@ from ..retry import ATTEMPTS, CAPPED_PAUSES, PAUSES, RACE_PAUSES
 from ..slots import settle_slots
 from ..steps import Flow, Sleep
 from .anchors import repair
-from .batch import Batch, fit_batch, hopeless
+from .batch import Batch, Room, fit_batch
 from .doubts import Doubts
 from .limit_removal import TooManyLimits, excess, make_room
 from .shifting import begins_for, goes_blind, in_force
@@ -120,13 +120,13 @@ class CommitRun:
         if self._rules_out_by_old_copy(plan):
             return Decision(Get(self.cached.key), Batch())
         self._settle_hopeless(plan)
-        batch = fit_batch(self.pending, self._there(plan), plan.ceilings, self._shadow_elsewhere())
+        batch = fit_batch(self.pending, Room(self._there(plan), plan.ceilings, self._shadow_elsewhere()))
         if plan.reshapes:
             return self._write(plan, batch) if self.pending else None
         if batch.short and not batch.carried and plan.state is None:
             return self._write(plan, batch)  # it begins with less than its ceiling: more comes once it is there
         if batch.short:
-            self._refuse_or_ask(batch, plan)
+            self._refuse_or_ask(batch)
         if not batch.carried or self._ends_with_draw(batch, plan):
             return None
         if batch.moves_nothing and not self._is_to_count(batch):
@@ -251,7 +251,7 @@ class CommitRun:
         self.now_ms = now_ms
         multiplier = self.namespace_state.settings.ttl_multiplier
         plan = WritePlan(self.cached, state, now_ms, multiplier, self.config, self.slack)
-        batch = fit_batch(self.pending, plan.headroom, plan.ceilings)
+        batch = fit_batch(self.pending, Room(plan.headroom, plan.ceilings))
         batch.refused, batch.refused_ask = late_counts_of(write.add), write.set.get(REFUSED_ASK, "")
         return Decision(write, batch, plan)
 
@@ -407,23 +407,20 @@ class CommitRun:
                 request.trim(headroom, plan.state)
         self.settle(outdated, "outdated")
         if hopeless:
-            before = fit_batch(self.pending, headroom, ceilings)
-            self.settle(hopeless, "refused", left=before.left(headroom, ceilings))
+            self.settle(hopeless, "refused", left=fit_batch(self.pending, Room(headroom, ceilings)).left())
 
-    def _refuse_or_ask(self, batch: Batch, plan: WritePlan) -> None:
+    def _refuse_or_ask(self, batch: Batch) -> None:
         """Refuse by a fresh copy the requests that would not fit alone; the other short ones wait for the outcome.
 
         A caller behind a refused one in a waiting line is refused with it. A stale copy refuses nothing: if no request
         fits, ask the store with the first one.
         """
-        headroom = self._there(plan)
         if self._fresh():
-            refused = list(hopeless(batch.short, headroom))
-            self.settle(refused, "refused", left=batch.left(headroom, plan.ceilings))
+            self.settle(batch.hopeless(), "refused", left=batch.left())
         elif not batch.carried:
             batch.carry(first := batch.short.pop(0))
             if first.shadow_amounts:
-                batch.attempt(first, headroom, plan.ceilings)
+                batch.attempt(first)
 
     def _judge(self, batch: Batch) -> Decision | None:
         """Admit amounts of 0 unless a limit is in debt, by a fresh copy; without one, return the read that decides."""
@@ -453,6 +450,5 @@ class CommitRun:
         if plan.reshapes:
             return
         known = [request for request in self.pending if request.amounts.keys() <= plan.headroom.keys()]
-        headroom = self._there(plan)
-        batch = fit_batch(known, headroom, plan.ceilings)
-        self.settle(batch.short, "refused", left=batch.left(headroom, plan.ceilings))
+        batch = fit_batch(known, Room(self._there(plan), plan.ceilings))
+        self.settle(batch.short, "refused", left=batch.left())

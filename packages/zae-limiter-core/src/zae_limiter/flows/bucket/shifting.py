@@ -30,7 +30,7 @@ def begins_for(config: Config | None, state: BucketState | None, request: Bucket
         return False
     variants = {name: timetable_of(limit).variants for name, limit in config.scheduled.items()}
     of = {name: variants.get(name, (config.by_name[name],)) for name in request.checked}
-    later = all(max(each.ceiling_milli for each in of[name]) >= amount for name, amount in request.checked.items())
+    later = all(config.most_milli(name) >= amount for name, amount in request.checked.items())
     return later and any(each.ceiling_milli > each.initial_milli for every in of.values() for each in every)
 
 

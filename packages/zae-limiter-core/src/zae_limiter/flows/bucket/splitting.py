@@ -13,7 +13,7 @@ merge again when the bucket is quiet (``merging``), but that takes ten minutes, 
 clock is in doubt.
 
 docs/design/admission.md ("Shards"). This module has the transaction and the order of splits; ``write_rate`` says when
-to split, ``shard_selection`` which shard an acquire asks.
+to split, ``acquire.taking`` which shard an acquire asks.
 """
 
 import logging

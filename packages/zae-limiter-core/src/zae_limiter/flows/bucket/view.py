@@ -12,9 +12,18 @@ from typing import NamedTuple, Protocol
 
 from ...operations.values import NOTHING
 from ...rules.balances import force_consume, move_anchor, refill_bucket
-from ...rules.registry import due_ms
+from ...rules.registry import due_ms, minting_ms
 from ...rules.schedules import next_token_through, wait_through
-from ...rules.sharding import Amounts, Part, allocate, calculate_balance, new_part, ripe, unseen_parts
+from ...rules.sharding import (
+    Amounts,
+    Part,
+    allocate,
+    calculate_balance,
+    calculate_servable,
+    new_part,
+    ripe,
+    unseen_parts,
+)
 from ...schema.items import BucketId, BucketState
 from ...values.limit_status import LimitStatus
 from ...values.limits import MILLI, Limit
@@ -144,13 +153,20 @@ class View(NamedTuple):
         """Return the seconds until the amount is there; 0 if it is. To look for it through a schedule takes time."""
         return wait_through(self.config.scheduled.get(name), self.parts(name), amount, self.at_ms)
 
-    def brings_ms(self, name: str, more: int) -> int:
-        """Return the milliseconds until time has brought so much more; ``FOREVER_MS`` for never.
+    def spare_seconds(self, name: str, amount: int) -> float:
+        """Return the seconds in which time brings what is there beyond the amount."""
+        parts = self.parts(name)
+        return minting_ms(parts[0].shard_limit.limit, calculate_servable(parts, self.at_ms) - amount) / 1000
+
+    def brings_ms(self, name: str, more: int, seen_ms: int) -> int:
+        """Return the milliseconds until time has brought so much more, ``FOREVER_MS`` for never; or until whoever was
+        refused at ``seen_ms`` is to ask again, because what others give back shows then.
 
         Callers one after the other may ask for more than a bucket ever holds at once, so no ceiling bounds it.
         """
         first, *others = self.parts(name)
-        return due_ms(first.shard_limit.rule if others else first.shard_limit.part, more, self.at_ms)
+        rule = first.shard_limit.rule if others else first.shard_limit.part
+        return min(due_ms(rule, more, self.at_ms), max(0, seen_ms + rule.ask_again_ms - self.at_ms))
 
     def status(self, asked: Asked, name: str, amount: int, wait_seconds: float | None = None) -> LimitStatus:
         """Return the status of a limit for a call; ``wait_seconds`` if they are known, or by something else."""

@@ -1,44 +1,76 @@
-"""How an acquire takes from several buckets, any of which may refuse.
+"""How an acquire takes: from several buckets, from several shards of one, and whose turn in a waiting line has come.
 
-Asked at the same time they cost one round trip. But what one of them gave goes back when another one refuses, and
-whoever asks for these tokens meanwhile is refused: a key that is over its own limit and goes on calling would keep its
-siblings from an organisation that has enough for them. So a bucket that was short lately is asked alone, and the others
-once it admits. The price is a round trip more for a call that it admits; nothing is written that was not before.
-
-The first call that meets a short bucket does not know it. Until such a call is decided, what it took of other buckets
-is *undecided* (``BucketQueue.undecided``). A call of this process that is refused beside such amounts, by an answer or
-by a copy, waits until they are decided, and asks again if some came back. What other processes have under way,
-nobody here knows.
+*Several buckets*, any of which may refuse. Asked at the same time they cost one round trip. But what one of them gave
+goes back when another one refuses, and whoever asks for these tokens meanwhile is refused: a key that is over its own
+limit and goes on calling would keep its siblings from an organisation that has enough for them. So a bucket that was
+short lately is asked alone, and the others once it admits. The price is a round trip more for a call that it admits;
+nothing is written that was not before. The first call that meets a short bucket does not know it. Until such a call is
+decided, what it took of other buckets is *undecided* (``BucketQueue.undecided``). A call of this process that is
+refused beside such amounts, by an answer or by a copy, waits until they are decided, and asks again if some came back.
+What other processes have under way, nobody here knows.
 
 If none of the buckets exists, one transaction creates all, which other callers of the same path share: created one
 after the other, they would cost a round trip each, and a refusal by the last one would have to be given back to all
 before it. The price is two write units for each item. If one of them exists, the transaction does nothing, and each
 bucket is asked as ever.
+
+*In turn.* A caller from a line must neither overtake nor waste: of a crowd, many are refused, because other processes
+have taken the tokens. If it took from its own bucket and the parent's at the same time, it would have to give back what
+one of them gave, at every refusal of the other: three writes for nothing, and while they are under way nobody behind it
+knows whether it is served. So it asks the topmost bucket first, for whose tokens most are waiting, and its own only
+when it has those of all above. All callers have the same order (``_from_the_top``): of two that begin at different
+ends, the later one is served first.
+
+*Ripe shards.* On a bucket of many shards each shard has few tokens at a time, a fraction of one perhaps. Whoever takes
+every fraction as soon as the sum is enough, writes to all shards for one token, collides with everybody else, and gives
+back. So for a caller from a line a shard counts only once it is *ripe*: it has the whole amount, or most of what it can
+ever hold. One that has been due for long settles for smaller parts (``Turn.parts``), and the first of a line for any at
+the end of its time. Those of one process take different shards (``WaitingLine.asked``).
+
+``waiting`` has the pauses of a caller, ``group_commit`` writes a shard, ``splitting`` splits it.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import Final
 
 from ...operations.errors import BudgetSpent, StoreError, Throttled, TransactionCancelled
 from ...operations.values import NOTHING, Item, Put, Transact
+from ...rules.sharding import Amounts
+from ...schema.attributes import SHARD_COUNT
 from ...schema.items import BucketId, read_bucket
 from ...values.limits import MILLI
 from ...values.refusal import RateLimitExceeded
-from ..bucket.batch import Batch, fit_batch
+from ..bucket.batch import Batch, Room, fit_batch
+from ..bucket.reading import read_whole
+from ..bucket.serving import cached_bucket
 from ..bucket.view import View
 from ..bucket.write_plans import WritePlan
 from ..bucket_queue import BucketQueue, BucketRequest, Outcome, Waiter
 from ..process.namespace_state import CachedBucket, NamespaceState
 from ..process.queueing import queue
+from ..process.waiting_line import Turn
 from ..retry import with_retries
 from ..steps import Enqueue, Flow, Parallel, Sleep, call
-from .claims import Claim, Seen
-from .shard_selection import read_shards, try_other_shards
+from .claims import Claim
+from .copies import cached_shards, fresh_shard
 
 LATELY_MS: Final = 10_000
 ASKS_AGAIN: Final = 3  # times at most: among many callers, another one that is refused elsewhere may come first
 PAUSES: Final = tuple(min(0.15, 0.005 * 1.3**more) for more in range(32))  # about as long as a request may take
+ELSEWHERE: Final = 2
+ROUNDS: Final = 4
+ANY_PARTS: Final = float("inf")
+
+
+def choose_shard(
+    namespace_state: NamespaceState, home: CachedBucket, amounts: Mapping[str, int] = NOTHING
+) -> CachedBucket:
+    """Return the shard that an acquire asks first, chosen at random; shard 0 if it needs slots, which are all there."""
+    state = home.state
+    if state is None or state.item[SHARD_COUNT] == 1 or not state.slots.isdisjoint(amounts):
+        return home
+    return shard_of(namespace_state, home, namespace_state.pick(state.shard_count))
 
 
 def take_together(namespace_state: NamespaceState, claims: Sequence[Claim]) -> Flow[None]:
@@ -90,18 +122,170 @@ def _look_at_others(namespace_state: NamespaceState, claims: Sequence[Claim]) ->
     try:
         for claim in others:
             if claim.cached.known and not claim.target.is_fresh(now, namespace_state.settings.config_ttl_ms):
-                yield from read_shards(namespace_state, claim)
+                yield from read_view(namespace_state, claim)
     except StoreError:  # the refusal itself is certain
         return show_unasked(namespace_state, claims)
     yield from queue([claim.enter() for claim in others if not claim.target.agrees_with(claim.config)])
     return show_unasked(namespace_state, claims)
 
 
+def take_in_turn(namespace_state: NamespaceState, claims: Sequence[Claim], turn: Turn) -> Flow[None]:
+    """Take from the buckets above, the topmost first, then from the caller's own, until one refuses.
+
+    Read expired configs first: beside the write, a caller would ask its own bucket later than those behind it. A bucket
+    that is not asked has no request, only the state that was seen last.
+    """
+    yield from queue([Waiter(claim.cached.loading) for claim in claims if claim.stale])
+    for claim in _from_the_top(claims):
+        claim.turn, claim.among_others = turn, len(claims) > 1
+        if not claim.asked:
+            continue
+        if claim.is_behind_another(namespace_state.now()):
+            claim.refuse(namespace_state.now(), blocked=True)
+        elif claim.is_split and any(claim.checked.values()):
+            yield from _take_from_many(namespace_state, claim)
+            if not claim.last:
+                claim.refuse(namespace_state.now(), blocked=False)
+        else:
+            yield from queue([claim.enter()])
+            yield from try_other_shards(namespace_state, [claim])
+        if not claim.admitted:
+            break
+    show_unasked(namespace_state, claims)
+
+
+def _from_the_top(claims: Sequence[Claim]) -> list[Claim]:
+    """Return the claims by the levels above their buckets, the caller's own last. So any two buckets have the same
+    order for all callers that draw on both.
+    """
+    levels = {claim.cached.id.entity_id: 0 for claim in claims}
+    above = {claim.cached.id.entity_id: claim.resolved for claim in claims}
+    for _ in claims:  # as often as there can be levels
+        for entity_id, resolved in above.items():
+            if resolved.cascade:
+                levels[entity_id] = max((levels.get(each, 0) + 1 for each in resolved.parent_ids), default=0)
+    own_last = not any(claim.draw for claim in claims)  # of draws, each bucket may be the own one of another caller
+
+    def order(claim: Claim) -> tuple[bool, int, str, str]:
+        of = claim.cached.id
+        return own_last and claim is claims[0], levels[of.entity_id], of.entity_id, of.resource
+
+    return sorted(claims, key=order)
+
+
+def try_other_shards(namespace_state: NamespaceState, claims: Sequence[Claim]) -> Flow[None]:
+    """Ask other shards for the claims whose first shard was short, then all shards together."""
+    if not (short := _short(claims)):
+        return
+    tried = {id(claim): {claim.target.id.shard} for claim in claims}
+    while short:
+        again = [claim for claim in short if _go_elsewhere(namespace_state, claim, tried[id(claim)])]
+        if not again:
+            break
+        yield from queue([claim.enter() for claim in again])
+        short = _short(claims)
+    for claim in short:
+        try:
+            yield from _take_from_many(namespace_state, claim)
+        except StoreError as error:
+            claim.fail(error)
+
+
+def _short(claims: Sequence[Claim]) -> list[Claim]:
+    """Return the claims that other shards may help. Return none if one claim cannot be helped."""
+    short = [claim for claim in claims if not claim.admitted]
+    return short if all(claim.refused and claim.is_split for claim in short) else []
+
+
+def _go_elsewhere(namespace_state: NamespaceState, claim: Claim, tried: set[int]) -> bool:
+    """Choose another shard, at random, that is not known to be short; return ``False`` if there is none.
+
+    At most two others are tried; all of them if the amounts are 0, which any shard without a debt admits.
+    """
+    if len(tried) > ELSEWHERE and any(claim.checked.values()):
+        return False
+    now, hopeful = namespace_state.now(), list[int]()
+    for shard in range(claim.cached.shard_count):
+        if shard not in tried:
+            state = fresh_shard(namespace_state, claim, shard, now)
+            if state is None or View((state,), claim.config, now).fits(claim.checked):
+                hopeful.append(shard)
+    if not hopeful:
+        return False
+    shard = hopeful[namespace_state.pick(len(hopeful))]
+    tried.add(shard)
+    claim.target = shard_of(namespace_state, claim.cached, shard)
+    return True
+
+
+def _take_from_many(namespace_state: NamespaceState, claim: Claim) -> Flow[None]:
+    """Serve a request from several shards. Keep what some of them gave while asking others for the rest."""
+    line, turn = claim.cached.line, claim.turn
+    for _ in range(ROUNDS):
+        view = yield from read_view(namespace_state, claim)
+        parts = view.divided(claim.missing) if turn is None else _ripe_parts(namespace_state, claim, view, turn)
+        if parts is None and not any(request.admitted for request in claim.last):
+            claim.seen = view if view.states else None
+        if not parts:
+            return
+        asked = [(shard_of(namespace_state, claim.cached, shard), part) for shard, part in parts.items()]
+        if turn is not None:
+            line.asked[turn] = parts
+        try:
+            yield from queue(claim.enter_many(asked))
+        finally:
+            if turn is not None:
+                line.asked.pop(turn, None)
+        if claim.admitted or not claim.refused:
+            return
+
+
+def _ripe_parts(namespace_state: NamespaceState, claim: Claim, view: View, turn: Turn) -> Mapping[int, Amounts] | None:
+    """Return one ripe shard that has all that is missing, at random, else several, the fullest first."""
+    missing, headrooms = claim.missing, view.ripe(claim.checked, turn.parts)
+    others = [asked for other, asked in list(claim.cached.line.asked.items()) if other is not turn]
+    for shard, there in headrooms.items():
+        for name in there:
+            there[name] -= sum(asked[shard].get(name, 0) for asked in others if shard in asked)
+    whole = [
+        shard for shard, there in headrooms.items() if all(amount <= there[name] for name, amount in missing.items())
+    ]
+    if whole:
+        return {whole[namespace_state.pick(len(whole))]: missing}
+    return view.divided(missing, headrooms)
+
+
+def read_view(namespace_state: NamespaceState, claim: Claim) -> Flow[View]:
+    """Return the bucket under the values that hold now: the copies of its shards if all are fresh, else what the store
+    has. This process keeps what it has read, also of shards that it has not asked yet.
+    """
+    now = namespace_state.now()
+    states = cached_shards(namespace_state, claim, now)
+    if not states and claim.turn is not None:
+        # a crowd uses copies of any age: it asks again, and must not read them one by one
+        known = namespace_state.states(claim.cached)
+        states = known if len(known) == claim.cached.shard_count else ()
+    if not states:
+        [states] = yield from read_whole([claim.cached.id])
+        if not states:
+            namespace_state.learn_beside(claim.cached.id, None, now)
+        for state in states:
+            shard_of(namespace_state, claim.cached, state.id.shard)
+            namespace_state.learn_beside(state.id, state.item, now)
+        now = namespace_state.now()
+    return View.of(states, claim.config, now)
+
+
+def shard_of(namespace_state: NamespaceState, home: CachedBucket, shard: int) -> CachedBucket:
+    """Return a shard of the bucket whose shard 0 is ``home``, even one that this process has not seen."""
+    return cached_bucket(namespace_state, home.id.entity_id, home.id.resource, shard=shard)
+
+
 def show_unasked(namespace_state: NamespaceState, claims: Iterable[Claim]) -> None:
     """Let a refusal show the buckets that were not asked as they were seen last."""
     for claim in claims:
         if not claim.last:
-            claim.seen = Seen(namespace_state.states(claim.cached), namespace_state.now())
+            claim.seen = View(namespace_state.states(claim.cached), claim.config, namespace_state.now())
 
 
 def until_decided(namespace_state: NamespaceState, claims: Sequence[Claim], refusal: RateLimitExceeded) -> Flow[bool]:
@@ -250,7 +434,7 @@ def _put(
         raise AssertionError("a request that consumes carries its config")
     config = request.config.at(now_ms)  # a schedule may have changed values since the claim was made
     plan = WritePlan(cached, None, now_ms, namespace_state.settings.ttl_multiplier, config)
-    batch = fit_batch([request], plan.headroom, plan.ceilings)
+    batch = fit_batch([request], Room(plan.headroom, plan.ceilings))
     put = plan.write(batch)
     assert isinstance(put, Put), "there is no bucket yet"
     return put, batch
