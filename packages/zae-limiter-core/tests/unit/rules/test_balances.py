@@ -5,7 +5,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from zae_limiter.rules.balances import ShardLimit, force_consume, reached_at, refill_bucket, share
+from zae_limiter.rules.balances import ShardLimit, become, carry, force_consume, reached_at, refill_bucket, share, stay
 from zae_limiter.rules.registry import due_ms, minting_ms, rule_of
 from zae_limiter.rules.sharding import NEVER, Part, calculate_wait
 from zae_limiter.values.limits import MILLI, Limit
@@ -179,6 +179,24 @@ def test_a_slow_limit_is_exact_over_takes_and_anchors(
         if wanted > refill_bucket(shard_limit, tokens, now):
             due = reached_at(shard_limit, tokens, wanted) - now
             assert due == math.ceil((wanted - min(fluid, Fraction(shard_limit.ceiling_milli))) / rate)
+
+
+@given(limits | slow_limits, st.integers(0, 1), st.integers(1, 2), balances, instants, *[st.integers(0, 10**6)] * 3)
+def test_a_move_leaves_the_headroom_as_it_is(
+    limit: Limit, shard: int, shards: int, tokens: int, anchor: int, until: int, beyond: int, fraction: int
+) -> None:
+    """By what was seen, and at every later instant: under the same anchor, carried to another, or bounded there."""
+    shard, at_ms = shard % shards, anchor + until
+    was = ShardLimit(limit, anchor, shard, shards)
+    was = ShardLimit(limit, anchor, shard, shards, fraction=fraction % was.unit if was.unit else 0)
+    expected = refill_bucket(was, tokens, at_ms + beyond)
+    carried = ShardLimit(limit, at_ms, shard, shards, fraction=was.fraction)
+    assert refill_bucket(carried, tokens + carry(was, at_ms).moved, at_ms + beyond) == expected
+    for move, to_ms in ((stay(was, at_ms), anchor), (become(was, tokens, limit, at_ms, at_ms), at_ms)):
+        assert move.ceiling is not None
+        full = tokens + move.minted >= move.ceiling
+        after = ShardLimit(limit, to_ms, shard, shards, fraction=move.whole if full else move.fraction)
+        assert refill_bucket(after, move.full if full else tokens + move.moved, at_ms + beyond) == expected
 
 
 @given(slow_limits, slow_limits, instants, st.lists(st.integers(0, 10**6), min_size=2, max_size=20))
