@@ -157,6 +157,8 @@ class ConfigCache:
         for is_first in (True, False):
             stale = [self.stale_keys(*at, now_ms, since_ms=is_first * since, read=read) for at, since in places.items()]
             wanted = list(dict.fromkeys(key for keys_of_place in stale for key in keys_of_place))
+            if not (wanted or is_first):
+                break
             found = yield from read_all([*wanted, *(beside if is_first else ())])
             others |= {key: found.pop(key) for key in beside if key in found}
             if rows is not None:
