@@ -140,7 +140,11 @@ def in_force(
     write left them. Raises ``Unreadable`` else.
     """
     there = [states for states in found if states]
-    told = {states[0].id: _told_ms(states) for states in there if _may_differ(states)}
+    told = {
+        states[0].id: max((int(each.item[CONFIG_READ_AT]) for each in states if each.is_told), default=0)
+        for states in there
+        if _may_differ(states)
+    }
     configs = (yield from _configs(namespace_state, told, rows)) if told else {}
     now_ms = namespace_state.now()
     by_home = {key_of(states[0].item): states for states in there}
@@ -166,12 +170,7 @@ def _may_differ(states: Sequence[BucketState]) -> bool:
     """Return whether other limits may hold than those of the last write."""
     first = states[0]
     blocked = any(limit.blocks for limit in first.limits)
-    return blocked or any(map(first.schedule_id, first.shard_limits)) or _told_ms(states) > 0
-
-
-def _told_ms(states: Sequence[BucketState]) -> int:
-    """Return the ``cv`` that a bucket was told, which is later than its anchor; 0 if a later write has followed it."""
-    return max((cv for each in states if (cv := int(each.item[CONFIG_READ_AT])) > each.anchor_ms), default=0)
+    return blocked or any(map(first.schedule_id, first.shard_limits)) or any(each.is_told for each in states)
 
 
 def _shown(states: Sequence[BucketState], config: Config | None, now_ms: int) -> Bucket:
