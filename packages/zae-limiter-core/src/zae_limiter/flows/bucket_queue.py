@@ -25,7 +25,7 @@ Verdict = Literal["admitted", "refused", "outdated", "failed"]
 class Outcome(NamedTuple):
     """The result of a request: at ``at_ms``, on a bucket in this ``state``, ``None`` if there was no bucket.
 
-    ``outdated``: the bucket lacks a limit of the request and its config is newer, it has another schedule, or no such
+    ``outdated``: the bucket has a newer config, lacks a limit of the request, has another schedule, or there is no such
     shard. ``left``: after a refusal, the tokens left by the requests before it, in millitokens by limit.
     ``shadow_short``: the shadow limits that were short, with what they had left; nothing was taken from them.
     """

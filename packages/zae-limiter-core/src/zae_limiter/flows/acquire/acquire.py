@@ -1,7 +1,8 @@
 """Acquire: find the claims of the path, take from all of them, give back after a refusal.
 
 This module orders the requests; ``group_commit`` writes one bucket. Layers around it: ``outage`` follows the policy
-without the store, ``waiting`` asks again, ``refused`` overflows and counts.
+without the store, ``waiting`` asks again. ``refused`` is the way in of every call (``acquire_in_time``): it
+waits, overflows and counts.
 """
 
 from collections.abc import Iterable, Sequence

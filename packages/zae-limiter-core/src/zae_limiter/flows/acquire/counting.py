@@ -1,4 +1,4 @@
-"""Count refusals: each once on the bucket of the entity that asked, and on each bucket above that was short of tokens.
+"""Count refusals: each once on the bucket of the entity that asked, and on each other bucket that was short of tokens.
 
 This module chooses the buckets, and says when a separate write is due. ``process.refusals`` keeps the counts.
 """
@@ -25,7 +25,7 @@ AT_ONCE: Final = 16
 
 
 def count_refusal(namespace_state: NamespaceState, refusal: RateLimitExceeded) -> Flow[None]:
-    """Count a refusal once on the bucket of the entity that asked, and on each bucket above that was short; the same
+    """Count a refusal once on the bucket of the entity that asked, and on each other bucket that was short; the same
     for an overflow that was short.
 
     The next write of this process to the bucket adds it. If no write comes within five seconds, a separate write does;

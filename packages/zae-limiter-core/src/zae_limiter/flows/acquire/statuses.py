@@ -1,7 +1,7 @@
 """Say how the limits of an acquire stood, by outcomes and by the states of shards; ``view`` makes each status.
 
-This module has the one rule for the content of every refusal; ``acquire``, ``waiting`` and ``lease`` decide whether to
-refuse.
+This module has the one rule for the content of a refusal by balances; ``acquire``, ``copies``, ``waiting`` and ``lease``
+decide whether to refuse.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -24,7 +24,8 @@ ONE_MILLISECOND = 0.001
 def refusal_of(
     request: AcquireRequest, claims: Sequence[Claim], now_ms: int, least_seconds: float = ONE_MILLISECOND
 ) -> RateLimitExceeded:
-    """Return the refusal of a call that draws on these claims. Every refusal is made here.
+    """Return the refusal of a call that draws on these claims. Every refusal by a bucket's balance is made here; one by
+    a share, by a switch, or behind an overflow is made where it is decided.
 
     It has every limit that the call draws on. A limit counts as exceeded if it is short of the amount after everything
     before the call in its batch or line. If none is short by now (others came first, or tokens came back), the one that

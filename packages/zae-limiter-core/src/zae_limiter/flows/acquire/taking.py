@@ -75,7 +75,7 @@ def choose_shard(
 
 def take_together(namespace_state: NamespaceState, claims: Sequence[Claim]) -> Flow[None]:
     """Take from all claims, and read expired configs beside the writes: from those first, one by one, that were short
-    lately. If one of these refuses, nothing is taken from the others.
+    lately. If one of these refuses, the others are only looked at, with two exceptions (``_look_at_others``).
     """
     if [claim for claim in claims if claim.cached.state is None][1:]:
         taking = [claim for claim in claims if any(claim.asked.values())]

@@ -48,7 +48,7 @@ def serve(namespace_state: NamespaceState, cached: CachedBucket, requests: Seque
     since, which have higher numbers, and not for one that the shard has merged with: two could wait for each other.
 
     Afterwards remove a limit that no config names, and split a shard that is written too often, unless the clock is in
-    doubt. Settled requests do not wait for this.
+    doubt. Settled requests do not wait for this; those behind them do.
     """
     yield from commit(namespace_state, cached, requests)
     parts = requests[0].elsewhere

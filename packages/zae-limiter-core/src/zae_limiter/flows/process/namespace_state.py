@@ -37,7 +37,8 @@ GIVEN_REMEMBERED = 1_000  # limits that calls pass, of which a process knows the
 class Settings:
     """The options that flows need.
 
-    ``staleness_ms``: the age up to which a last seen state is good enough to refuse by; 0 always asks the store.
+    ``staleness_ms``: the age up to which a last seen state is good enough to refuse by; 0 always asks the store. A
+    repository sets 870 by default (``settings.STALENESS_MS``).
     ``ttl_multiplier``: the life of an idle bucket, in multiples of the time in which it fills; 0 keeps it for ever.
     ``split_above``: the writes a second to a shard above which it is split; ``None`` never splits.
     ``acquire_timeout``: the most seconds that an acquire takes; ``None`` sets no bound. ``reads_spread``: the table may
@@ -64,7 +65,7 @@ class CachedBucket:
 
     ``others``: what its answers show of other processes. ``passed``: the limits that a call of this process passed
     last, ``ANY_LEVEL`` if those that a level has were used since. ``refusals``: those of this process. ``short_ms``:
-    when a run refused somebody last. ``spread``: a new item has index rows with a suffix.
+    when a run, or a look at copies, last found it short. ``spread``: a new item has index rows with a suffix.
     """
 
     __slots__ = (

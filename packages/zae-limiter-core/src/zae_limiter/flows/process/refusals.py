@@ -1,7 +1,8 @@
 """The refusals of this process that no write has counted yet, and the acquires that it let through uncounted in an
 outage, as plain data.
 
-``acquire.counting`` says what is a refusal, ``acquire.outage`` what is uncounted; ``commit_run`` writes the counts.
+``acquire.counting`` says what is a refusal, ``acquire.outage`` what is uncounted; ``commit_run`` and
+``fast_path`` write the counts.
 """
 
 from collections.abc import Iterable, Mapping, Sequence

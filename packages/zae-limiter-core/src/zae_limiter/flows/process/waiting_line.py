@@ -67,7 +67,7 @@ class Turn:
         self.awake = False
 
     def asks(self, line: "WaitingLine", requests: Sequence[BucketRequest]) -> None:
-        """Note the requests that the caller has entered, one for each shard that it asks."""
+        """Note the requests that the caller has made, one for each shard that it asks."""
         self.requests[line] = requests
 
     def moves_to(self, line: "WaitingLine", rank: "Rank") -> None:
