@@ -1,7 +1,7 @@
 """Say how the limits of an acquire stood, by outcomes and by the states of shards; ``view`` makes each status.
 
-This module has the one rule for the content of a refusal by balances; ``acquire``, ``copies``, ``waiting`` and ``lease``
-decide whether to refuse.
+This module has the one rule for the content of a refusal by balances; ``acquire``, ``copies``, ``waiting`` and
+``lease`` decide whether to refuse.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
