@@ -330,6 +330,18 @@ async def test_what_is_owed_stays_owed_when_the_anchor_is_brought_back(world: Wo
     assert await other.available("e", "r") == {"rpm": -70}
 
 
+@pytest.mark.parametrize("owed", [1, 2, 3, 70_000])  # of a debt of one millitoken or two, one half is nothing
+async def test_a_shard_that_owes_is_split(world: World, owed: int) -> None:
+    limiter, _ = await world.process(default_limits=[DAILY])
+    await take(limiter, "e", "r", rpm=1)
+    item = shard_items(world, limiter)[0]
+    world.table.execute(Update(Key(item["PK"], item["SK"]), set={"b_rpm_tk": -owed, "rf": world.clock.now_ms()}))
+    split(world, limiter, "e", "r")
+    halves = [item["b_rpm_tk"] for item in shard_items(world, limiter).values()]
+    assert len(halves) == 2
+    assert sum(halves) == 1 - owed  # one millitoken comes until the new anchor
+
+
 async def test_an_anchor_a_little_ahead_is_used_as_it_is(world: World) -> None:
     limiter, _ = await world.process(default_limits=[SECOND])
     await take(limiter, "e", "r", rpm=1)

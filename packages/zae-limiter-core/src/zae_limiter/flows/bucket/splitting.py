@@ -192,7 +192,7 @@ def halving(state: BucketState, now_ms: int, leftover: Item | None = None) -> Tr
     """
     anchor_ms, other = max(now_ms, state.anchor_ms + 1), state.id.other(state.id.shard + state.shard_count)
     count, values = 2 * state.shard_count, dict[str, Any]()
-    moves, begin, seen = dict[str, Move | Begin](), dict[str, Begin](), dict[str, int]()
+    moves, begin, debts = dict[str, Move | Begin](), dict[str, Begin](), dict[str, int]()
     for name, shard_limit in state.shard_limits.items():
         if shard_limit.limit.has_slots:  # all of them stay on shard 0
             begin[name] = Begin(0)
@@ -203,19 +203,19 @@ def halving(state: BucketState, now_ms: int, leftover: Item | None = None) -> Tr
         begin[name] = Begin(half.moved, fraction)
         moved, full = shard_limit.moved_by_anchor(anchor_ms), half.kept + half.moved
         moves[name] = Move(minted, minted, shard_limit.ceiling_milli, moved, full, fraction, fraction)
-        if half.available < 0:  # half of a debt: it must be the one that was seen
-            seen[bucket_attributes(name).tokens] = tokens
+        if half.available < 0:  # half of a debt, maybe nothing: it must be the one that was seen, however deep
+            debts[name] = tokens
     given = {name: each.tokens for name, each in begin.items() if name in moves}
     values = {SHARD_COUNT: count} | ({} if state.id.shard else {WRITES_THEN: state.item[WRITES]})
     change = Change(
         anchor_ms,
         moves,
-        take={name: amount for name, amount in given.items() if amount >= 0},
+        take={name: amount for name, amount in given.items() if name not in debts},
         give={name: -amount for name, amount in given.items() if amount < 0},
         counted={name: -amount for name, amount in given.items()},
         values=values,
         remove=(TTL,),  # also one that was set since
-        seen=seen,
+        seen={bucket_attributes(name).tokens: tokens for name, tokens in debts.items()},
     )
     item = _shard_like(state, other, begin, count=count, anchor_ms=anchor_ms)
     place = Conditions(absent=(PK,))
