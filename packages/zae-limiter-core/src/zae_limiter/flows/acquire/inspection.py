@@ -175,6 +175,7 @@ def _explained(records: _Records, claim: Claim, asked: "Asked", *, by_holds: boo
         switches=claim.resolved.switches,
         plan=claim.resolved.plan,
         unlimited=tuple(sorted(claim.unlimited_names)),
+        shard_count=asked.view.states[0].shard_count if asked.view.states else 0,
         **_counts_of(asked.view.states),
     )
 
@@ -185,7 +186,6 @@ def _counts_of(states: Sequence[BucketState]) -> dict[str, Any]:
     counted = {name: sum(state.item.get(name, 0) for state in states) for name in (*COUNTS.values(), *refusers)}
     return {
         **{field: counted[name] for field, name in COUNTS.items()},
-        "shard_count": states[0].shard_count if states else 0,
         "refused_by": {refusers[name]: counted[name] for name in sorted(refusers)},
         "refused_ask": next((read_ask(state.item) for state in states), {}),
     }
