@@ -29,12 +29,12 @@ own-networks:
     sudo sysctl -w kernel.apparmor_restrict_unprivileged_userns=0
 
 # Everything that is fast: format, lint, types, layers, sibling bounds, house rules, spelling, and the tests of the tools
-check: sync statics
+check: sync static
     uv run pytest -q -m "not slow" tools
 
 # What is checked without running it
 [private]
-statics:
+static:
     uv run ruff format --check .
     uv run ruff check .
     just types
@@ -262,7 +262,7 @@ test-tools:
 
 # What leaves a core idle, beside each other
 [parallel, private]
-beside: statics test-tools site
+beside: static test-tools site
 
 # All tests of packages beside each other: some use the cores, others wait two thirds of their time
 [parallel, private]
