@@ -31,6 +31,6 @@ def test_a_command_is_told_with_its_own_options_and_those_of_all_are_left_out() 
 
 def test_a_method_is_told_by_the_first_sentence_of_its_docstring() -> None:
     table = methods(["buckets"])
-    told = "Give all limits of a bucket what a new one begins with, and forget its debt; return whether there was one."
+    told = "Reset all limits of a bucket to their initial balance, debt included; return whether there was a bucket."
     assert f"| `reset_bucket` | {told} |" in table
     assert not re.search(r"\| `_", table)
