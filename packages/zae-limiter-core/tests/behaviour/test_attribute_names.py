@@ -14,7 +14,7 @@ CONSTANTS = {name: value for name, value in vars(attributes).items() if name.isu
 ATTRIBUTES = {value for name, value in CONSTANTS.items() if isinstance(value, str) and name != "WCU"}
 
 # These names are no words of a public value: they are raw wherever they stand.
-UNMISTAKABLE = {attributes.ANCHOR, attributes.CONFIG_READ_AT, attributes.ACQUIRES, attributes.TTL} | {
+UNMISTAKABLE = {attributes.ANCHOR, attributes.CONFIG_AS_OF, attributes.ACQUIRES, attributes.TTL} | {
     name for name in ATTRIBUTES if name.isupper()
 }
 LOOKUPS = {"get", "pop", "setdefault"}

@@ -17,8 +17,8 @@ from support.core.desk import Desk
 from support.core.shards import shard_items, split_into
 from support.core.worlds import World, passes, take
 from zae_limiter import Limit, RateLimiter, RateLimitExceeded
+from zae_limiter.flows.acquire.fallbacks import acquire_with_fallbacks
 from zae_limiter.flows.acquire.lease import consume
-from zae_limiter.flows.acquire.refused import acquire_in_time
 from zae_limiter.flows.acquire.requests import AcquireRequest
 from zae_limiter.flows.bucket.serving import cached_bucket
 from zae_limiter.flows.process.waiting_line import Turn
@@ -144,17 +144,17 @@ class Stage:
         scene, state = self.scene, self.desk.namespace_state
         request = self.request(OWN, scene.amounts, scene.max_wait)
         if self.way == "more":
-            grant = self.desk.answer(acquire_in_time(state, self.request(OWN, dict.fromkeys(LIMITS[OWN], 1))))
+            grant = self.desk.answer(acquire_with_fallbacks(state, self.request(OWN, dict.fromkeys(LIMITS[OWN], 1))))
             self.drain()
             return self.desk.answer(consume(state, grant, request.amounts))
         self.drain()
         if self.way in {"line", "end"}:
             for entity, amounts in scene.before:
-                self.desk.falls_asleep(acquire_in_time(state, self.request(entity, amounts, 1e6)))
+                self.desk.falls_asleep(acquire_with_fallbacks(state, self.request(entity, amounts, 1e6)))
         if self.way == "batch":
-            others = [acquire_in_time(state, self.request(entity, amounts)) for entity, amounts in scene.before]
-            return self.desk.answer_behind(others, acquire_in_time(state, request))
-        return self.desk.answer(acquire_in_time(state, request))
+            others = [acquire_with_fallbacks(state, self.request(entity, amounts)) for entity, amounts in scene.before]
+            return self.desk.answer_behind(others, acquire_with_fallbacks(state, request))
+        return self.desk.answer(acquire_with_fallbacks(state, request))
 
     def in_line(self, entity: str) -> Mapping[str, int]:
         """What those in the line of a bucket ask for whose turn is before that of the call, in millitokens."""
@@ -278,7 +278,7 @@ def asking(*, max_wait: float) -> AcquireRequest:
 def somebody_waits(world: World, limiter: RateLimiter) -> Desk:
     """A desk at which one caller is in line."""
     desk = Desk(limiter.repository.namespace_state, world.table, world.clock)
-    assert desk.falls_asleep(acquire_in_time(desk.namespace_state, asking(max_wait=60)))
+    assert desk.falls_asleep(acquire_with_fallbacks(desk.namespace_state, asking(max_wait=60)))
     return desk
 
 
@@ -297,7 +297,7 @@ async def test_who_is_refused_in_a_line_is_told_of_the_limit_that_is_short_and_o
     await limiter.repository.set_limits(OWN, [Limit.per_minute("rpm", 10), Limit.per_minute("tpm", 200_000)])
     await take(limiter, OWN, "r", rpm=10, tpm=11)
     desk = somebody_waits(world, limiter)
-    refusal = desk.answer(acquire_in_time(desk.namespace_state, asking(max_wait=1)))
+    refusal = desk.answer(acquire_with_fallbacks(desk.namespace_state, asking(max_wait=1)))
     assert [status.limit_name for status in refusal.violations] == ["rpm"]
     assert refusal.retry_after_seconds == pytest.approx(12, abs=0.01), "with the one before it"
     assert "tpm" not in problem(refusal)["detail"]
@@ -307,7 +307,7 @@ async def test_who_is_refused_in_the_line_of_its_parent_sees_its_own_limits_as_i
     limiter = await family(world, Limit.per_minute("rpm", 20))
     await take(limiter, OWN, "r", rpm=20, tpm=11)
     desk = somebody_waits(world, limiter)
-    refusal = desk.answer(acquire_in_time(desk.namespace_state, asking(max_wait=1)))
+    refusal = desk.answer(acquire_with_fallbacks(desk.namespace_state, asking(max_wait=1)))
     policy = '"rpm";q=100;w=60, "tpm";q=200000;w=60, "parent/rpm";q=20;w=60'
     assert headers(refusal, show="all")["RateLimit-Policy"] == policy
     assert headers(refusal, show="all")["RateLimit"] == '"parent/rpm";r=0;t=6'

@@ -14,7 +14,7 @@ from zae_limiter.exceptions import ContentionError, RateLimiterUnavailable, Vali
 from zae_limiter.flows.acquire import lease, statuses
 from zae_limiter.flows.acquire.ahead import HeldGrant
 from zae_limiter.flows.acquire.claims import Claim, Grant
-from zae_limiter.flows.acquire.refused import acquire_in_time
+from zae_limiter.flows.acquire.fallbacks import acquire_with_fallbacks
 from zae_limiter.flows.acquire.requests import AcquireRequest, validate_request
 from zae_limiter.flows.bucket_queue import BucketRequest
 from zae_limiter.flows.process.namespace_state import NamespaceState
@@ -326,7 +326,7 @@ class Caller:
         self.waits.begin(request, opened=self._may_be_opened)
         told = process.driver.told(request)
         try:
-            grant = yield from process.driver.run(acquire_in_time(process.namespace_state, told), self.account)
+            grant = yield from process.driver.run(acquire_with_fallbacks(process.namespace_state, told), self.account)
         except RateLimitExceeded as error:
             if not self._plan.wrong_clocks:
                 self.waits.check_refusal(error, 2 * self._plan.skew_ms)

@@ -319,7 +319,7 @@ class ShardReturn(NamedTuple):
     given: Mapping[str, int]
     counts: Tally = NO_TALLY
 
-    def enter(self, queue: "BucketQueue") -> BucketRequest:
+    def request_on(self, queue: "BucketQueue") -> BucketRequest:
         """Return the request that gives them back."""
         return BucketRequest(queue, given=self.given, counts=self.counts, shards=self.shards)
 

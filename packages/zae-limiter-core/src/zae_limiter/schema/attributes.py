@@ -32,7 +32,7 @@ NAME: Final = "name"
 
 # Of a bucket shard.
 ANCHOR: Final = "rf"  # epoch ms: the instant that the balances are expressed for
-CONFIG_READ_AT: Final = "cv"  # epoch ms: the read of the config behind the shape
+CONFIG_AS_OF: Final = "cv"  # epoch ms: limits that were known before it are to be read again
 ACQUIRES: Final = "ev"  # the number of admitted acquires
 REFUSED: Final = "rj"  # the number of refused acquires
 SHADOWED: Final = "sj"  # the number of admitted acquires that a shadow limit would have refused

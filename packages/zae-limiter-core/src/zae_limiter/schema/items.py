@@ -20,7 +20,7 @@ from .attributes import (
     ACQUIRES,
     ANCHOR,
     CASCADE,
-    CONFIG_READ_AT,
+    CONFIG_AS_OF,
     COUNTERS,
     ENTITY_ID,
     GSI2SK,
@@ -127,7 +127,7 @@ class BucketState(NamedTuple):
         ones go by it, because the store has nothing newer. ``outdated`` ones are to be read again, also different ones
         that were read in the millisecond of the shape: nothing tells which are newer.
         """
-        since_ms = self.item[CONFIG_READ_AT]
+        since_ms = self.item[CONFIG_AS_OF]
         if config.born_ms < since_ms and config.read_at_ms < since_ms:
             return "outdated"
         if self.is_of(config):
@@ -139,7 +139,7 @@ class BucketState(NamedTuple):
     @property
     def is_told(self) -> bool:
         """Whether the limits behind the bucket may have changed since its shape: its ``cv`` is no birth of a shape."""
-        return bool(self.item[CONFIG_READ_AT] > self.anchor_ms)
+        return bool(self.item[CONFIG_AS_OF] > self.anchor_ms)
 
     def is_ahead(self, now_ms: int) -> bool:
         """Return whether the anchor is so far ahead that a wrong clock must have set it."""
@@ -251,7 +251,7 @@ def _read_anew(item: Item) -> BucketState:
     begins_ms = 0 if slots else min((window_end(each) for each in shard_limits.values()), default=FOREVER_MS)
     changing = [attribute for each in states for attribute in (each.tokens, each.consumed)]
     changing += [attribute for name in slots for attribute in bucket_attributes(name).slots]
-    numbers = itemgetter(CONFIG_READ_AT, WRITES, *changing)
+    numbers = itemgetter(CONFIG_AS_OF, WRITES, *changing)
     slow = {bucket_attributes(name).fraction: name for name, each in shard_limits.items() if each.unit}
     return BucketState(item, shard_limits, ceilings, states, fill_ms, unused_ms, begins_ms, numbers, slots, slow)
 
@@ -269,7 +269,7 @@ def _check(item: Item) -> None:
         raise ValueError(f"its key has no shard from 0 to {MAX_SHARDS - 1}")
     if number(item, SHARD_COUNT) not in SHARD_COUNTS:
         raise ValueError(f"{SHARD_COUNT} is no power of two up to {MAX_SHARDS}")
-    for name in (ANCHOR, CONFIG_READ_AT, WRITES):
+    for name in (ANCHOR, CONFIG_AS_OF, WRITES):
         number(item, name)
     for name in item:
         of_limit = parse_bucket_attribute(name)
@@ -399,7 +399,7 @@ def bucket_item(
     *,
     shard_count: int,
     anchor_ms: int,
-    config_read_at_ms: int,
+    config_as_of_ms: int,
     spread: bool,
     expires_at: int | None = None,
 ) -> Item:
@@ -411,7 +411,7 @@ def bucket_item(
         **bucket.attributes(spread=spread),
         **parent_link,
         SHARD_COUNT: shard_count,
-        CONFIG_READ_AT: config_read_at_ms,
+        CONFIG_AS_OF: config_as_of_ms,
         ACQUIRES: 0,
         WRITES: ONE_WRITE,
     }

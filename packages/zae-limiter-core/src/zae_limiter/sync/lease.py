@@ -10,6 +10,7 @@ from typing import Self, TypeVar
 from ..exceptions import InfrastructureError, LeaseExpiredError
 from ..flows.acquire.ahead import grant_ahead
 from ..flows.acquire.claims import Grant
+from ..flows.acquire.fallbacks import acquire_with_fallbacks, may_wait
 from ..flows.acquire.lease import (
     adjust,
     check_open,
@@ -23,7 +24,6 @@ from ..flows.acquire.lease import (
     statuses,
     would_exceed,
 )
-from ..flows.acquire.refused import acquire_in_time, may_wait
 from ..flows.acquire.requests import AcquireRequest
 from ..flows.acquire.statuses import shadowed
 from ..flows.bucket_queue import in_tokens
@@ -282,7 +282,7 @@ class SyncLease(SyncLeaseCalls):
         if self._namespace_state.holds.ever and self._driver.is_here:
             granted = grant_ahead(self._namespace_state, self._request, self._driver.post)
         if granted is None:
-            granted = self._run(acquire_in_time(self._namespace_state, self._request))
+            granted = self._run(acquire_with_fallbacks(self._namespace_state, self._request))
         self._granted = granted
         return self
 

@@ -151,7 +151,7 @@ class Config:
         """Return whether the same limits were born, or read, later than the other ones."""
         return (self.born_ms, self.read_at_ms) > (other.born_ms, other.read_at_ms)
 
-    def read_again_after(self, instant_ms: int) -> "Config":
+    def born_after(self, instant_ms: int) -> "Config":
         """Return the same limits, as if read after an instant that may come from another process's clock."""
         return self if self.born_ms > instant_ms else replace(self, born_ms=instant_ms + 1)
 

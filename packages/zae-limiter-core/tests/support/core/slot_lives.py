@@ -11,7 +11,7 @@ from zae_limiter.engines.memory.table import MemoryTable
 from zae_limiter.exceptions import InfrastructureError
 from zae_limiter.flows.acquire import lease
 from zae_limiter.flows.acquire.claims import Grant
-from zae_limiter.flows.acquire.refused import acquire_in_time
+from zae_limiter.flows.acquire.fallbacks import acquire_with_fallbacks
 from zae_limiter.flows.acquire.requests import validate_request
 from zae_limiter.flows.bucket_queue import Waiter
 from zae_limiter.flows.process.namespace_state import NamespaceState, Settings
@@ -68,7 +68,7 @@ class Life:
         what = {"rps": 1, "parallel": slots}
         request = validate_request("e", "r", what, limits=self.world.limits, max_hold=max_hold)
         try:
-            grant = self._play(acquire_in_time(self.state, request))
+            grant = self._play(acquire_with_fallbacks(self.state, request))
         except RateLimitExceeded:
             return False
         self.holders.append(Holder(grant))

@@ -234,7 +234,7 @@ def test_the_stored_names_are_those_of_the_tables_that_exist() -> None:
         "l_rpm_sc",
         "l_rpm_al",
     )
-    assert (attributes.ANCHOR, attributes.CONFIG_READ_AT, attributes.ACQUIRES) == ("rf", "cv", "ev")
+    assert (attributes.ANCHOR, attributes.CONFIG_AS_OF, attributes.ACQUIRES) == ("rf", "cv", "ev")
 
 
 @pytest.mark.parametrize(

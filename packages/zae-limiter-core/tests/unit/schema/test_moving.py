@@ -15,7 +15,7 @@ USED = {
         [LimitBalance(RPM, -7_001, 5_500)],
         shard_count=4,
         anchor_ms=9,
-        config_read_at_ms=8,
+        config_as_of_ms=8,
         spread=False,
     ),
     **dict.fromkeys(COUNTERS, 5),
@@ -66,7 +66,7 @@ def test_a_bucket_keeps_its_balances_and_begins_to_count() -> None:
         [LimitBalance(RPM, -7_001)],
         shard_count=4,
         anchor_ms=9,
-        config_read_at_ms=8,
+        config_as_of_ms=8,
         spread=False,
         expires_at=77,
     )

@@ -34,9 +34,9 @@ def test_a_config_knows_its_limits_by_name() -> None:
 
 def test_a_config_read_again_is_later_than_the_instant_it_is_compared_with() -> None:
     config = Config((RPM,), 5, own=True)
-    assert config.read_again_after(4) is config
-    assert config.read_again_after(5) == Config((RPM,), 6, own=True)
-    assert config.read_again_after(90) == Config((RPM,), 91, own=True)
+    assert config.born_after(4) is config
+    assert config.born_after(5) == Config((RPM,), 6, own=True)
+    assert config.born_after(90) == Config((RPM,), 91, own=True)
 
 
 def test_a_shadow_limit_has_the_shape_of_an_enforced_one_and_another_config() -> None:
@@ -44,7 +44,7 @@ def test_a_shadow_limit_has_the_shape_of_an_enforced_one_and_another_config() ->
     enforced, shadow = Config((Limit.per_minute("rpm", 9),), 1), Config((Limit.per_minute("rpm", 9, shadow=True),), 1)
     assert (enforced.limits, enforced.shadow, shadow.shadow) == (shadow.limits, frozenset(), frozenset({"rpm"}))
     assert shadow.marked == (Limit.per_minute("rpm", 9, shadow=True),)
-    assert shadow.read_again_after(5).marked == shadow.marked
+    assert shadow.born_after(5).marked == shadow.marked
 
 
 def test_a_config_has_the_rule_of_a_limit_with_tokens_ahead_and_knows_what_was_declared() -> None:
@@ -52,7 +52,7 @@ def test_a_config_has_the_rule_of_a_limit_with_tokens_ahead_and_knows_what_was_d
     config = Config((RPM, tpm), 1)
     assert (config.limits, config.by_name["tpm"]) == ((RPM, tpm.rule), tpm.rule)
     assert (config.ahead, config.marked) == ({"tpm": 1.0}, (RPM, tpm))
-    assert config.read_again_after(5).marked == config.marked
+    assert config.born_after(5).marked == config.marked
     assert Config((RPM, tpm), 2).limits is config.limits
     assert replace(config, shadow=frozenset({"tpm"})).marked == (RPM, replace(tpm, shadow=True))
 

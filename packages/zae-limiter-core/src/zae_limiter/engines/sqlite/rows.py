@@ -17,7 +17,7 @@ from typing import Any, Final, NamedTuple, NoReturn
 from ...clock.system import Clock
 from ...operations.values import Item, Key, Query, Scan
 from ...rules.balances import refill_bucket
-from ...schema.attributes import CONFIG_READ_AT, PK, SK, TTL, bucket_attributes
+from ...schema.attributes import CONFIG_AS_OF, PK, SK, TTL, bucket_attributes
 from ...schema.items import AHEAD_MS, anchor_attributes, read_bucket
 from ...schema.record import UNREADABLE
 from ...schema.table import INDEXES
@@ -159,7 +159,7 @@ def _brought_back(item: Item, written_ms: int, now_ms: int) -> Item:
     """Return a bucket that was written ahead as if it had been written now; a damaged one as it is."""
     try:
         state = read_bucket(item)
-        now = {CONFIG_READ_AT: min(item[CONFIG_READ_AT], now_ms), **anchor_attributes(state.limits, now_ms)}
+        now = {CONFIG_AS_OF: min(item[CONFIG_AS_OF], now_ms), **anchor_attributes(state.limits, now_ms)}
         for name, shard_limit in state.shard_limits.items():
             at = bucket_attributes(name)
             if name not in state.slots:

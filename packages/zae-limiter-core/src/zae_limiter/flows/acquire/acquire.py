@@ -1,7 +1,7 @@
 """Acquire: find the claims of the path, take from all of them, give back after a refusal.
 
 This module orders the requests; ``group_commit`` writes one bucket. Layers around it: ``outage`` follows the policy
-without the store, ``waiting`` asks again. ``refused`` is the way in of every call (``acquire_in_time``): it
+without the store, ``waiting`` asks again. ``fallbacks`` is the way in of every call (``acquire_with_fallbacks``): it
 waits, overflows and counts.
 """
 
@@ -12,7 +12,7 @@ from ...values.refusal import RateLimitExceeded
 from ..bucket.serving import resolve
 from ..bucket.view import View
 from ..process.namespace_state import NamespaceState
-from ..process.queueing import give_back_all, queue
+from ..process.queueing import enqueue_and_wait, give_back_all
 from ..process.waiting_line import Turn
 from ..steps import Enqueue, Flow, Sleep
 from .claims import Claim, Grant
@@ -66,11 +66,11 @@ def _take(
         # a bucket that nobody was refused by, and whose queue is empty, is not worth a look
         if claim.target.short_ms or claim.target.queue.busy:
             refuse_by_copies(namespace_state, request, claims)
-        request_of_claim = claim.enter()
+        request_of_claim = claim.new_request()
         if request_of_claim.queue.hold is None:
-            yield Enqueue(request_of_claim)  # as `queue` does, at less cost: most acquires come by here
+            yield Enqueue(request_of_claim)  # as `enqueue_and_wait` does, at less cost: most acquires come by here
         else:
-            yield from queue([request_of_claim])
+            yield from enqueue_and_wait([request_of_claim])
         if request_of_claim.admitted:
             return True
         yield from try_other_shards(namespace_state, claims)

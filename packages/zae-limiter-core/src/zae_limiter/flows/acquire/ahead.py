@@ -37,7 +37,7 @@ class HeldGrant(Grant):
                 self._claims = join(self.request, claims)
                 for claim in self._claims:
                     _, _, state = self.parts[claim.bucket.entity_id, claim.bucket.resource]
-                    claim.enter().outcome = Outcome("admitted", state, self.at_ms)
+                    claim.new_request().outcome = Outcome("admitted", state, self.at_ms)
             return self._claims
 
 
@@ -97,7 +97,7 @@ def _grant_of_path(
             _renew(namespace_state, claim.cached, hold, claim.resolved, post)
     if request.also:
         for claim in claims:
-            claim.enter().outcome = Outcome("admitted", claim.cached.state, now_ms)
+            claim.new_request().outcome = Outcome("admitted", claim.cached.state, now_ms)
         return Grant(request, claims)
     grant = HeldGrant(request, ())
     grant.parts, grant.at_ms = parts, now_ms

@@ -121,7 +121,7 @@ class Claim:
         """Whether the bucket has more than one shard, by the last seen state."""
         return self.cached.shard_count > 1
 
-    def enter(self) -> BucketRequest:
+    def new_request(self) -> BucketRequest:
         """Return a new request for the amounts of the claim, on its target shard."""
         config, amounts = self.config, self.amounts
         checked = self.checked if config.shadow else amounts
@@ -142,7 +142,7 @@ class Claim:
         self.last = (bucket_request,)
         return bucket_request
 
-    def enter_many(self, parts: Iterable[tuple[CachedBucket, Mapping[str, int]]]) -> Sequence[BucketRequest]:
+    def new_requests(self, parts: Iterable[tuple[CachedBucket, Mapping[str, int]]]) -> Sequence[BucketRequest]:
         """Return new requests for what is missing, one per shard; exactly one of them counts as the acquire."""
         kept = [request for request in self.last if request.admitted]
         new = [BucketRequest(cached.queue, part, self.config) for cached, part in parts]
@@ -170,7 +170,7 @@ class Claim:
 
     def refuse(self, now_ms: int, *, blocked: bool) -> None:
         """Refuse the claim without a request; ``blocked``: because callers before it in a line were refused."""
-        request = self.enter()
+        request = self.new_request()
         request.blocked = blocked
         request.outcome = Outcome("refused", self.target.state, now_ms)
 

@@ -15,7 +15,7 @@ from ...values.usage import Refuser
 from ..bucket.serving import cached_bucket
 from ..bucket_queue import BucketRequest, RefusalCount
 from ..process.namespace_state import CachedBucket, NamespaceState
-from ..process.queueing import queue
+from ..process.queueing import enqueue_and_wait
 from ..steps import Flow, Post, Remind
 from .outage import pay_the_rest
 
@@ -85,8 +85,8 @@ def count_the_rest(namespace_state: NamespaceState) -> Flow[None]:
         if namespace_state.shares is not None:
             yield from pay_the_rest(namespace_state)
         for begin in range(0, len(waiters), AT_ONCE):
-            yield from queue(waiters[begin : begin + AT_ONCE])
-        yield from queue(
+            yield from enqueue_and_wait(waiters[begin : begin + AT_ONCE])
+        yield from enqueue_and_wait(
             [each for each in namespace_state.holds.in_use.values() if each not in ends]
         )  # of merged shards
     except BudgetSpent:

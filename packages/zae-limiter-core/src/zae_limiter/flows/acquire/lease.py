@@ -22,7 +22,7 @@ from ..bucket.serving import cached_bucket, resolve
 from ..bucket.view import View
 from ..bucket_queue import BucketQueue, BucketRequest
 from ..process.namespace_state import NamespaceState
-from ..process.queueing import give_back_all, queue
+from ..process.queueing import enqueue_and_wait, give_back_all
 from ..slots import SlotWork, freeing, freeing_all
 from ..steps import Flow, Log
 from .acquire import ROUNDS, first_error, refusal_by_answers
@@ -220,7 +220,7 @@ def _refuse_slots(grant: Grant, field: str, names: Iterable[str]) -> None:
 def free_slots(requests: Sequence[BucketRequest]) -> Flow[None]:
     """Send the requests of ``release``. If the store fails, the slots come back when they expire."""
     with suppress(BudgetSpent):  # they stay in their queues, and are written when the store answers
-        yield from queue(requests)
+        yield from enqueue_and_wait(requests)
         yield from _first_problem(requests)
 
 
@@ -362,9 +362,9 @@ def correct(namespace_state: NamespaceState, grant: Grant) -> Flow[None]:
         made += _free_at_end(grant.all_claims, made, namespace_state.now())
     error: StoreError | None
     try:
-        yield from queue([each for _, each in made])
+        yield from enqueue_and_wait([each for _, each in made])
         made += yield from send_again(namespace_state, grant, made)
-        yield from queue([bucket_request for _, bucket_request in made if bucket_request.outcome is None])
+        yield from enqueue_and_wait([bucket_request for _, bucket_request in made if bucket_request.outcome is None])
         error = yield from _first_problem([bucket_request for _, bucket_request in made])
     except BudgetSpent as late:  # they stay in their queues, and are written when the store answers
         error = late

@@ -38,7 +38,7 @@ from ..bucket.view import status_of
 from ..bucket_queue import BucketQueue, BucketRequest, in_tokens
 from ..process.consumption import MILLION, is_void
 from ..process.namespace_state import CachedBucket, NamespaceState
-from ..process.queueing import queue
+from ..process.queueing import enqueue_and_wait
 from ..public_errors import public_error
 from ..steps import Flow, Log, Post
 from ..tally import NO_TALLY, ONE, ONE_BELOW, Tally
@@ -523,7 +523,7 @@ def pay_the_rest(namespace_state: NamespaceState) -> Flow[None]:
         yield from lost
         if not requests:
             break
-        yield from queue(requests)
+        yield from enqueue_and_wait(requests)
     if shares.owed:
         amounts = "; ".join(f"{shard.id}: {in_tokens(owed.served.amounts)}" for shard, owed in shares.owed.items())
         say = "the store is away, so these amounts are never counted: %s"

@@ -48,7 +48,7 @@ from ..bucket.view import View
 from ..bucket.write_plans import WritePlan
 from ..bucket_queue import BucketQueue, BucketRequest, Outcome, Waiter
 from ..process.namespace_state import CachedBucket, NamespaceState
-from ..process.queueing import queue
+from ..process.queueing import enqueue_and_wait
 from ..process.waiting_line import Turn
 from ..retry import with_retries
 from ..steps import Enqueue, Flow, Parallel, Sleep, call
@@ -91,14 +91,14 @@ def take_together(namespace_state: NamespaceState, claims: Sequence[Claim]) -> F
         if claim.amounts or claim.unlimited:  # those that are `asked`
             (first if several and _was_short_lately(namespace_state, claim, now) else others).append(claim)
     for claim in first:  # nearest first: what the topmost gives, most are waiting for
-        yield from queue([claim.enter(), *waiters])
+        yield from enqueue_and_wait([claim.new_request(), *waiters])
         yield from try_other_shards(namespace_state, [claim])
         waiters = []
         if not claim.admitted:
             return (yield from _look_at_others(namespace_state, claims))
     for claim in others:
-        waiters.append(claim.enter())
-    yield from queue(waiters)
+        waiters.append(claim.new_request())
+    yield from enqueue_and_wait(waiters)
     return (yield from try_other_shards(namespace_state, claims))
 
 
@@ -125,7 +125,7 @@ def _look_at_others(namespace_state: NamespaceState, claims: Sequence[Claim]) ->
                 yield from read_view(namespace_state, claim)
     except StoreError:  # the refusal itself is certain
         return show_unasked(namespace_state, claims)
-    yield from queue([claim.enter() for claim in others if not claim.target.agrees_with(claim.config)])
+    yield from enqueue_and_wait([claim.new_request() for claim in others if not claim.target.agrees_with(claim.config)])
     return show_unasked(namespace_state, claims)
 
 
@@ -135,7 +135,7 @@ def take_in_turn(namespace_state: NamespaceState, claims: Sequence[Claim], turn:
     Read expired configs first: beside the write, a caller would ask its own bucket later than those behind it. A bucket
     that is not asked has no request, only the state that was seen last.
     """
-    yield from queue([Waiter(claim.cached.loading) for claim in claims if claim.stale])
+    yield from enqueue_and_wait([Waiter(claim.cached.loading) for claim in claims if claim.stale])
     for claim in _from_the_top(claims):
         claim.turn, claim.among_others = turn, len(claims) > 1
         if not claim.asked:
@@ -147,7 +147,7 @@ def take_in_turn(namespace_state: NamespaceState, claims: Sequence[Claim], turn:
             if not claim.last:
                 claim.refuse(namespace_state.now(), blocked=False)
         else:
-            yield from queue([claim.enter()])
+            yield from enqueue_and_wait([claim.new_request()])
             yield from try_other_shards(namespace_state, [claim])
         if not claim.admitted:
             break
@@ -182,7 +182,7 @@ def try_other_shards(namespace_state: NamespaceState, claims: Sequence[Claim]) -
         again = [claim for claim in short if _go_elsewhere(namespace_state, claim, tried[id(claim)])]
         if not again:
             break
-        yield from queue([claim.enter() for claim in again])
+        yield from enqueue_and_wait([claim.new_request() for claim in again])
         short = _short(claims)
     for claim in short:
         try:
@@ -232,7 +232,7 @@ def _take_from_many(namespace_state: NamespaceState, claim: Claim) -> Flow[None]
         if turn is not None:
             line.asked[turn] = parts
         try:
-            yield from queue(claim.enter_many(asked))
+            yield from enqueue_and_wait(claim.new_requests(asked))
         finally:
             if turn is not None:
                 line.asked.pop(turn, None)
@@ -366,7 +366,7 @@ def _create_path(namespace_state: NamespaceState, claims: Sequence[Claim]) -> Fl
     if shared is None:
         shared = BucketQueue(partial(_create, namespace_state, buckets))
         first.creating = {above: shared}
-    request = PathRequest(shared, [claim.enter() for claim in claims])
+    request = PathRequest(shared, [claim.new_request() for claim in claims])
     yield Enqueue(request)
     if unsettled := [each for each in request.requests if each.outcome is None]:
         for each in unsettled:

@@ -9,7 +9,7 @@ from typing import Any
 from ...operations.errors import ConditionFailed, NotApplied, StoreError, Throttled, Unserved
 from ...operations.retry_budget import RetryBudget
 from ...operations.values import NOTHING, Get, Item, Operation, Put, Update
-from ...schema.attributes import CONFIG_READ_AT, REFUSED_ASK, bucket_attributes, late_counts_of
+from ...schema.attributes import CONFIG_AS_OF, REFUSED_ASK, bucket_attributes, late_counts_of
 from ...schema.items import BucketState
 from ...values.resolution import Config
 from ..bucket_queue import BucketRequest, Outcome, RefusalCount, Verdict, counts
@@ -19,9 +19,9 @@ from ..slots import settle_slots
 from ..steps import Flow, Sleep
 from .anchors import repair
 from .batch import Batch, Room, fit_batch
-from .doubts import Doubts
 from .limit_removal import TooManyLimits, excess, make_room
-from .shifting import begins_for, goes_blind, in_force
+from .lost_answers import LostAnswers
+from .shifting import begins_for, ignores_schedule, in_force
 from .splitting import find_or_create_shard
 from .versions import shape_of
 from .view import View
@@ -33,7 +33,7 @@ class CommitRun:
 
     ``seen``: an answer of this run has shown the bucket, or its absence. Until then no correction is dropped: the last
     seen state may be older than the amounts that come back. ``lost``: the number of lost races. ``budget``: that of
-    the retries, if a request was not served. ``doubts``: the writes whose answers were lost.
+    the retries, if a request was not served. ``lost_answers``: the writes whose answers were lost.
     """
 
     config: Config | None = None
@@ -49,7 +49,7 @@ class CommitRun:
         self.namespace_state = namespace_state
         self.cached = cached
         self.pending: Sequence[BucketRequest] = requests
-        self.doubts = Doubts(namespace_state)
+        self.lost_answers = LostAnswers(namespace_state)
         for request in requests:  # all with the same limits, which may have been read at different times
             if request.config is not None and (self.config is None or request.config.is_newer_than(self.config)):
                 self.config = request.config
@@ -162,7 +162,7 @@ class CommitRun:
             self._settle_by_answer()
             self._admit(batch, [request for request in batch.carried if request.outcome is None])
             return
-        self.doubts.first = self.doubts.again = None  # this write is in the place of any before it
+        self.lost_answers.first = self.lost_answers.again = None  # this write is in the place of any before it
         item = operation.item if isinstance(operation, Put) and answer is None else answer
         self.seen, own = True, operation.add if isinstance(operation, Update) else NOTHING
         cached.learn(item, self.now_ms, own_writes=1, own=own)
@@ -183,16 +183,16 @@ class CommitRun:
 
     def failed(self, error: StoreError, decision: Decision | None) -> Flow[None]:
         """React to an error of the store: try again where that may help, else fail the requests."""
-        doubts = self.doubts
-        if decision is not None and (item := doubts.settles(error, decision)) is not None:
+        lost = self.lost_answers
+        if decision is not None and (item := lost.settles(error, decision)) is not None:
             return self.answered(decision, item)
-        sent_before = doubts.again is not None
-        if doubts.repeats(error, decision, self.now_ms) and (yield from self._backs_off(error)):
+        sent_before = lost.again is not None
+        if lost.repeats(error, decision, self.now_ms) and (yield from self._backs_off(error)):
             return None
-        doubts.again, known = None, error if doubts.first is None else doubts.first.error  # of all that may be applied
+        lost.again, known = None, error if lost.first is None else lost.first.error  # of all that may be applied
         if decision is not None:
             self._leave(decision.batch, known if sent_before else error)
-        if isinstance(error, ConditionFailed) and not doubts.is_past(error.item):
+        if isinstance(error, ConditionFailed) and not lost.is_past(error.item):
             self._refused(error.item, decision)
             yield from self._lose()
         elif isinstance(error, Throttled) and not sent_before and (yield from self._backs_off(error)):
@@ -291,7 +291,7 @@ class CommitRun:
         if (shape := self._shape(state)) is not None:
             return reshape(cached, state, self.now_ms, multiplier, shape)
         seen = state, self.pending, self.now_ms
-        if config is not None and (begins_window(*seen) or goes_blind(config, *seen)):
+        if config is not None and (begins_window(*seen) or ignores_schedule(config, *seen)):
             known = config.only(state.shard_limits).with_rules(state.limits)
             return reshape(cached, state, self.now_ms, multiplier, known, shapes=False)
         return WritePlan(cached, state, self.now_ms, multiplier, config, self.slack)
@@ -315,7 +315,7 @@ class CommitRun:
         refusals = self.namespace_state.refusals
         if self.cached in refusals.counts and plan.state is not None:
             batch.refused, batch.refused_ask = refusals.take(self.cached), self.cached.refusals.ask
-        write = self.doubts.signed(plan.write(batch), self.cached.state, self.now_ms)
+        write = self.lost_answers.signed(plan.write(batch), self.cached.state, self.now_ms)
         return Decision(write, batch, plan)
 
     def _is_to_count(self, batch: Batch) -> bool:
@@ -378,13 +378,15 @@ class CommitRun:
         state, config = self.cached.state, self.config
         if state is None or config is None:
             return
-        deferring = [each for each in self.pending if each.defers and goes_blind(config, state, [each], self.now_ms)]
+        deferring = [
+            each for each in self.pending if each.defers and ignores_schedule(config, state, [each], self.now_ms)
+        ]
         self.settle(deferring, "outdated")
         takers = [each for each in self.pending if each.is_acquire or each.purpose == "renew"]
         agrees = self.cached.agrees_with  # which is quick, and means that they are not outdated
         others = [each for each in takers if not agrees(each.config or config)]
         if old := [each for each in others if state.compare(each.config or config) == "outdated"]:
-            self.namespace_state.expire(self.cached, read_before_ms=state.item[CONFIG_READ_AT] + 1)
+            self.namespace_state.expire(self.cached, read_before_ms=state.item[CONFIG_AS_OF] + 1)
             self.settle(old, "outdated")
 
     def _drop_corrections(self) -> None:

@@ -64,9 +64,9 @@ def commit(namespace_state: NamespaceState, cached: CachedBucket, requests: Sequ
 def _serve(run: CommitRun, *, attempts: int) -> Flow[None]:
     answered = False
     for _ in range(attempts):
-        if run.doubts.again is None and not (yield from run.prepare()):
+        if run.lost_answers.again is None and not (yield from run.prepare()):
             continue
-        decision = run.doubts.again or (run.decide() if run.pending else None)
+        decision = run.lost_answers.again or (run.decide() if run.pending else None)
         if decision is None:
             break
         try:

@@ -11,7 +11,7 @@ from ...exceptions import ValidationError
 from ...operations.errors import ConditionFailed, StoreError
 from ...operations.values import Update
 from ...rules.balances import refill_bucket
-from ...schema.attributes import CONFIG_READ_AT
+from ...schema.attributes import CONFIG_AS_OF
 from ...schema.items import BucketId, BucketState
 from ...values.limits import MAX_LIMITS
 from ...values.resolution import Config
@@ -53,7 +53,7 @@ def leaving(namespace_state: NamespaceState, cached: CachedBucket, config: Confi
     state = cached.state
     if state is None or config is None or not config.stored or len(state.limit_states) <= len(config.limits):
         return ()
-    now, cv = namespace_state.now(), state.item[CONFIG_READ_AT]
+    now, cv = namespace_state.now(), state.item[CONFIG_AS_OF]
     if now - cv < namespace_state.settings.config_ttl_ms or state.is_ahead(now):
         return ()
     return full(state, _anchor(state, now), config.by_name) if cached.agrees_with(config) else ()
@@ -62,7 +62,7 @@ def leaving(namespace_state: NamespaceState, cached: CachedBucket, config: Confi
 def tidy(namespace_state: NamespaceState, cached: CachedBucket, config: Config, names: Sequence[str]) -> Flow[None]:
     """Drop these limits. After a failure the next write tries again."""
     assert cached.state is not None, "only a bucket that was seen has limits"
-    cv = max(config.born_ms, cached.state.item[CONFIG_READ_AT])
+    cv = max(config.born_ms, cached.state.item[CONFIG_AS_OF])
     try:
         yield from drop(cached, names, namespace_state.now(), cv=cv)
     except StoreError:
@@ -83,7 +83,7 @@ def make_room(cached: CachedBucket, config: Config, now_ms: int) -> Flow[bool]:
         raise TooManyLimits(cached.id, len(cached.state.shard_limits), len(new))
     if not names or cached.state is None:
         return False
-    return (yield from drop(cached, names, now_ms, cv=cached.state.item[CONFIG_READ_AT]))
+    return (yield from drop(cached, names, now_ms, cv=cached.state.item[CONFIG_AS_OF]))
 
 
 def _in_the_way(state: BucketState | None, config: Config, now_ms: int) -> Sequence[str] | None:
@@ -119,7 +119,7 @@ def dropped(state: BucketState, names: Collection[str], at_ms: int, *, cv: int) 
 
     The anchor moves, so that every write decided by the former limits fails, and is decided again.
     """
-    return write(state, Change(at_ms, rules=dict.fromkeys(names), values={CONFIG_READ_AT: cv}), at_ms)
+    return write(state, Change(at_ms, rules=dict.fromkeys(names), values={CONFIG_AS_OF: cv}), at_ms)
 
 
 def _is_full(state: BucketState, name: str, at_ms: int) -> bool:

@@ -30,7 +30,7 @@ from ...schema.attributes import (
     ACQUIRES,
     ANCHOR,
     BELOW,
-    CONFIG_READ_AT,
+    CONFIG_AS_OF,
     COUNTERS,
     PK,
     SHARD_COUNT,
@@ -117,10 +117,10 @@ def merged(mine: BucketState, other: BucketState | None, now_ms: int, multiplier
     """Return the update by which shard ``k`` of ``2n`` becomes ``k`` of ``n``, with all that both have."""
     halves, count = [mine] if other is None else [mine, other], mine.shard_count // 2
     anchor_ms = max(now_ms, *(each.anchor_ms + 1 for each in halves))
-    newest = max(halves, key=lambda each: (each.item[CONFIG_READ_AT], each.anchor_ms))
+    newest = max(halves, key=lambda each: (each.item[CONFIG_AS_OF], each.anchor_ms))
     sources, moves, gone = _sources(mine, halves, newest), dict[str, Begin](), list[str]()
     limits = {name: source.shard_limits[name].limit for name, source in sources.items()}
-    values = {SHARD_COUNT: count, CONFIG_READ_AT: newest.item[CONFIG_READ_AT]}
+    values = {SHARD_COUNT: count, CONFIG_AS_OF: newest.item[CONFIG_AS_OF]}
     for name, limit in limits.items():
         if limit.has_slots:  # they are all on shard 0, whatever its anchor
             continue

@@ -16,7 +16,7 @@ from ...rules.balances import ShardLimit, limit_share, refill_bucket
 from ...rules.sharding import calculate_balance
 from ...rules.windows import window_at
 from ...schema import keys
-from ...schema.attributes import CONFIG_READ_AT, PK, REFUSED, SHADOWED, TTL, bucket_attributes
+from ...schema.attributes import CONFIG_AS_OF, PK, REFUSED, SHADOWED, TTL, bucket_attributes
 from ...schema.items import BucketId, BucketState, read_bucket
 from ...schema.partitions import is_spread
 from ...schema.record import reads
@@ -141,7 +141,7 @@ def in_force(
     """
     there = [states for states in found if states]
     told = {
-        states[0].id: max((int(each.item[CONFIG_READ_AT]) for each in states if each.is_told), default=0)
+        states[0].id: max((int(each.item[CONFIG_AS_OF]) for each in states if each.is_told), default=0)
         for states in there
         if _may_differ(states)
     }

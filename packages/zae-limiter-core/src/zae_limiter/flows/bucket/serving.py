@@ -9,13 +9,13 @@ from functools import partial
 from typing import Final
 
 from ...operations.errors import StoreError
-from ...schema.attributes import CASCADE, CONFIG_READ_AT, PARENT_ID
+from ...schema.attributes import CASCADE, CONFIG_AS_OF, PARENT_ID
 from ...schema.items import BucketId, BucketState
 from ...values.resolution import Config, Resolved
 from ..bucket_queue import BucketQueue, BucketRequest, Outcome, Waiter, renewal
 from ..hold import Hold
 from ..process.namespace_state import CachedBucket, NamespaceState
-from ..process.queueing import queue
+from ..process.queueing import enqueue_and_wait
 from ..steps import Enqueue, Flow, Post, Wake
 from .group_commit import commit
 from .limit_removal import leaving, tidy
@@ -57,11 +57,13 @@ def serve(namespace_state: NamespaceState, cached: CachedBucket, requests: Seque
     if parts:
         entity_id, resource = cached.id.entity_id, cached.id.resource
         queues = [cached_bucket(namespace_state, entity_id, resource, shard=part.shard).queue for part in parts]
-        entered = [part.enter(queue) for part, queue in zip(parts, queues, strict=True)]
+        entered = [part.request_on(queue) for part, queue in zip(parts, queues, strict=True)]
         for part, request in zip(parts, entered, strict=True):
             if part.shard < cached.id.shard:
                 yield Post(request)
-        yield from queue([each for part, each in zip(parts, entered, strict=True) if part.shard > cached.id.shard])
+        yield from enqueue_and_wait(
+            [each for part, each in zip(parts, entered, strict=True) if part.shard > cached.id.shard]
+        )
     if cached.id.shard and cached.state is None and cached.queue.hold is not None:
         yield from _pass_hold_on(namespace_state, cached, cached.queue.hold, requests[0].config)
     config = requests[0].config
@@ -174,7 +176,7 @@ def _read(
     """
     entity_id, resource, begun = cached.id.entity_id, cached.id.resource, namespace_state.now()
     configs, generation = namespace_state.configs, namespace_state.configs.generation
-    seen_cv = max((state.item[CONFIG_READ_AT] for state in _shards_seen(namespace_state, cached)), default=0)
+    seen_cv = max((state.item[CONFIG_AS_OF] for state in _shards_seen(namespace_state, cached)), default=0)
     asked = [cached, *(each for each in others if not each.known or namespace_state.fresh(each) is None)]
     unseen = [each for each in asked if not each.known]
     read, found = yield from configs.read(

@@ -34,7 +34,7 @@ def begins_for(config: Config | None, state: BucketState | None, request: Bucket
     return later and any(each.ceiling_milli > each.initial_milli for every in of.values() for each in every)
 
 
-def goes_blind(config: Config, state: BucketState, requests: Iterable[BucketRequest], now_ms: int) -> bool:
+def ignores_schedule(config: Config, state: BucketState, requests: Iterable[BucketRequest], now_ms: int) -> bool:
     """Return whether a write for the requests may count time by a rule that a schedule has ended since the anchor: the
     bucket has one of their limits by a schedule that the config does not know.
     """

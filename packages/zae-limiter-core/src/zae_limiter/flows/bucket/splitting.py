@@ -26,7 +26,7 @@ from ...rules.balances import Begin, Move, limit_share
 from ...rules.sharding import MAX_SHARDS, born_at, halve, parent_of
 from ...schema.attributes import (
     ANCHOR,
-    CONFIG_READ_AT,
+    CONFIG_AS_OF,
     PK,
     SHARD_COUNT,
     TTL,
@@ -241,7 +241,7 @@ def _shard_like(
         ),
         shard_count=count,
         anchor_ms=anchor_ms,
-        config_read_at_ms=state.item[CONFIG_READ_AT],
+        config_as_of_ms=state.item[CONFIG_AS_OF],
         spread=is_spread(state.item),
     )
     return item | {slot: state.item[slot] for slot in WRITE_TOKENS if slot in state.item}

@@ -18,7 +18,7 @@ from typing import Final, NamedTuple, TypeVar
 from ...operations.errors import AccessLost, ConditionFailed, Denied, OutcomeUnknown, StoreError, Throttled
 from ...operations.values import Item, Page, Query, Update
 from ...schema import keys
-from ...schema.attributes import CONFIG_READ_AT
+from ...schema.attributes import CONFIG_AS_OF
 from ...schema.items import BucketId, BucketState
 from ...values.naming import DEFAULT_RESOURCE
 from ..index_rows import IndexRows, query_rows, report
@@ -187,19 +187,19 @@ def _send(updates: Sequence[Update], writes_per_second: float) -> Flow[list[Item
 
 
 def _oldest_cv(shards: Sequence[BucketState]) -> int:
-    return min(int(state.item[CONFIG_READ_AT]) for state in shards)
+    return min(int(state.item[CONFIG_AS_OF]) for state in shards)
 
 
 def _next_cv(shards: Sequence[BucketState], now_ms: int) -> int:
     """Return the ``cv`` of all shards of a bucket, later than what any process could have read before."""
-    return max(now_ms + CLOCKS_MS, *(int(state.item[CONFIG_READ_AT]) + 2 for state in shards))
+    return max(now_ms + CLOCKS_MS, *(int(state.item[CONFIG_AS_OF]) + 2 for state in shards))
 
 
 def _updates(shards: Sequence[BucketState], now_ms: int, cv: int) -> Iterator[tuple[BucketState, Update]]:
     """Yield the update of each shard that has an older ``cv``."""
     for state in shards:
-        if state.item[CONFIG_READ_AT] < cv:
-            yield state, reanchored(state, max(now_ms, state.anchor_ms + 1), **{CONFIG_READ_AT: cv})
+        if state.item[CONFIG_AS_OF] < cv:
+            yield state, reanchored(state, max(now_ms, state.anchor_ms + 1), **{CONFIG_AS_OF: cv})
 
 
 def _home(state: BucketState) -> BucketId:

@@ -22,7 +22,7 @@ docs/decisions/order-of-limits-by-birth.md.
 from collections.abc import Sequence
 from typing import Final
 
-from ...schema.attributes import CONFIG_READ_AT
+from ...schema.attributes import CONFIG_AS_OF
 from ...schema.items import BucketState
 from ...values.resolution import Config
 from ..process.namespace_state import CachedBucket, NamespaceState
@@ -36,7 +36,7 @@ def with_birth(namespace_state: NamespaceState, home: CachedBucket, shard: Cache
     bucket (``home``) remembers them.
     """
     before, state, born_ms = home.passed, shard.state, None
-    newest_ms = 0 if state is None else state.item[CONFIG_READ_AT]
+    newest_ms = 0 if state is None else state.item[CONFIG_AS_OF]
     if before is not None and (before.declared or before.limits) == (config.declared or config.limits):
         born_ms = before.born_ms
     elif before is None:
@@ -48,7 +48,7 @@ def with_birth(namespace_state: NamespaceState, home: CachedBucket, shard: Cache
     if state is not None and config.born_ms <= newest_ms and not shard.agrees_with(config):
         age_ms = namespace_state.now() - newest_ms  # far below 0, if a wrong clock has shaped the bucket
         if state.compare(config) == "older" and (state.is_told or not -CLOCKS_MS < age_ms < FOLLOWS_MS):
-            config = config.read_again_after(newest_ms + max(age_ms - 1, 0))
+            config = config.born_after(newest_ms + max(age_ms - 1, 0))
     home.passed = config
     return config
 
@@ -64,7 +64,7 @@ def shape_of(config: Config, state: BucketState, now_ms: int) -> Config | None:
     if order in ("newer", "another time"):
         return config
     if order == "older" and (missing := config.by_name.keys() - state.shard_limits.keys()):
-        return config.only(missing).read_again_after(max(state.item[CONFIG_READ_AT], now_ms - 1))
+        return config.only(missing).born_after(max(state.item[CONFIG_AS_OF], now_ms - 1))
     common = [name for name in config.scheduled if state.schedule_id(name) == config.schedule_id(name)]
     if order == "same" or not common:
         return None
@@ -74,7 +74,7 @@ def shape_of(config: Config, state: BucketState, now_ms: int) -> Config | None:
 
 def where_it_holds(config: Config, states: Sequence[BucketState]) -> Config:
     """Return the limits by which an acquire decides: where a bucket has newer ones, those."""
-    newest = max(states, key=lambda state: int(state.item[CONFIG_READ_AT]), default=None)
+    newest = max(states, key=lambda state: int(state.item[CONFIG_AS_OF]), default=None)
     if newest is None or newest.compare(config) != "older":
         return config
     return config.with_rules(newest.limits)

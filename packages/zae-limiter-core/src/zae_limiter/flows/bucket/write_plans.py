@@ -12,7 +12,7 @@ from ...rules.balances import Begin, Move, ShardLimit, become, limit_share, stay
 from ...rules.registry import keeping_ms
 from ...rules.rule import FOREVER_MS
 from ...rules.schedules import carry_through
-from ...schema.attributes import CONFIG_READ_AT, PK, REFUSED_ASK, TTL, bucket_attributes
+from ...schema.attributes import CONFIG_AS_OF, PK, REFUSED_ASK, TTL, bucket_attributes
 from ...schema.items import BucketState, LimitBalance, bucket_item, window_end
 from ...values.limits import Limit
 from ...values.resolution import Config
@@ -132,7 +132,7 @@ class WritePlan:
         if self.reshapes:
             schedules = {name: config.schedule_id(name) for name in config.by_name}
             if not state.is_of(config):
-                values[CONFIG_READ_AT] = config.born_ms
+                values[CONFIG_AS_OF] = config.born_ms
         longest_ms = 0
         for name, limit in rules.items():
             whole = limit_share(limit, limit.ceiling_milli, state.id.shard, state.shard_count)
@@ -157,7 +157,7 @@ class WritePlan:
             balances,
             shard_count=1,
             anchor_ms=self.now_ms,
-            config_read_at_ms=config.born_ms,
+            config_as_of_ms=config.born_ms,
             spread=self.cached.spread,
             expires_at=expires_at(self, config, longest_ms),
         )

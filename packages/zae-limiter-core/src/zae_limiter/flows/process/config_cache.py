@@ -324,7 +324,7 @@ class ConfigRecords(NamedTuple):
         until_ms = 0 if switches is not None and switches.disables else oldest_ms + ttl_ms
         named = {limit.name for level in levels for limit in (*level.limits, *level.stored)}
         return Resolved(
-            config=config.read_again_after(later_than_ms),
+            config=config.born_after(later_than_ms),
             source=wins.source if wins else None,
             on_unavailable=_on_unavailable(self.system.item),
             parent_ids=link.parent_ids,

@@ -6,7 +6,7 @@ from ..bucket_queue import BucketQueue, BucketRequest, Waiter
 from ..steps import Enqueue, Flow, Parallel, Settled
 
 
-def queue(waiters: Sequence[Waiter]) -> Flow[None]:
+def enqueue_and_wait(waiters: Sequence[Waiter]) -> Flow[None]:
     """Put the waiters into their queues, and wait until all are settled. What this process holds of a bucket comes
     first.
     """
@@ -35,4 +35,4 @@ def give_back_all(requests: Iterable[BucketRequest]) -> Flow[None]:
             back = request.give_back()
             place = back.queue, back.shards
             given[place] = given[place].merged(back) if place in given else back
-    yield from queue(list(given.values()))
+    yield from enqueue_and_wait(list(given.values()))

@@ -20,7 +20,7 @@ MOST_REPEATS: Final = 3
 REPEATED_FOR_MS: Final = 2_500  # behind the first copy: half of the usual budget, so that an answer still finds callers
 
 
-class Doubt(NamedTuple):
+class LostAnswer(NamedTuple):
     """A write that may have been applied: its token, the error in place of its answer, and when it was decided."""
 
     token: Token
@@ -28,13 +28,13 @@ class Doubt(NamedTuple):
     since_ms: int
 
 
-class Doubts:
+class LostAnswers:
     """The writes of one run whose answers were lost.
 
     ``first``: the first one, until a write in its place is applied. ``again``: the one that goes again as it is.
     """
 
-    first: Doubt | None = None
+    first: LostAnswer | None = None
     again: Decision | None = None
     left = MOST_REPEATS
 
@@ -62,7 +62,7 @@ class Doubts:
         if token is None and decision.plan is not None:
             return False
         if token is not None:
-            self.first = self.first or Doubt(token, error, now_ms)
+            self.first = self.first or LostAnswer(token, error, now_ms)
         since_ms = now_ms if self.first is None else self.first.since_ms
         if not 0 <= self.namespace_state.now() - since_ms < REPEATED_FOR_MS:
             return False

@@ -34,7 +34,7 @@ from .waiting import Caller
 OF_THE_RESOURCE: Final = ("entity", "plan", "resource")  # the levels that name it
 
 
-def acquire_in_time(namespace_state: NamespaceState, request: AcquireRequest) -> Flow[Grant]:
+def acquire_with_fallbacks(namespace_state: NamespaceState, request: AcquireRequest) -> Flow[Grant]:
     """Return the grant of ``acquire``, within the seconds that the request may wait, or that of the overflow.
 
     Raises the errors of ``acquire``.
