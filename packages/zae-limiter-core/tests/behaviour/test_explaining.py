@@ -74,13 +74,13 @@ async def test_the_refusals_are_named_by_ancestor_and_limit(world: World) -> Non
 
 async def test_it_agrees_with_the_wait_and_leaves_no_trace(world: World) -> None:
     limiter, wire = await exhausted(world)
-    counts = dict(limiter.repository.namespace_state.refusals.counts)
+    counts = dict(limiter.repository.namespace_state.pending_refusals.counts)
     wire.sent()
     for rpm in (0, 1, 7, 26):
         found = await limiter.explain("key-1", "gpt-4", {"rpm": rpm})
         assert found.wait_seconds == await limiter.time_until_available("key-1", "gpt-4", {"rpm": rpm})
     assert {*wire.sent()} == {"BatchGet"}
-    assert dict(limiter.repository.namespace_state.refusals.counts) == counts
+    assert dict(limiter.repository.namespace_state.pending_refusals.counts) == counts
 
 
 @pytest.mark.parametrize("shards", [1, 4])

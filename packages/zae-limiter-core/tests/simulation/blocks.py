@@ -47,13 +47,13 @@ class Served(NamedTuple):
 
 def drawn(batch: Batch, config: Config | None) -> Drawn:
     """What a batch draws by a config, as plain amounts; a block lives as long as the least ``ahead`` of its limits."""
-    draw = batch.draw
-    assert draw is not None
-    taken = {} if draw.block is None else dict(draw.block.taken)
+    write = batch.hold_write
+    assert write is not None
+    taken = {} if write.block is None else dict(write.block.taken)
     life_ms = 0 if config is None else round(1000 * min(config.ahead.values(), default=0))
     holder = batch.carried[0].queue.hold
-    served = dict(draw.served.amounts)
-    return Drawn(taken, life_ms, dict(draw.back), served, draw.served.events, holder, dict(draw.paid))
+    served = dict(write.served.amounts)
+    return Drawn(taken, life_ms, dict(write.back), served, write.served.events, holder, dict(write.paid))
 
 
 class Block:

@@ -207,7 +207,7 @@ class Caller:
         """
         for claim in claims:
             asked = claim.asked.values() if amounts is None else [amounts.get(name) for name in _counted(claim)]
-            self.calls[claim.cached.id.pk[:-2]] += any(asked)
+            self.calls[claim.home.id.pk[:-2]] += any(asked)
 
     def _check_grant(self, grant: Grant) -> None:
         self.account.granted = True
@@ -300,14 +300,14 @@ class Caller:
             if not claim.config.stored or grant.request.shadow or grant.unavailable is not None:
                 continue
             at_any_time = claim.stale and not self._plan.faultless
-            self._check_config(claim.cached.id, claim.config, begun_ms, began_ms, at_any_time=at_any_time)
+            self._check_config(claim.home.id, claim.config, begun_ms, began_ms, at_any_time=at_any_time)
 
     def _check_held(self, grant: Grant, begun_ms: int, began_ms: int) -> None:
         """The same for an acquire without a request, whose claims are made when they are needed."""
         if not isinstance(grant, HeldGrant):
             self._check_limits(grant, begun_ms, began_ms)
         for claim in grant.claims if isinstance(grant, HeldGrant) else ():
-            self._check_config(claim.cached.id, claim.resolved.config, begun_ms, began_ms, at_any_time=False)
+            self._check_config(claim.home.id, claim.resolved.config, begun_ms, began_ms, at_any_time=False)
 
     def _check_config(self, of: BucketId, config: Config, begun_ms: int, began_ms: int, *, at_any_time: bool) -> None:
         plan, now_ms = self._plan, self._process.namespace_state.now()
@@ -459,7 +459,7 @@ class Caller:
         """What the lease says that it stands for, on every bucket that it drew on."""
         if self.account.expected is not None:
             self.account.expected = {
-                (claim.cached.key.pk, name): amount
+                (claim.home.key.pk, name): amount
                 for each in grant.all
                 for claim in each.claims
                 for name, amount in each.consumed.items()

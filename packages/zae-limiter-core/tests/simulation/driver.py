@@ -135,7 +135,7 @@ class Driver:
         """What the process holds, if it is enough; then without a flow."""
         granted = grant_ahead(self.namespace_state, self.told(request), self.post)
         for claim in granted.all_claims if granted is not None else ():
-            pk, events, hold = claim.target.key.pk, 1 if any(claim.amounts.values()) else 0, claim.cached.queue.hold
+            pk, events, hold = claim.target.key.pk, 1 if any(claim.amounts.values()) else 0, claim.home.queue.hold
             assert hold is not None, "what it holds served it"
             self._note_served(pk, claim.amounts, events, claim.resolved.config, hold)
             account.took(pk, claim.amounts)
@@ -167,7 +167,7 @@ class Driver:
         for claim in claims:
             part = {name: amount for name, amount in amounts.items() if name in claim.config.by_name}
             events = 1 if checked and any(part.values()) else 0
-            bucket = claim.cached.id.pk.rpartition("#")[0]
+            bucket = claim.home.id.pk.rpartition("#")[0]
             let = ByShare(self.link, bucket, self._oracle.instant, self._kernel.now_ms, part, events, checked, asked_ms)
             self.sharing.admitted.append(let)
 

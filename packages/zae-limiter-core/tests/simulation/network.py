@@ -234,7 +234,7 @@ class Link:
 
     def _pay(self, operation: Operation[Any], now_ms: int) -> None:
         for pk, batch in self._oracle.noted.of(operation).items():
-            if batch.draw is not None and batch.draw.paid:
+            if batch.hold_write is not None and batch.hold_write.paid:
                 self.blocks.pays(operation, drawn(batch, self._oracle.noted.config_of(batch)), pk, now_ms)
 
     def _later(self, delay_us: int, event: Callable[[], None]) -> None:

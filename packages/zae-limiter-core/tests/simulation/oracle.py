@@ -394,7 +394,9 @@ class Oracle:
         application = Application(key.pk, decided_ms, now, instant, changes, moved=moved, splits=splits)
         application.life = self._deletions[application.bucket]
         batch = self._batches.get(key.pk)
-        application.drawn = None if batch is None or batch.draw is None else drawn(batch, self.noted.config_of(batch))
+        application.drawn = (
+            None if batch is None or batch.hold_write is None else drawn(batch, self.noted.config_of(batch))
+        )
         application.instant = self.instant
         application.slots = counts_of(self.look(key))
         self.applications.append(application)

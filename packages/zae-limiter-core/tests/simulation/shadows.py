@@ -77,7 +77,7 @@ class Noted:
             operation = write(plan, batch)
             self._plans[id(operation)] = operation, Planned.by(plan)
             self._carried[id(operation)] = operation, list(batch.carried)
-            if batch.counts.amounts or batch.draw is not None:
+            if batch.counts.amounts or batch.hold_write is not None:
                 self._batches[id(operation)] = operation, batch
                 self._configs[id(batch)] = plan.config
             return operation

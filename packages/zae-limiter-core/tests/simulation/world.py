@@ -612,7 +612,7 @@ class World:
             for (place, name), times in caller.refusals.items():
                 told[keys.pk_bucket("ns", *place, 0)[:-2], name] += times
         for process in self.processes:
-            for cached, waiting in process.namespace_state.refusals.counts.items():
+            for cached, waiting in process.namespace_state.pending_refusals.counts.items():
                 pending.update({(cached.id.pk[:-2], name): number for name, number in waiting.counts.items()})
         for bucket in told | self.oracle.refused:
             counted = self.oracle.refused[bucket]

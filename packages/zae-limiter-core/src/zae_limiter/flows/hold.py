@@ -82,7 +82,7 @@ class Block:
 Payment = tuple[Block, str, int]  # what a block pays of a write, of a limit
 
 
-class Draw(NamedTuple):
+class HoldWrite(NamedTuple):
     """What one write does for a ``hold``, in millitokens by limit: it takes ``block``, brings ``back`` what is left of
     the ``ended`` blocks, and counts what was ``served`` since the last write. What is ``paid`` by the hold for the
     write's own acquires needs not be in the table.
@@ -159,7 +159,7 @@ class Write(Protocol):
     def leaves(self, free: Mapping[str, int]) -> Mapping[str, int]:
         """Return what its write leaves of each limit."""
 
-    def do(self, draw: Draw) -> None:
+    def do(self, hold_write: HoldWrite) -> None:
         """Add what it does for a hold."""
 
 
@@ -257,7 +257,7 @@ class Hold:
 
     # write
 
-    def draw(self, batch: Write, plan: Plan, config: Config | None) -> Sequence[Any]:
+    def add_to(self, batch: Write, plan: Plan, config: Config | None) -> Sequence[Any]:
         """Add to a batch what its write does for the hold; without a ``config`` that the bucket agrees with, it only
         counts. Return the renewals of a batch that has nothing else and needs no write.
         """
@@ -268,16 +268,16 @@ class Hold:
         if not renewals and batch.moves_nothing:
             return ()
         if config is None:
-            draw = self.count(plan.state.shard_limits, plan.now_ms)
+            hold_write = self.count(plan.state.shard_limits, plan.now_ms)
         else:
             left = batch.leaves(plan.headroom)
             purpose: Purpose = "end" if "end" in purposes else "count" if alone and purposes == {"count"} else "renew"
-            draw = self._draw(config, plan.state, left, batch.used, batch.counts.events, plan.now_ms, purpose)
-        if draw is not None:
-            batch.do(draw)
-        return renewals if alone and draw is None else ()
+            hold_write = self._write_of(config, plan.state, left, batch.used, batch.counts.events, plan.now_ms, purpose)
+        if hold_write is not None:
+            batch.do(hold_write)
+        return renewals if alone and hold_write is None else ()
 
-    def _draw(
+    def _write_of(
         self,
         config: Config,
         state: BucketState,
@@ -286,7 +286,7 @@ class Hold:
         events: int,
         now_ms: int,
         purpose: Purpose,
-    ) -> Draw | None:
+    ) -> HoldWrite | None:
         """Return what a write to a shard does, that uses something of it for acquires and leaves the rest."""
         if self._is_cut():
             return None
@@ -314,16 +314,16 @@ class Hold:
             if not (wanted or back or payments or served):
                 return None
             block = Block(wanted, now_ms, source, self.terms) if wanted else None
-            return Draw(self, block, ended, back, served, payments)
+            return HoldWrite(self, block, ended, back, served, payments)
 
-    def count(self, names: Container[str], now_ms: int) -> Draw | None:
+    def count(self, names: Container[str], now_ms: int) -> HoldWrite | None:
         """Return what a write does that only counts what was served of these limits; others have left the bucket."""
         if self._is_cut():
             return None
         with self._lock, self._change:
             self._look(now_ms)
             served = self._to_count(names)
-            return Draw(self, None, (), NOTHING, served, ()) if served else None
+            return HoldWrite(self, None, (), NOTHING, served, ()) if served else None
 
     def _to_count(self, names: Container[str]) -> Tally:
         """Return what was served of these limits, and of names without a limit, for a write to count it."""
@@ -344,19 +344,19 @@ class Hold:
             self._note_pace(used, events, now_ms)
             return self.terms.life_ms > 0
 
-    def put_back(self, draw: Draw) -> None:
+    def put_back(self, hold_write: HoldWrite) -> None:
         """Take back what a write was to do that was not applied."""
         if self._is_cut():
             return
         with self._lock, self._change:
-            self._served.add(draw.served)
+            self._served.add(hold_write.served)
             self._look(self.now())
-            for block, name, amount in draw.payments:  # no block has more than was taken
+            for block, name, amount in hold_write.payments:  # no block has more than was taken
                 block.left[name] = min(block.left[name] + amount, block.taken[name])
             self._look_at_blocks()
-            self._ended.extend(block for block in draw.ended if block.terms == self.terms)
+            self._ended.extend(block for block in hold_write.ended if block.terms == self.terms)
 
-    def written(self, draw: Draw) -> None:
+    def written(self, hold_write: HoldWrite) -> None:
         """Note that a write of the bucket did what was drawn.
 
         Its answer may come long after its instant: other writes have taken blocks since.
@@ -365,10 +365,10 @@ class Hold:
             return
         with self._lock, self._change:
             self._look(self.now())
-            if draw.block is not None and draw.block.terms == self.terms:
-                self._blocks.append(draw.block)
+            if hold_write.block is not None and hold_write.block.terms == self.terms:
+                self._blocks.append(hold_write.block)
                 life_ms = self.terms.life_ms
-                self._renew_ms = draw.block.taken_ms + life_ms - life_ms // EIGHTH
+                self._renew_ms = hold_write.block.taken_ms + life_ms - life_ms // EIGHTH
                 self._look_at_blocks()
                 self._low = {name: amount // EIGHTH for name, amount in self._left.items()}
                 self.due = False

@@ -68,7 +68,7 @@ def first_write(before: Item | None, *requests: Callable[[Stage], BucketRequest]
     if busy and before is not None:
         it.sees(before | {WRITES: before[WRITES] - 7_000})
     it.sees(before)
-    it.namespace_state.refusals.add(it.cached, NOW, REFUSED)
+    it.namespace_state.pending_refusals.add(it.cached, NOW, REFUSED)
     operation = next(commit(it.namespace_state, it.cached, [request(it) for request in requests]))
     assert isinstance(operation, (Put, Update))
     return operation

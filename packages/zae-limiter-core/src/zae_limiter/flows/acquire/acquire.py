@@ -43,7 +43,7 @@ def acquire(namespace_state: NamespaceState, request: AcquireRequest, turn: Turn
             if (yield from _take(namespace_state, request, claims, turn)):
                 grant = Grant(request, claims)
                 for claim in claims:
-                    if (state := claim.cached.state) is not None and state.slots:
+                    if (state := claim.home.state) is not None and state.slots:
                         yield from grant.keep_slots(claim, namespace_state.now)
                 return grant
         except RateLimitExceeded as refusal:
@@ -61,7 +61,7 @@ def _take(
 ) -> Flow[bool]:
     """Take from all buckets, or from none. Return and raise as ``_conclude`` does."""
     claim, *others = claims
-    waits = turn is not None and any(turn in each.cached.line for each in claims)
+    waits = turn is not None and any(turn in each.home.line for each in claims)
     if not (others or claim.stale or waits):
         # a bucket that nobody was refused by, and whose queue is empty, is not worth a look
         if claim.target.short_ms or claim.target.queue.busy:
@@ -98,7 +98,7 @@ def _conclude(namespace_state: NamespaceState, request: AcquireRequest, claims: 
     Then raise the reason, or return ``False`` if the acquire has to be decided again.
     """
     # beside the write, limits that had expired were read again: the write counts if it used the same
-    read = [(claim.resolved, claim.cached.resolved) for claim in claims if claim.stale]
+    read = [(claim.resolved, claim.home.resolved) for claim in claims if claim.stale]
     changed = any(now is not None and not now.agrees_with(before) for before, now in read)
     if not changed and all(claim.admitted for claim in claims):
         return True
@@ -106,7 +106,7 @@ def _conclude(namespace_state: NamespaceState, request: AcquireRequest, claims: 
     outcomes = [bucket_request.outcome for claim in claims for bucket_request in claim.last]
     if any(outcome is not None and outcome.verdict == "outdated" for outcome in outcomes):
         for claim in claims:
-            yield from resolve(namespace_state, claim.cached, bucket_too=True)
+            yield from resolve(namespace_state, claim.home, bucket_too=True)
         return False
     if changed:
         return False
@@ -119,7 +119,7 @@ def _conclude(namespace_state: NamespaceState, request: AcquireRequest, claims: 
     if not old:
         raise refusal
     for claim in old:
-        namespace_state.expire(claim.cached)
+        namespace_state.expire(claim.home)
     return False
 
 
@@ -139,10 +139,10 @@ def refusal_by_answers(
     answers.
     """
     for claim in claims:
-        if claim.is_split and claim.seen is None:
+        if claim.is_split and claim.decided_by_view is None:
             try:
                 view = yield from read_view(namespace_state, claim)
             except StoreError:  # also a spent budget: the refusal itself is certain
-                view = View(namespace_state.states(claim.cached), claim.config, namespace_state.now())
-            claim.seen = view if view.states else None
+                view = View(namespace_state.states(claim.home), claim.config, namespace_state.now())
+            claim.decided_by_view = view if view.states else None
     return refusal_of(request, claims, namespace_state.now())

@@ -93,11 +93,11 @@ def _grant_of_path(
         return None
     for claim in claims:
         namespace_state.configs.hits += 1
-        if (hold := claim.cached.queue.hold) is not None and hold.due:
-            _renew(namespace_state, claim.cached, hold, claim.resolved, post)
+        if (hold := claim.home.queue.hold) is not None and hold.due:
+            _renew(namespace_state, claim.home, hold, claim.resolved, post)
     if request.also:
         for claim in claims:
-            claim.new_request().outcome = Outcome("admitted", claim.cached.state, now_ms)
+            claim.new_request().outcome = Outcome("admitted", claim.home.state, now_ms)
         return Grant(request, claims)
     grant = HeldGrant(request, ())
     grant.parts, grant.at_ms = parts, now_ms
@@ -119,11 +119,11 @@ def _move_all(claims: Sequence[Claim], now_ms: int, post: Callable[[Waiter], obj
     back to it, and to the table, if its block has ended since.
     """
     for rank, claim in enumerate(claims):
-        hold = claim.cached.queue.hold
+        hold = claim.home.queue.hold
         if hold is not None and hold.move(claim.amounts, now_ms, below=1 if claim.place else 0):
             continue
         for before in claims[:rank]:
-            giver, below = before.cached, -1 if before.place else 0
+            giver, below = before.home, -1 if before.place else 0
             back = {name: -amount for name, amount in before.amounts.items()}
             of_giver, given = giver.queue.hold, {name: amount for name, amount in before.amounts.items() if amount}
             if (of_giver is None or not of_giver.move(back, now_ms, events=-1, below=below)) and given:

@@ -26,8 +26,8 @@ from .requests import AcquireRequest
 class Claim:
     """One bucket that an acquire draws on: the entity's own, or that of an entity above it.
 
-    ``cached`` is its shard 0, ``target`` the shard asked next, chosen at random. ``last``: the requests of the last
-    try. ``seen``: what decided without a request.
+    ``home`` is its shard 0, ``target`` the shard asked next, chosen at random. ``last``: the requests of the last
+    try. ``decided_by_view``: what decided without a request.
     ``path``: the entities from the one that asks to this one, the claim of ``place`` 0 being its own. Both begin with
     the entity of a ``draw``, if it belongs to one (from 1). ``unlimited``: the amounts that are counted in this bucket
     and limited nowhere (``unlimited_names``). ``limited``: the names of the limits of all buckets of the path.
@@ -35,7 +35,7 @@ class Claim:
     ``among_others``: another bucket may refuse the call, so what this one gives is undecided until all are asked.
     """
 
-    cached: CachedBucket
+    home: CachedBucket
     target: CachedBucket
     resolved: Resolved
     config: Config
@@ -48,7 +48,7 @@ class Claim:
     unlimited: Mapping[str, int] | None = field(default=None, init=False)
     limited: Collection[str] = field(default=(), init=False)
     turn: Turn | None = field(default=None, init=False)
-    seen: View | None = field(default=None, init=False)
+    decided_by_view: View | None = field(default=None, init=False)
     requests: list[BucketRequest] = field(default_factory=list, init=False)
     last: Sequence[BucketRequest] = field(default=(), init=False)
     among_others: bool = field(default=False, init=False)
@@ -56,7 +56,7 @@ class Claim:
     @property
     def bucket(self) -> BucketId:
         """The bucket."""
-        return self.cached.id
+        return self.home.id
 
     @property
     def unlimited_names(self) -> frozenset[str]:
@@ -119,7 +119,7 @@ class Claim:
     @property
     def is_split(self) -> bool:
         """Whether the bucket has more than one shard, by the last seen state."""
-        return self.cached.shard_count > 1
+        return self.home.shard_count > 1
 
     def new_request(self) -> BucketRequest:
         """Return a new request for the amounts of the claim, on its target shard."""
@@ -134,8 +134,8 @@ class Claim:
         if self.unlimited:
             bucket_request.unlimited = self.unlimited
         if (turn := self.turn) is not None and checked:  # shadow limits wait for nobody
-            bucket_request.turn = self.cached.line.order_of(turn)
-            turn.asks(self.cached.line, [bucket_request])
+            bucket_request.turn = self.home.line.order_of(turn)
+            turn.asks(self.home.line, [bucket_request])
         if self.among_others:
             bucket_request.queue.undecided.add(bucket_request)
         self.requests.append(bucket_request)
@@ -155,7 +155,7 @@ class Claim:
         self.last = [*kept, *new]
         self.requests += new
         if self.turn is not None:
-            self.turn.asks(self.cached.line, new)
+            self.turn.asks(self.home.line, new)
         return new
 
     def decide(self) -> None:
@@ -166,7 +166,7 @@ class Claim:
     def is_behind_another(self, now_ms: int) -> bool:
         """Return whether a caller who came before this one waits in the bucket's line and is served first."""
         turn = self.turn
-        return turn is not None and bool(self.checked) and self.cached.line.blocker(turn, now_ms) is not None
+        return turn is not None and bool(self.checked) and self.home.line.blocker(turn, now_ms) is not None
 
     def refuse(self, now_ms: int, *, blocked: bool) -> None:
         """Refuse the claim without a request; ``blocked``: because callers before it in a line were refused."""
@@ -303,7 +303,7 @@ class Grant:
         if (max_hold := self.request.max_hold) is not None:
             for each in taken:
                 each.ends_ms = now() + max_hold * 1000
-        of_shard_0 = claim.cached.queue  # which has all slots
+        of_shard_0 = claim.home.queue  # which has all slots
         of_shard_0.slots = of_shard_0.slots or HeldSlots()
         seconds = of_shard_0.slots.add(taken, now())
         if seconds is not None:

@@ -29,14 +29,14 @@ def refuse_by_copies(namespace_state: NamespaceState, request: AcquireRequest, c
         return
     shown: list[View] = []
     for claim in claims:
-        view = View(namespace_state.states(claim.cached), claim.config, now)
+        view = View(namespace_state.states(claim.home), claim.config, now)
         if not _is_presentable(namespace_state, claim, view, is_short=claim in short):
             for each in short:
                 each.target.short_ms = now
             return
         shown.append(view)
     for claim, seen in zip(claims, shown, strict=True):
-        claim.seen = seen
+        claim.decided_by_view = seen
     raise refusal_of(request, claims, now)
 
 
@@ -52,7 +52,7 @@ def _is_short(namespace_state: NamespaceState, claim: Claim, now_ms: int) -> boo
     if len(states) > 1 and View(states, claim.config, now_ms).fits(checked):
         return False
     back: Mapping[str, int] = NOTHING
-    for shard in namespace_state.shards(claim.cached):
+    for shard in namespace_state.shards(claim.home):
         if shard.queue.waiting or shard.queue.busy:
             back = sums(back, shard.queue.coming_back())
     if not back:
@@ -75,14 +75,14 @@ def _is_presentable(namespace_state: NamespaceState, claim: Claim, view: View, *
         return begins or may_refuse(namespace_state, claim, (), view.at_ms)
     if not (is_short or fresh_shards(namespace_state, claim, view.at_ms) or view.fits(claim.checked)):
         return False
-    return namespace_state.agree(claim.cached, claim.config)
+    return namespace_state.agree(claim.home, claim.config)
 
 
 def cached_shards(namespace_state: NamespaceState, claim: Claim, now_ms: int) -> Sequence[BucketState]:
     """Return the last seen state of every shard; none if one is missing or stale, or does not have all that there is:
     this process holds tokens of the bucket.
     """
-    hold = claim.cached.queue.hold
+    hold = claim.home.queue.hold
     if hold is not None and any(hold.left().values()):
         return ()
     return fresh_shards(namespace_state, claim, now_ms)
@@ -90,7 +90,7 @@ def cached_shards(namespace_state: NamespaceState, claim: Claim, now_ms: int) ->
 
 def fresh_shards(namespace_state: NamespaceState, claim: Claim, now_ms: int) -> Sequence[BucketState]:
     """Return the last seen state of every shard, without what this process holds; none if one is missing or stale."""
-    cached, count = claim.cached, claim.cached.shard_count
+    cached, count = claim.home, claim.home.shard_count
     if count == 1:
         only = cached.state  # the claim has it: most calls need no look for it
         if only is None or not cached.is_fresh(now_ms, namespace_state.settings.staleness_ms) or only.is_ahead(now_ms):
@@ -104,7 +104,7 @@ def fresh_shards(namespace_state: NamespaceState, claim: Claim, now_ms: int) -> 
 
 def fresh_shard(namespace_state: NamespaceState, claim: Claim, shard: int, now_ms: int) -> BucketState | None:
     """Return the last seen state of a shard; ``None`` if it is missing or stale."""
-    of = claim.cached.id
+    of = claim.home.id
     cached = namespace_state.cached_buckets.get((of.entity_id, of.resource, shard))
     if cached is None or cached.is_ahead(now_ms) or not cached.is_fresh(now_ms, namespace_state.settings.staleness_ms):
         return None

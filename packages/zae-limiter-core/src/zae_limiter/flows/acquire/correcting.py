@@ -55,7 +55,7 @@ def _is_spent(namespace_state: NamespaceState, claim: Claim, name: str) -> bool:
     if name not in claim.config.shadow or any(name in each.shadow_amounts for each in claim.requests):
         return False
     now = namespace_state.now()
-    states = namespace_state.repaired_states(claim.cached, now)
+    states = namespace_state.repaired_states(claim.home, now)
     return bool(states) and View(states, claim.config, now, guesses=False).available(name) <= 0
 
 
@@ -90,20 +90,20 @@ def send_again(
 def _limits_now(namespace_state: NamespaceState, grant: Grant, claim: Claim) -> Flow[Config]:
     """Return the limits that hold now; those of the claim if the store does not answer. Raises ``BudgetSpent``."""
     try:
-        resolved = yield from resolve(namespace_state, claim.cached, bucket_too=True)
+        resolved = yield from resolve(namespace_state, claim.home, bucket_too=True)
     except BudgetSpent:
         raise
     except StoreError:
         return claim.config
-    return current_config(namespace_state, grant.request, claim.cached, resolved)
+    return current_config(namespace_state, grant.request, claim.home, resolved)
 
 
 def _on_shard_0(claim: Claim, bucket_request: BucketRequest) -> BucketRequest:
     """Return what a correction takes, as a request on shard 0, because its own shard is gone; with what it gives back,
     if that has merged with others.
     """
-    moved = BucketRequest(claim.cached.queue, unchecked=bucket_request.unchecked, config=bucket_request.config)
-    is_there = claim.cached.state is not None
+    moved = BucketRequest(claim.home.queue, unchecked=bucket_request.unchecked, config=bucket_request.config)
+    is_there = claim.home.state is not None
     if is_there:
         moved.given = bucket_request.given
     counted = bucket_request.counts.amounts

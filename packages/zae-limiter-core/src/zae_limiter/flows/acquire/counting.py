@@ -48,10 +48,10 @@ def _count(namespace_state: NamespaceState, asker: Place, statuses: Sequence[Lim
         counted[own] += _by_others(asker, violations, own)
         for each in violations:
             counted.setdefault(cached_bucket(namespace_state, each.entity_id, each.resource), [REFUSED, REFUSED_BELOW])
-    own.refusals.statuses = statuses
+    own.last_refusal.statuses = statuses
     for cached, attributes in counted.items():
-        namespace_state.refusals.add(cached, now, attributes)
-        if cached.state is not None and (in_ms := namespace_state.refusals.remind(cached, now)) is not None:
+        namespace_state.pending_refusals.add(cached, now, attributes)
+        if cached.state is not None and (in_ms := namespace_state.pending_refusals.remind(cached, now)) is not None:
             count = RefusalCount(cached.queue, reminds=in_ms > 0)
             yield Remind(count, in_ms / 1000) if in_ms else Post(count)
 
@@ -70,7 +70,9 @@ def _by_others(asked: Place, violations: Sequence[LimitStatus], asker: CachedBuc
 def owes(namespace_state: NamespaceState) -> bool:
     """Return whether there is something that ``count_the_rest`` could write."""
     shares = namespace_state.shares
-    return bool(namespace_state.refusals.counts or namespace_state.holds.in_use or (shares is not None and shares.owes))
+    return bool(
+        namespace_state.pending_refusals.counts or namespace_state.holds.in_use or (shares is not None and shares.owes)
+    )
 
 
 def count_the_rest(namespace_state: NamespaceState) -> Flow[None]:
@@ -80,7 +82,7 @@ def count_the_rest(namespace_state: NamespaceState) -> Flow[None]:
     """
     ends = [*namespace_state.holds.in_use.values()]
     waiters: list[BucketRequest] = [*ends]
-    waiters += [RefusalCount(cached.queue) for cached in [*namespace_state.refusals.counts] if cached.state]
+    waiters += [RefusalCount(cached.queue) for cached in [*namespace_state.pending_refusals.counts] if cached.state]
     try:
         if namespace_state.shares is not None:
             yield from pay_the_rest(namespace_state)

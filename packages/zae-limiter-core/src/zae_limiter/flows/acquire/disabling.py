@@ -36,7 +36,7 @@ def are_old_and_disabled(namespace_state: NamespaceState, claims: Sequence[Claim
     now_ms, staleness_ms = namespace_state.now(), namespace_state.settings.staleness_ms
     old = [claim for claim in claims if not claim.resolved.is_recent(now_ms, staleness_ms)]
     for claim in old:
-        namespace_state.expire(claim.cached)
+        namespace_state.expire(claim.home)
     return bool(old)
 
 
@@ -47,7 +47,7 @@ def read_if_old_and_disabled(
     if request.rereads or not are_old_and_disabled(namespace_state, claims):
         return False
     for claim in claims:
-        yield from resolve(namespace_state, claim.cached, bucket_too=True)
+        yield from resolve(namespace_state, claim.home, bucket_too=True)
     return True
 
 
@@ -63,13 +63,13 @@ def refuse_if_disabled(namespace_state: NamespaceState, request: AcquireRequest,
     if not any(shut.amounts.values()):  # it has none of the limits that are asked for, and is disabled all the same
         shut.amounts = dict.fromkeys(shut.config.by_name, 0)
     for claim in claims:
-        claim.seen = claim.seen or View(namespace_state.states(claim.cached), claim.config, now)
+        claim.decided_by_view = claim.decided_by_view or View(namespace_state.states(claim.home), claim.config, now)
     statuses = [
         never(status) if claim is shut else status for claim in claims for status in statuses_before(claim, now)
     ]
     switch = shut.resolved.switches.disabled if shut.resolved.switches is not None else None
     asker, resource = request.asker
-    raise AccessDisabled(statuses, asker, shut.cached.id.entity_id, switch, resource)
+    raise AccessDisabled(statuses, asker, shut.home.id.entity_id, switch, resource)
 
 
 def never(status: LimitStatus) -> LimitStatus:

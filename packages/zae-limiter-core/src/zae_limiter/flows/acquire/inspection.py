@@ -86,7 +86,7 @@ def explain(namespace_state: NamespaceState, request: AcquireRequest) -> Flow[Ex
     for claim in claims:
         if not claim.config.stored:
             home = namespace_state.cached_buckets.get((claim.bucket.entity_id, claim.bucket.resource, 0))
-            known = home or claim.cached
+            known = home or claim.home
             claim.config = with_birth(namespace_state, known, known, claim.config)
     asked = [asked_of(namespace_state, request, claim, records.states(claim.bucket), at_ms) for claim in claims]
     by_holds, own = are_held(request, asked), walked[0].resolved

@@ -177,8 +177,8 @@ def _exceeded(namespace_state: NamespaceState, claim: Claim, more: Mapping[str, 
     bucket that is not there is as a new one.
     """
     now_ms = namespace_state.now()
-    view = View.of(namespace_state.repaired_states(claim.cached, now_ms), claim.config, now_ms)
-    view = view._replace(mine=claim.cached.queue.held())
+    view = View.of(namespace_state.repaired_states(claim.home, now_ms), claim.config, now_ms)
+    view = view._replace(mine=claim.home.queue.held())
     for name in claim.config.enforced:
         if (amount := more.get(name, 0)) > 0 and amount > view.available(name):
             # in debt, though no shard may be short; a part of a token counts as one
@@ -199,7 +199,7 @@ def release(grant: Grant, amounts: Mapping[str, int]) -> list[BucketRequest]:
         for claim in grant.claims if slots else ():
             held = claim.taken_slots
             if frees := [each for name in slots for each in freeing(held, name, milli[name])]:
-                requests.append(BucketRequest(claim.cached.queue, config=claim.config))
+                requests.append(BucketRequest(claim.home.queue, config=claim.config))
                 requests[-1].slots = SlotWork(frees=frees)
     return requests
 
@@ -266,7 +266,7 @@ def _take_of_all(
     namespace_state: NamespaceState, grant: Grant, more: Sequence[Claim], amounts: Mapping[str, int]
 ) -> Flow[bool]:
     """Take the amounts of these claims; return ``False`` if their limits have to be read again."""
-    mine = [held for held in grant.claims if any(held.cached is claim.cached for claim in more)]
+    mine = [held for held in grant.claims if any(held.home is claim.home for claim in more)]
     try:
         refuse_by_copies(namespace_state, grant.request, more)
         yield from take_together(namespace_state, more)
@@ -291,7 +291,7 @@ def _by_current_limits(namespace_state: NamespaceState, grant: Grant, amounts: M
     """Return the claims with the limits as they are now. Raises ``ValidationError``, ``AccessDisabled``."""
     claims: list[Claim] = []
     for claim in grant.claims:
-        home = cached_bucket(namespace_state, claim.cached.id.entity_id, claim.cached.id.resource)
+        home = cached_bucket(namespace_state, claim.home.id.entity_id, claim.home.id.resource)
         resolved = yield from resolve(namespace_state, home, bucket_too=True)
         config = current_config(namespace_state, grant.request, home, resolved)
         claims.append(replace(claim, resolved=resolved, config=config))
@@ -386,7 +386,7 @@ def _free_at_end(
     new: list[tuple[Claim, BucketRequest]] = []
     for claim in claims:
         if frees := freeing_all(claim.taken_slots, now_ms):
-            queue_of = claim.cached.queue
+            queue_of = claim.home.queue
             request = next((each for of, each in made if of is claim and each.queue is queue_of), None)
             if request is None:
                 request = BucketRequest(queue_of, config=claim.config)

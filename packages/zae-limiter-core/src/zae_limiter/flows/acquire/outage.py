@@ -97,7 +97,7 @@ def _remember_uncounted(namespace_state: NamespaceState, parts: Iterable[Acquire
     for part in parts if namespace_state.is_identified else ():
         if any(part.amounts.values()):
             cached = cached_bucket(namespace_state, part.entity_id, part.resource)
-            namespace_state.refusals.add(cached, namespace_state.now(), (UNCOUNTED,))
+            namespace_state.pending_refusals.add(cached, namespace_state.now(), (UNCOUNTED,))
 
 
 def let_through(
@@ -425,7 +425,7 @@ def _take(namespace_state: NamespaceState, request: AcquireRequest, claims: Sequ
         if any(status.exceeded for status in statuses):
             raise RateLimitExceeded(statuses, *request.asker, by_share=True) from error
         for claim, share in found:
-            shares.held[_place(claim.cached)], shares.pending = share, True
+            shares.held[_place(claim.home)], shares.pending = share, True
             acquire = ONE_BELOW if claim.place else ONE
             share.count(claim.asked, now, acquire if any(claim.asked.values()) else NO_TALLY)
 
@@ -451,11 +451,11 @@ def _status(claim: Claim, name: str, amount: int, share: LimitShare, now_ms: int
 
 def _share_of(namespace_state: NamespaceState, claim: Claim, now_ms: int) -> Share:
     """Return the share of a bucket, with the enforced limits that the claim asks for. It begins with the outage."""
-    shares, place = shares_of(namespace_state), _place(claim.cached)
+    shares, place = shares_of(namespace_state), _place(claim.home)
     share = shares.share_of(place, now_ms)
     if share is None:
         shares.end(namespace_state, place, now_ms)
-        share = Share(claim.cached, claim.config, claim.cached.seen_at_ms, now_ms)
+        share = Share(claim.home, claim.config, claim.home.seen_at_ms, now_ms)
     share.used_ms = now_ms
     for name in claim.checked:
         if name not in share.limits:
@@ -466,7 +466,7 @@ def _share_of(namespace_state: NamespaceState, claim: Claim, now_ms: int) -> Sha
 
 def _begin(namespace_state: NamespaceState, claim: Claim, name: str, now_ms: int) -> LimitShare:
     """Return the share of one limit, by the last looks of this process at the shards of the bucket."""
-    limit, shards = claim.config.by_name[name], _shards(namespace_state, claim.cached)
+    limit, shards = claim.config.by_name[name], _shards(namespace_state, claim.home)
     part, tokens = 0, -shares_of(namespace_state).owed_to(shards, name)
     for shard in shards if not limit.has_slots else ():  # nobody counts slots without the store
         if (state := shard.state) is not None and name in state.shard_limits:
@@ -483,13 +483,13 @@ def correct_share(namespace_state: NamespaceState, claim: Claim, amounts: Mappin
     """
     now, shares = namespace_state.now(), shares_of(namespace_state)
     with shares.lock:
-        share = shares.share_of(_place(claim.cached), now)
+        share = shares.share_of(_place(claim.home), now)
         known = NOTHING if share is None else {name: n for name, n in amounts.items() if name in share.limits}
         if share is not None:
             share.count(known, now)
         rest = {name: amount for name, amount in amounts.items() if name not in known}
         taken = {name: amount for name, amount in rest.items() if name in claim.config.enforced}
-        shares.owe(claim.cached, claim.config, taken, Tally(rest))
+        shares.owe(claim.home, claim.config, taken, Tally(rest))
 
 
 # the payment
@@ -501,7 +501,7 @@ def pay_shares(namespace_state: NamespaceState, claims: Sequence[Claim]) -> Flow
     """
     now, shares = namespace_state.now(), shares_of(namespace_state)
     with shares.lock:
-        for place in [*(_place(claim.cached) for claim in claims), *shares.ended(now)]:
+        for place in [*(_place(claim.home) for claim in claims), *shares.ended(now)]:
             shares.end(namespace_state, place, now)
         requests, lost = shares.pay(namespace_state, now)
     yield from lost

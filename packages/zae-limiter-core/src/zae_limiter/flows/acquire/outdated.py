@@ -21,7 +21,7 @@ def may_refuse(namespace_state: NamespaceState, claim: Claim, states: Sequence[B
 
 def decided_by(claim: Claim) -> list[BucketState]:
     """Return the states of the bucket that decided a claim."""
-    if claim.seen is not None:
-        return list(claim.seen.states)
+    if claim.decided_by_view is not None:
+        return list(claim.decided_by_view.states)
     outcomes = [request.outcome for request in claim.last if request.outcome is not None]
     return [outcome.state for outcome in outcomes if outcome.state is not None]

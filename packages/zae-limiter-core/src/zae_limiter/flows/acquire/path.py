@@ -113,7 +113,7 @@ def known_claims(namespace_state: NamespaceState, request: AcquireRequest) -> li
     except ValidationError:  # the limits or the parents may have changed
         since_ms = namespace_state.now() - namespace_state.settings.staleness_ms
         for claim in claims:
-            namespace_state.expire(claim.cached, read_before_ms=since_ms)
+            namespace_state.expire(claim.home, read_before_ms=since_ms)
         return None
 
 
@@ -226,17 +226,17 @@ def _contradiction(first: Claim, second: Claim) -> ValidationError:
 def _choose_shards(namespace_state: NamespaceState, claims: list[Claim]) -> list[Claim]:
     """Return the claims, each with the shard that it asks first, and the birth of its limits."""
     for claim in claims:
-        state = claim.cached.state
+        state = claim.home.state
         if state is not None and state.item[SHARD_COUNT] > 1:
-            claim.target = choose_shard(namespace_state, claim.cached, claim.amounts)
+            claim.target = choose_shard(namespace_state, claim.home, claim.amounts)
         if not claim.config.stored:
-            claim.config = with_birth(namespace_state, claim.cached, claim.target, claim.config)
-        elif claim.cached.passed is not ANY_LEVEL:
-            claim.cached.passed = ANY_LEVEL
+            claim.config = with_birth(namespace_state, claim.home, claim.target, claim.config)
+        elif claim.home.passed is not ANY_LEVEL:
+            claim.home.passed = ANY_LEVEL
         if claim.call.rereads:  # its limits were just read: it goes by those, or by newer ones that a bucket has
             claim.config = replace(claim.config, read_at_ms=FOLLOWS)
         if claim.config.declared and claim.config.ahead:
-            hold_ahead(namespace_state, claim.cached, claim.target)
+            hold_ahead(namespace_state, claim.home, claim.target)
     return claims
 
 

@@ -32,11 +32,13 @@ def refusal_of(
     was short last counts. The limit with the longest wait waits for at least ``least_seconds``. The statuses are made
     when somebody reads them, from what is known now.
     """
-    buckets = {(claim.cached.id.entity_id, claim.cached.id.resource) for claim in claims}
-    return RateLimitExceeded(LaterStatuses(partial(_refused, claims, now_ms, least_seconds), buckets), *request.asker)
+    buckets = {(claim.home.id.entity_id, claim.home.id.resource) for claim in claims}
+    return RateLimitExceeded(
+        LaterStatuses(partial(_refusal_statuses, claims, now_ms, least_seconds), buckets), *request.asker
+    )
 
 
-def _refused(claims: Iterable[Claim], now_ms: int, least_seconds: float) -> list[LimitStatus]:
+def _refusal_statuses(claims: Iterable[Claim], now_ms: int, least_seconds: float) -> list[LimitStatus]:
     statuses, ranks = list[LimitStatus](), list[tuple[bool, bool, bool, float]]()
     for claim in claims:
         view, refused = _before(claim, now_ms), bool(claim.last) and claim.refused
@@ -60,7 +62,7 @@ def statuses_before(claim: Claim, now_ms: int) -> list[LimitStatus]:
 
 def _before(claim: Claim, now_ms: int) -> View:
     """Return the bucket of a claim with what everything before the claim left of its limits."""
-    if (seen := claim.seen) is not None:
+    if (seen := claim.decided_by_view) is not None:
         return View.of(seen.states, seen.config, seen.at_ms)._replace(before=seen.before)
     outcome = claim.last[0].outcome if claim.last else None
     if outcome is None:
@@ -90,7 +92,7 @@ def _after(namespace_state: NamespaceState, claim: Claim, owed: Owed) -> list[Li
     ]
     if not requests:
         return []
-    states = {state.id.shard: state for state in namespace_state.states(claim.cached)} if claim.is_split else {}
+    states = {state.id.shard: state for state in namespace_state.states(claim.home)} if claim.is_split else {}
     amounts: dict[str, int] = {}
     owed_by: dict[int, Mapping[str, int]] = {}
     at_ms = 0
@@ -105,7 +107,7 @@ def _after(namespace_state: NamespaceState, claim: Claim, owed: Owed) -> list[Li
     amounts |= {name: 0 for each in owed.values() for name in each if name not in amounts}
     short = {status.limit_name: status.retry_after_seconds for status in _shadowed(claim)}
     view = View.of(states.values(), claim.config, at_ms)._replace(
-        mine=claim.cached.queue.held(), owed=owed_by, guesses=False
+        mine=claim.home.queue.held(), owed=owed_by, guesses=False
     )
     return [view.status(claim, name, amount, short.get(name, 0.0)) for name, amount in amounts.items()]
 

@@ -77,9 +77,9 @@ def take_together(namespace_state: NamespaceState, claims: Sequence[Claim]) -> F
     """Take from all claims, and read expired configs beside the writes: from those first, one by one, that were short
     lately. If one of these refuses, the others are only looked at, with two exceptions (``_look_at_others``).
     """
-    if [claim for claim in claims if claim.cached.state is None][1:]:
+    if [claim for claim in claims if claim.home.state is None][1:]:
         taking = [claim for claim in claims if any(claim.asked.values())]
-        if len(taking) > 1 and all(claim.cached.state is None and not claim.stale for claim in taking):
+        if len(taking) > 1 and all(claim.home.state is None and not claim.stale for claim in taking):
             yield from _create_path(namespace_state, taking)
             return (yield from try_other_shards(namespace_state, claims))
     waiters, first, others = list[Waiter](), list[Claim](), list[Claim]()
@@ -87,7 +87,7 @@ def take_together(namespace_state: NamespaceState, claims: Sequence[Claim]) -> F
     for claim in claims:
         claim.among_others = several
         if claim.stale:
-            waiters.append(Waiter(claim.cached.loading))
+            waiters.append(Waiter(claim.home.loading))
         if claim.amounts or claim.unlimited:  # those that are `asked`
             (first if several and _was_short_lately(namespace_state, claim, now) else others).append(claim)
     for claim in first:  # nearest first: what the topmost gives, most are waiting for
@@ -121,7 +121,7 @@ def _look_at_others(namespace_state: NamespaceState, claims: Sequence[Claim]) ->
     others, now = [claim for claim in claims if claim.asked and not claim.last], namespace_state.now()
     try:
         for claim in others:
-            if claim.cached.known and not claim.target.is_fresh(now, namespace_state.settings.config_ttl_ms):
+            if claim.home.known and not claim.target.is_fresh(now, namespace_state.settings.config_ttl_ms):
                 yield from read_view(namespace_state, claim)
     except StoreError:  # the refusal itself is certain
         return show_unasked(namespace_state, claims)
@@ -135,7 +135,7 @@ def take_in_turn(namespace_state: NamespaceState, claims: Sequence[Claim], turn:
     Read expired configs first: beside the write, a caller would ask its own bucket later than those behind it. A bucket
     that is not asked has no request, only the state that was seen last.
     """
-    yield from enqueue_and_wait([Waiter(claim.cached.loading) for claim in claims if claim.stale])
+    yield from enqueue_and_wait([Waiter(claim.home.loading) for claim in claims if claim.stale])
     for claim in _from_the_top(claims):
         claim.turn, claim.among_others = turn, len(claims) > 1
         if not claim.asked:
@@ -158,8 +158,8 @@ def _from_the_top(claims: Sequence[Claim]) -> list[Claim]:
     """Return the claims by the levels above their buckets, the caller's own last. So any two buckets have the same
     order for all callers that draw on both.
     """
-    levels = {claim.cached.id.entity_id: 0 for claim in claims}
-    above = {claim.cached.id.entity_id: claim.resolved for claim in claims}
+    levels = {claim.home.id.entity_id: 0 for claim in claims}
+    above = {claim.home.id.entity_id: claim.resolved for claim in claims}
     for _ in claims:  # as often as there can be levels
         for entity_id, resolved in above.items():
             if resolved.cascade:
@@ -167,7 +167,7 @@ def _from_the_top(claims: Sequence[Claim]) -> list[Claim]:
     own_last = not any(claim.draw for claim in claims)  # of draws, each bucket may be the own one of another caller
 
     def order(claim: Claim) -> tuple[bool, int, str, str]:
-        of = claim.cached.id
+        of = claim.home.id
         return own_last and claim is claims[0], levels[of.entity_id], of.entity_id, of.resource
 
     return sorted(claims, key=order)
@@ -205,7 +205,7 @@ def _go_elsewhere(namespace_state: NamespaceState, claim: Claim, tried: set[int]
     if len(tried) > ELSEWHERE and any(claim.checked.values()):
         return False
     now, hopeful = namespace_state.now(), list[int]()
-    for shard in range(claim.cached.shard_count):
+    for shard in range(claim.home.shard_count):
         if shard not in tried:
             state = fresh_shard(namespace_state, claim, shard, now)
             if state is None or View((state,), claim.config, now).fits(claim.checked):
@@ -214,21 +214,21 @@ def _go_elsewhere(namespace_state: NamespaceState, claim: Claim, tried: set[int]
         return False
     shard = hopeful[namespace_state.pick(len(hopeful))]
     tried.add(shard)
-    claim.target = shard_of(namespace_state, claim.cached, shard)
+    claim.target = shard_of(namespace_state, claim.home, shard)
     return True
 
 
 def _take_from_many(namespace_state: NamespaceState, claim: Claim) -> Flow[None]:
     """Serve a request from several shards. Keep what some of them gave while asking others for the rest."""
-    line, turn = claim.cached.line, claim.turn
+    line, turn = claim.home.line, claim.turn
     for _ in range(ROUNDS):
         view = yield from read_view(namespace_state, claim)
         parts = view.divided(claim.missing) if turn is None else _ripe_parts(namespace_state, claim, view, turn)
         if parts is None and not any(request.admitted for request in claim.last):
-            claim.seen = view if view.states else None
+            claim.decided_by_view = view if view.states else None
         if not parts:
             return
-        asked = [(shard_of(namespace_state, claim.cached, shard), part) for shard, part in parts.items()]
+        asked = [(shard_of(namespace_state, claim.home, shard), part) for shard, part in parts.items()]
         if turn is not None:
             line.asked[turn] = parts
         try:
@@ -243,7 +243,7 @@ def _take_from_many(namespace_state: NamespaceState, claim: Claim) -> Flow[None]
 def _ripe_parts(namespace_state: NamespaceState, claim: Claim, view: View, turn: Turn) -> Mapping[int, Amounts] | None:
     """Return one ripe shard that has all that is missing, at random, else several, the fullest first."""
     missing, headrooms = claim.missing, view.ripe(claim.checked, turn.parts)
-    others = [asked for other, asked in list(claim.cached.line.asked.items()) if other is not turn]
+    others = [asked for other, asked in list(claim.home.line.asked.items()) if other is not turn]
     for shard, there in headrooms.items():
         for name in there:
             there[name] -= sum(asked[shard].get(name, 0) for asked in others if shard in asked)
@@ -263,14 +263,14 @@ def read_view(namespace_state: NamespaceState, claim: Claim) -> Flow[View]:
     states = cached_shards(namespace_state, claim, now)
     if not states and claim.turn is not None:
         # a crowd uses copies of any age: it asks again, and must not read them one by one
-        known = namespace_state.states(claim.cached)
-        states = known if len(known) == claim.cached.shard_count else ()
+        known = namespace_state.states(claim.home)
+        states = known if len(known) == claim.home.shard_count else ()
     if not states:
-        [states] = yield from read_whole([claim.cached.id])
+        [states] = yield from read_whole([claim.home.id])
         if not states:
-            namespace_state.learn_beside(claim.cached.id, None, now)
+            namespace_state.learn_beside(claim.home.id, None, now)
         for state in states:
-            shard_of(namespace_state, claim.cached, state.id.shard)
+            shard_of(namespace_state, claim.home, state.id.shard)
             namespace_state.learn_beside(state.id, state.item, now)
         now = namespace_state.now()
     return View.of(states, claim.config, now)
@@ -285,14 +285,14 @@ def show_unasked(namespace_state: NamespaceState, claims: Iterable[Claim]) -> No
     """Let a refusal show the buckets that were not asked as they were seen last."""
     for claim in claims:
         if not claim.last:
-            claim.seen = View(namespace_state.states(claim.cached), claim.config, namespace_state.now())
+            claim.decided_by_view = View(namespace_state.states(claim.home), claim.config, namespace_state.now())
 
 
 def until_decided(namespace_state: NamespaceState, claims: Sequence[Claim], refusal: RateLimitExceeded) -> Flow[bool]:
     """Wait for the requests whose amounts would have served a refused call, while it is open whether these come back.
     Return whether to ask again: some of them did.
     """
-    under_way = [(claim.cached.id, those) for claim in claims if (those := _beside(namespace_state, claim))]
+    under_way = [(claim.home.id, those) for claim in claims if (those := _beside(namespace_state, claim))]
     if not under_way:  # then nobody has to know what was short
         return False
     beside = _would_serve(under_way, refusal)
@@ -332,8 +332,8 @@ def _would_serve(
 def _beside(namespace_state: NamespaceState, claim: Claim) -> Sequence[BucketRequest]:
     """Return the requests by which something could come back when the claim was refused."""
     found = [each for request in claim.requests for each in request.beside] if claim.requests else []
-    if claim.seen is not None:  # just now, by copies
-        for shard in namespace_state.shards(claim.cached):
+    if claim.decided_by_view is not None:  # just now, by copies
+        for shard in namespace_state.shards(claim.home):
             found += shard.queue.may_return()
     return list(dict.fromkeys(found)) if found else found
 
@@ -360,7 +360,7 @@ class PathRequest(Waiter):
 
 def _create_path(namespace_state: NamespaceState, claims: Sequence[Claim]) -> Flow[None]:
     """Create the buckets of all claims, and take from all. If one of them exists, take from each separately."""
-    first, buckets = claims[0].cached, [claim.cached for claim in claims]
+    first, buckets = claims[0].home, [claim.home for claim in claims]
     above = tuple(each.id.pk for each in buckets[1:])
     shared = first.creating.get(above)
     if shared is None:

@@ -99,7 +99,7 @@ class Caller:
                 refusal, refusals = error, refusals + 1
                 # alone it asks less often, the more it was refused. A crowd asks once in a moment anyhow, and would
                 # lose to other processes the more, the more it has lost
-                backs_off_ms = 1 if self._short is not None and len(self._short.cached.line) > 1 else MOMENT_MS
+                backs_off_ms = 1 if self._short is not None and len(self._short.home.line) > 1 else MOMENT_MS
                 again_ms = max(1, int(min(1 << min(refusals, 7), backs_off_ms, self._left_ms())))
                 refused_ms = max(math.ceil(_ms(error.retry_after_seconds)), again_ms)
                 if self._turn.is_blocked:  # it was not asked whether its own tokens are there
@@ -119,7 +119,7 @@ class Caller:
             return (yield from acquire(self._namespace_state, self._request, self._turn))
         except BudgetSpent as over:
             self._claims = known_claims(self._namespace_state, self._request) or self._claims
-            shards = (shard for claim in self._claims for shard in self._namespace_state.shards(claim.cached))
+            shards = (shard for claim in self._claims for shard in self._namespace_state.shards(claim.home))
             if any(shard.seen_at_ms > self._turn.due_ms for shard in shards):
                 raise self._too_late(None, A_BIT_MS) from over
             raise
@@ -168,8 +168,8 @@ class Caller:
     def _join_others(self) -> None:
         """Join the line of its own bucket if others wait there, and every other line that exists."""
         claims = known_claims(self._namespace_state, self._request) or []
-        if any(claim.cached.line and claim.checked for claim in claims) and not any(map(self._is_hopeless, claims)):
-            self._join(claims, [claim.cached for claim in claims if claim.cached.line or claim is claims[0]])
+        if any(claim.home.line and claim.checked for claim in claims) and not any(map(self._is_hopeless, claims)):
+            self._join(claims, [claim.home for claim in claims if claim.home.line or claim is claims[0]])
 
     def _due_in_ms(self) -> int:
         """Return the time until the buckets have the amounts of all callers up to this one; 0 if it is not known.
@@ -188,8 +188,8 @@ class Caller:
             return 0
         longest, held = 0, list[Claim]()
         for claim in self._claims:
-            if claim.checked and (claim.cached in self._lines or (self._lines and claim.cached.line)):
-                if claim.cached in self._lines:
+            if claim.checked and (claim.home in self._lines or (self._lines and claim.home.line)):
+                if claim.home in self._lines:
                     self._take_place(claim)  # again, if the others took it for gone
                 wait_ms = self._wait_ms(claim, now)
                 if wait_ms >= longest:  # who waits longer for a bucket below does not hold up others above
@@ -207,9 +207,9 @@ class Caller:
         now = self._namespace_state.now()
         self._due_ms = now if wait_ms or self._due_ms is None else self._due_ms
         self._turn.parts = 1 + max(0, now - self._due_ms) // SETTLES_MS  # the clock may have been put back
-        split = [claim for claim in self._claims if claim.is_split and claim.cached in self._lines]
+        split = [claim for claim in self._claims if claim.is_split and claim.home in self._lines]
         longest = max((self._wait_ms(claim, now, self._turn.parts) for claim in split), default=0)
-        if longest < left_ms or not all(claim.cached.line.is_first(self._turn, now) for claim in split):
+        if longest < left_ms or not all(claim.home.line.is_first(self._turn, now) for claim in split):
             return longest
         self._turn.parts = ANY_PARTS
         return 0
@@ -229,7 +229,7 @@ class Caller:
         claims = known_claims(self._namespace_state, self._request) or self._claims
         worst = refusal.primary_violation
         short = BucketId(self._namespace_state.namespace_id, worst.entity_id, worst.resource)
-        self._join(claims, [each.cached for each in claims if each is claims[0] or each.cached.id == short])
+        self._join(claims, [each.home for each in claims if each is claims[0] or each.home.id == short])
         self._turn.sleep()
         self._due_ms = None
 
@@ -256,7 +256,7 @@ class Caller:
             return blocked_ms
         if self._short is None:  # this process no longer knows the bucket
             return wait_ms
-        line, limits = self._short.cached.line, self._short.config.enforced.values()
+        line, limits = self._short.home.line, self._short.config.enforced.values()
         if len(line) == 1:
             return wait_ms + self._namespace_state.pick(1 + min(LONGEST_JITTER_MS, int(wait_ms * JITTER)))
         fill_ms = min((minting_ms(each, each.ceiling_milli) for each in limits), default=0)
@@ -268,16 +268,18 @@ class Caller:
             return refusal  # the store is away, this process no longer knows the buckets, or no limit refuses by now
         now = self._namespace_state.now()
         for claim in self._claims:
-            view = View.of(self._namespace_state.states(claim.cached), claim.config, now)
+            view = View.of(self._namespace_state.states(claim.home), claim.config, now)
             ahead = self._ahead(claim, now)
-            claim.seen = view._replace(before={name: view.available(name) - n for name, n in ahead.items() if n})
+            claim.decided_by_view = view._replace(
+                before={name: view.available(name) - n for name, n in ahead.items() if n}
+            )
         return refusal_of(self._request, self._claims, now, math.inf if wait_ms >= FOREVER_MS else wait_ms / 1000)
 
     def _wait_ms(self, claim: Claim, now_ms: int, parts: float | None = None) -> int:
         """Return the milliseconds until the bucket has the amounts of all callers up to this one, or until its shards
         that are ripe for so many ``parts`` have them; 0 if no state of it is known.
         """
-        cached, config = claim.cached, claim.config
+        cached, config = claim.home, claim.config
         view = View.of(self._namespace_state.states(cached), config, now_ms)._replace(guesses=False)
         before, longest = cached.line.up_to(self._turn, now_ms), 0
         ripe = [] if parts is None else view.ripe(claim.checked, parts).values()
@@ -300,30 +302,30 @@ class Caller:
 
     def _ahead(self, claim: Claim, now_ms: int) -> dict[str, int]:
         """Return the amounts of all callers before this one in the line of a bucket, by limit that it needs."""
-        line = claim.cached.line
+        line = claim.home.line
         if not line or not claim.checked:
             return {}
         self._take_place(claim)  # as it would have, unless it has one
         up_to = line.up_to(self._turn, now_ms)
-        if claim.cached not in self._lines:
+        if claim.home not in self._lines:
             line.leave(self._turn)
         return {name: max(0, up_to.get(name, 0) - amount) for name, amount in claim.checked.items()}
 
     def _join(self, claims: Sequence[Claim], lines: Sequence[CachedBucket]) -> None:
         """Use these claims, and wait in those of these lines whose tokens they need."""
-        wanted = [claim for claim in claims if claim.cached in lines and claim.checked]
+        wanted = [claim for claim in claims if claim.home in lines and claim.checked]
         self._claims, self._short = claims, next((claim for claim in (*reversed(wanted), *claims)), None)
         self._hold(wanted)
 
     def _hold(self, wanted: Sequence[Claim]) -> None:
         """Take a place in the line of each of these claims, and leave every other line."""
-        kept = [claim.cached for claim in wanted]
+        kept = [claim.home for claim in wanted]
         for cached in self._lines:
             if cached not in kept:
                 cached.line.leave(self._turn)
         for claim in wanted:
-            if not claim.cached.line:
-                claim.cached.line.seed = self._namespace_state.pick(SEEDS)
+            if not claim.home.line:
+                claim.home.line.seed = self._namespace_state.pick(SEEDS)
             self._take_place(claim)
         self._lines = kept
 
@@ -332,7 +334,7 @@ class Caller:
 
         The way to it has the entities below the bucket, down to the one that asks; to a draw, that one is one more.
         """
-        line = claim.cached.line
+        line = claim.home.line
         if self._turn not in line:
             up = (self._request.entity_id, *claim.path[:-1]) if claim.draw else claim.path[:-1]
             prices = {name: price(claim.config.by_name[name]) for name in claim.checked}
@@ -345,7 +347,7 @@ class Caller:
 
     def _is_hopeless(self, claim: Claim) -> bool:
         """Return whether the limits can never hold the amounts, or a switch refuses everybody, as known last."""
-        if is_disabled(self._request, claim.cached.resolved or claim.resolved):
+        if is_disabled(self._request, claim.home.resolved or claim.resolved):
             return True
         return any(amount > claim.config.most_milli(name) for name, amount in claim.checked.items())
 

@@ -11,7 +11,7 @@ from ...operations.values import NOTHING, sums
 from ...schema.attributes import ACQUIRES, BELOW, SHADOWED, bucket_attributes
 from ...schema.items import BucketState
 from ..bucket_queue import BucketRequest
-from ..hold import Draw
+from ..hold import HoldWrite
 from ..slots import SlotChange, SlotWork
 from ..tally import Tally
 
@@ -42,15 +42,15 @@ class Room(NamedTuple):
 class Batch:
     """The sums of a batch, in millitokens by limit; ``carried`` are its requests, ``short`` those that did not fit.
 
-    ``refused``: the earlier refusals that its write counts, by attribute, and what the last of them asked for, as text.
-    ``tried``: the part of ``unchecked`` that shadow limits gave. ``shadow_short``: the requests that shadow
-    limits would have refused, with what those limits had left. Such an amount is in ``counts``. ``draw``: what the
-    write does for what this process holds of the bucket. ``slots``: what it changes of slots that are held. ``along``:
-    who wants to know whether it was applied.
+    ``refusal_counts``: the earlier refusals that its write counts, by attribute, and what the last of them asked for,
+    as text. ``tried``: the part of ``unchecked`` that shadow limits gave. ``shadow_short``: the requests that shadow
+    limits would have refused, with what those limits had left. Such an amount is in ``counts``. ``hold_write``: what
+    the write does for what this process holds of the bucket. ``slots``: what it changes of slots that are held.
+    ``along``: who wants to know whether it was applied.
     """
 
     __slots__ = (
-        *("along", "carried", "checked", "counts", "draw", "given", "refused", "room"),
+        *("along", "carried", "checked", "counts", "given", "hold_write", "refusal_counts", "room"),
         "refused_ask",
         *("short", "shadow_short", "slots", "tried", "unchecked"),
     )
@@ -63,10 +63,10 @@ class Batch:
         self.counts = Tally()
         self.tried: dict[str, int] = {}
         self.shadow_short: dict[BucketRequest, dict[str, int]] = {}
-        self.refused: Mapping[str, int] = NOTHING
+        self.refusal_counts: Mapping[str, int] = NOTHING
         self.refused_ask = ""
         self.along: list[Along] = []
-        self.draw: Draw | None = None
+        self.hold_write: HoldWrite | None = None
         self.slots: dict[str, SlotChange] = {}
         self.carried: list[BucketRequest] = []
         self.short: list[BucketRequest] = []
@@ -106,18 +106,18 @@ class Batch:
             self.shadow_short[request] = short
             self.counts.shadowed += request.counts.events
 
-    def do(self, draw: Draw) -> None:
+    def do(self, hold_write: HoldWrite) -> None:
         """Add what the write does for what this process holds of the bucket: that is no consumption yet."""
-        self.draw, taken, paid = draw, draw.taken, draw.paid
-        self.along.append(draw)
+        self.hold_write, taken, paid = hold_write, hold_write.taken, hold_write.paid
+        self.along.append(hold_write)
         self.checked, self.given = dict(self.checked), dict(self.given)
         _add(self.checked, taken)
-        _add(self.given, draw.back)
+        _add(self.given, hold_write.back)
         _add(self.given, paid)
         self.counts.add_amounts({name: -amount for name, amount in taken.items()})
-        self.counts.add_amounts(draw.back)
+        self.counts.add_amounts(hold_write.back)
         self.counts.add_amounts(paid)
-        self.counts.add(draw.served)
+        self.counts.add(hold_write.served)
 
     def fits(self, amounts: Mapping[str, int]) -> bool:
         """Return whether the amounts are there beside those that the batch carries."""
@@ -187,14 +187,16 @@ class Batch:
 
         What was held ahead comes back under the rule alone by which it was taken.
         """
-        if (self.draw is not None and self.draw.back) or any(change.moved for change in self.slots.values()):
+        if (self.hold_write is not None and self.hold_write.back) or any(
+            change.moved for change in self.slots.values()
+        ):
             return False
         return not self.checked and not self.unchecked and not any(request.is_acquire for request in self.carried)
 
     @property
     def moves_nothing(self) -> bool:
         """Whether all amounts are 0, and no correction counts acquires; then nothing is written."""
-        if self.draw is not None or self.slots or any(self.checked.values()):
+        if self.hold_write is not None or self.slots or any(self.checked.values()):
             return False
         if any(request.counts.events > 0 and not request.is_acquire for request in self.carried):
             return False

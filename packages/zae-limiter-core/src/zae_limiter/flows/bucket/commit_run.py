@@ -31,14 +31,14 @@ from .write_plans import Decision, WritePlan, begins_window, reshape
 class CommitRun:
     """One run of a bucket's queue: the pending requests, and what the run's own answers have shown so far.
 
-    ``seen``: an answer of this run has shown the bucket, or its absence. Until then no correction is dropped: the last
-    seen state may be older than the amounts that come back. ``lost``: the number of lost races. ``budget``: that of
-    the retries, if a request was not served. ``lost_answers``: the writes whose answers were lost.
+    ``has_answer``: an answer of this run has shown the bucket, or its absence. Until then no correction is dropped: the
+    last seen state may be older than the amounts that come back. ``lost``: the number of lost races. ``budget``: that
+    of the retries, if a request was not served. ``lost_answers``: the writes whose answers were lost.
     """
 
     config: Config | None = None
     slack: frozenset[str] = frozenset()
-    seen = False
+    has_answer = False
     budget: RetryBudget | None = None
     pauses: Iterator[float] | None = None
     lost = now_ms = 0
@@ -93,7 +93,7 @@ class CommitRun:
         What comes back goes to the shard that this one has merged with.
         """
         heir = yield from find_or_create_shard(self.namespace_state, self.cached)
-        self.seen = True
+        self.has_answer = True
         if self.cached.state is None:
             for request in self.pending:
                 if heir is not None and request.only_returns and request.corrected:
@@ -127,17 +127,17 @@ class CommitRun:
             return self._write(plan, batch)  # it begins with less than its ceiling: more comes once it is there
         if batch.short:
             self._refuse_or_ask(batch)
-        if not batch.carried or self._ends_with_draw(batch, plan):
+        if not batch.carried or self._ends_with_hold(batch, plan):
             return None
         if batch.moves_nothing and not self._is_to_count(batch):
             return self._judge(batch)
         return self._write(plan, batch)
 
-    def _ends_with_draw(self, batch: Batch, plan: WritePlan) -> bool:
+    def _ends_with_hold(self, batch: Batch, plan: WritePlan) -> bool:
         """Let the write take tokens ahead. Return whether nothing is to be written: renewals alone were in vain."""
         hold = self.cached.queue.hold
         if hold is not None and plan.keeps_anchor:
-            self.settle(hold.draw(batch, plan, self._agreed()), "admitted")
+            self.settle(hold.add_to(batch, plan, self._agreed()), "admitted")
         return not self.pending
 
     def _agreed(self) -> Config | None:
@@ -164,7 +164,7 @@ class CommitRun:
             return
         self.lost_answers.first = self.lost_answers.again = None  # this write is in the place of any before it
         item = operation.item if isinstance(operation, Put) and answer is None else answer
-        self.seen, own = True, operation.add if isinstance(operation, Update) else NOTHING
+        self.has_answer, own = True, operation.add if isinstance(operation, Update) else NOTHING
         cached.learn(item, self.now_ms, own_writes=1, own=own)
         for each in batch.along:
             each.written(cached.state)
@@ -193,7 +193,7 @@ class CommitRun:
         if decision is not None:
             self._leave(decision.batch, known if sent_before else error)
         if isinstance(error, ConditionFailed) and not lost.is_past(error.item):
-            self._refused(error.item, decision)
+            self._condition_failed(error.item, decision)
             yield from self._lose()
         elif isinstance(error, Throttled) and not sent_before and (yield from self._backs_off(error)):
             gone = [request for request in self.pending if request.unwanted and request.droppable]
@@ -212,8 +212,8 @@ class CommitRun:
             return
         for each in batch.along:
             each.put_back()
-        if batch.refused:
-            self.namespace_state.refusals.put_back(self.cached, batch.refused)
+        if batch.refusal_counts:
+            self.namespace_state.pending_refusals.put_back(self.cached, batch.refusal_counts)
 
     def _backs_off(self, error: StoreError) -> Flow[bool]:
         """Pause after a request that was not served, and return whether it may be sent again.
@@ -238,7 +238,7 @@ class CommitRun:
         if self.pending and 2 <= self.lost < ATTEMPTS:
             yield Sleep(RACE_PAUSES[self.lost])
 
-    def _refused(self, item: Item | None, decision: Decision | None) -> None:
+    def _condition_failed(self, item: Item | None, decision: Decision | None) -> None:
         """Settle the requests that do not fit the true state, after a failed condition, at the write's own ``now``."""
         state = self._learn(item, self.now_ms, own_writes=0)
         if decision is not None and decision.plan is not None and state is not None and not self.cached.others.are_away:
@@ -252,7 +252,7 @@ class CommitRun:
         multiplier = self.namespace_state.settings.ttl_multiplier
         plan = WritePlan(self.cached, state, now_ms, multiplier, self.config, self.slack)
         batch = fit_batch(self.pending, Room(plan.headroom, plan.ceilings))
-        batch.refused, batch.refused_ask = late_counts_of(write.add), write.set.get(REFUSED_ASK, "")
+        batch.refusal_counts, batch.refused_ask = late_counts_of(write.add), write.set.get(REFUSED_ASK, "")
         return Decision(write, batch, plan)
 
     def settle(
@@ -312,16 +312,16 @@ class CommitRun:
         """Return the write of the batch, which also counts the pending refusals. A new bucket leaves them to its next
         write.
         """
-        refusals = self.namespace_state.refusals
+        refusals = self.namespace_state.pending_refusals
         if self.cached in refusals.counts and plan.state is not None:
-            batch.refused, batch.refused_ask = refusals.take(self.cached), self.cached.refusals.ask
+            batch.refusal_counts, batch.refused_ask = refusals.take(self.cached), self.cached.last_refusal.ask
         write = self.lost_answers.signed(plan.write(batch), self.cached.state, self.now_ms)
         return Decision(write, batch, plan)
 
     def _is_to_count(self, batch: Batch) -> bool:
         """Return whether a write is due for the sake of pending refusals."""
         counts = [each for each in batch.carried if isinstance(each, RefusalCount)]
-        refusals = self.namespace_state.refusals
+        refusals = self.namespace_state.pending_refusals
         if not counts or self.cached not in refusals.counts:
             return False
         return not all(each.reminds for each in counts) or refusals.are_due(self.cached, self.now_ms)
@@ -346,7 +346,7 @@ class CommitRun:
                 request.divide(self.cached.id.shard, shards)
 
     def _learn(self, item: Item | None, at_ms: int, *, own_writes: int) -> BucketState | None:
-        self.seen = True
+        self.has_answer = True
         state = self.cached.learn(item, at_ms, own_writes=own_writes)
         self.config = in_force(self.config, state, self.now_ms)
         return state
@@ -355,7 +355,7 @@ class CommitRun:
         """Return whether to read the bucket first: the last seen state, older than this run, would drop a
         correction.
         """
-        if self.seen:
+        if self.has_answer:
             return False
         state = self.cached.state
         if state is None:
@@ -365,7 +365,7 @@ class CommitRun:
 
     def _rules_out_by_old_copy(self, plan: WritePlan) -> bool:
         """Return whether a stale copy can never admit a request: the bucket may have other limits by now."""
-        if self.seen or plan.reshapes or self.cached.state is None or self._fresh():
+        if self.has_answer or plan.reshapes or self.cached.state is None or self._fresh():
             return False
         amounts = (amount for request in self.pending for amount in request.checked.items())
         return any(amount > plan.ceilings.get(name, amount) for name, amount in amounts)

@@ -46,10 +46,10 @@ def fast_path_update(
         update = _consume(namespace_state, cached, state, request, add, now_ms)
     else:
         update = _give_back(namespace_state, cached, state, request.given, add, now_ms)
-    refusals = namespace_state.refusals
+    refusals = namespace_state.pending_refusals
     if update is not None and cached in refusals.counts:
         add |= refusals.take(cached)  # of the update, too
-        if ask := cached.refusals.ask:
+        if ask := cached.last_refusal.ask:
             update = update._replace(set={**update.set, REFUSED_ASK: ask})
     return update
 

@@ -137,7 +137,7 @@ def _follow_refusals(
 ) -> Flow[None]:
     """Arrange the next reminder behind one: of refusals since, or of those that its write has not counted."""
     if any(isinstance(request, RefusalCount) and request.reminds for request in requests):
-        in_ms = namespace_state.refusals.remind(cached, namespace_state.now(), came=True)
+        in_ms = namespace_state.pending_refusals.remind(cached, namespace_state.now(), came=True)
         if in_ms is not None and cached.state is not None:
             yield Remind(RefusalCount(cached.queue, reminds=True), in_ms / 1000)
 

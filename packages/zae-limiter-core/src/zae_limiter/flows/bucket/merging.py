@@ -148,7 +148,7 @@ def merged(mine: BucketState, other: BucketState | None, now_ms: int, multiplier
         counts={} if other is None else _counts(other),
         values=values | {slot: max(each.item.get(slot, 0) for each in halves) for slot in _slots(halves)},
         remove=tuple(gone),
-        seen=_as_seen(mine),
+        expected=_as_seen(mine),
     )
     return write(mine, change, now_ms)
 

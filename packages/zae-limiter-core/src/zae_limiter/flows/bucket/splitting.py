@@ -215,7 +215,7 @@ def halving(state: BucketState, now_ms: int, leftover: Item | None = None) -> Tr
         counted={name: -amount for name, amount in given.items()},
         values=values,
         remove=(TTL,),  # also one that was set since
-        seen={bucket_attributes(name).tokens: tokens for name, tokens in debts.items()},
+        expected={bucket_attributes(name).tokens: tokens for name, tokens in debts.items()},
     )
     item = _shard_like(state, other, begin, count=count, anchor_ms=anchor_ms)
     place = Conditions(absent=(PK,))

@@ -86,7 +86,7 @@ class WritePlan:
         if state is None:
             return self._create(batch)
         amounts = batch.checked, batch.unchecked, batch.given, batch.counts.amounts, batch.slots
-        counts, values = {**batch.counters, **batch.refused}, dict[str, Any]()
+        counts, values = {**batch.counters, **batch.refusal_counts}, dict[str, Any]()
         if batch.refused_ask:
             values[REFUSED_ASK] = batch.refused_ask
         if self.moves:

@@ -23,7 +23,7 @@ from ..bucket_queue import BucketQueue
 from ..hold import Holds
 from .config_cache import ConfigCache
 from .consumption import Others
-from .refusals import PendingRefusals, Refusals
+from .refusals import LastRefusal, PendingRefusals
 from .settled_amounts import SettledAmounts
 from .waiting_line import WaitingLine
 from .write_rate import WriteRate
@@ -64,7 +64,7 @@ class CachedBucket:
     """The last seen state of one shard, with its queues. It picks the write to try; the conditions decide.
 
     ``others``: what its answers show of other processes. ``passed``: the limits that a call of this process passed
-    last, ``ANY_LEVEL`` if those that a level has were used since. ``refusals``: those of this process. ``short_ms``:
+    last, ``ANY_LEVEL`` if those that a level has were used since. ``last_refusal``: that of this process. ``short_ms``:
     when a run, or a look at copies, last found it short. ``spread``: a new item has index rows with a suffix.
     """
 
@@ -74,13 +74,13 @@ class CachedBucket:
         "id",
         "key",
         "known",
+        "last_refusal",
         "line",
         "loading",
         "others",
         "parent_link",
         "passed",
         "queue",
-        "refusals",
         "resolved",
         "seen_at_ms",
         "short_ms",
@@ -105,7 +105,7 @@ class CachedBucket:
         self.write_rate = WriteRate()
         self.passed: Config | None = None
         self.short_ms = 0
-        self.refusals = Refusals()
+        self.last_refusal = LastRefusal()
         self.others = Others()
         self._agreed: tuple[object, object] = (None, None)
 
@@ -204,7 +204,7 @@ class NamespaceState:
         self.identify(namespace_id, spread=spread)
         self.said: defaultdict[str, LogThrottle] = defaultdict(LogThrottle)
         self.holds = Holds(now)
-        self.refusals = PendingRefusals[CachedBucket](settings.buckets_remembered)
+        self.pending_refusals = PendingRefusals[CachedBucket](settings.buckets_remembered)
         self.shares: Owing | None = None
         self.settled_amounts = SettledAmounts()
         self.births: LRU[tuple[Limit, ...], int] = LRU(GIVEN_REMEMBERED)

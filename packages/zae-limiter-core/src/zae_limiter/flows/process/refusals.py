@@ -21,9 +21,9 @@ EARLY_MS: Final = 20  # by which it may be early: timers go by another clock
 MOST_IN_A_WRITE: Final = 8  # counts: a write of many limits has to fit into DynamoDB's expressions with them
 
 
-class Refusals:
-    """The refusals of one bucket: the ``statuses`` of the last call that this process refused, and what is under way to
-    count them.
+class LastRefusal:
+    """The ``statuses`` of the last call that this process refused by one bucket, and what is under way to count its
+    refusals.
 
     ``count_due_ms``: when a separate write was due for those that its last write takes. ``reminder_ms``: when the last
     reminder of a separate write comes, or came.
@@ -46,14 +46,14 @@ class Refusing(Protocol):
     """A bucket that refuses."""
 
     @property
-    def refusals(self) -> Refusals: ...
+    def last_refusal(self) -> LastRefusal: ...
 
 
 B = TypeVar("B", bound=Refusing)
 
 
 class _Pending(NamedTuple):
-    """Refusals by attribute, and when a separate write of them is due."""
+    """LastRefusal by attribute, and when a separate write of them is due."""
 
     counts: dict[str, int]
     due_ms: int
@@ -92,14 +92,14 @@ class PendingRefusals(Generic[B]):
         """
         with self._lock:
             pending = self.counts.get(cached)
-            if pending is None or (not came and -LATE_MS <= cached.refusals.reminder_ms - now_ms <= WITHIN_MS):
-                cached.refusals.reminder_ms = 0 if came else cached.refusals.reminder_ms
+            if pending is None or (not came and -LATE_MS <= cached.last_refusal.reminder_ms - now_ms <= WITHIN_MS):
+                cached.last_refusal.reminder_ms = 0 if came else cached.last_refusal.reminder_ms
                 return None
             in_ms = pending.due_ms - now_ms
             if not EARLY_MS < in_ms <= WITHIN_MS:  # it is due, or the clock went back
                 in_ms = WITHIN_MS if came else 0
                 self._keep(cached, pending.counts, now_ms + WITHIN_MS)
-            cached.refusals.reminder_ms = now_ms + (in_ms or WITHIN_MS)
+            cached.last_refusal.reminder_ms = now_ms + (in_ms or WITHIN_MS)
             return in_ms
 
     def are_due(self, cached: B, now_ms: int) -> bool:
@@ -113,7 +113,7 @@ class PendingRefusals(Generic[B]):
             pending = self.counts.pop(cached, None)
             if pending is None:
                 return NOTHING
-            cached.refusals.count_due_ms = pending.due_ms  # it has one write under way at most
+            cached.last_refusal.count_due_ms = pending.due_ms  # it has one write under way at most
             taken = dict(islice(pending.counts.items(), MOST_IN_A_WRITE))
             if len(taken) < len(pending.counts):
                 left = {name: number for name, number in pending.counts.items() if name not in taken}
@@ -124,7 +124,7 @@ class PendingRefusals(Generic[B]):
         """Add the counts of a write that was not applied. They are due as if nobody had tried to write them."""
         with self._lock:
             later = self.counts.get(cached)
-            self._keep(cached, dict(sums(counts, later.counts if later else NOTHING)), cached.refusals.count_due_ms)
+            self._keep(cached, dict(sums(counts, later.counts if later else NOTHING)), cached.last_refusal.count_due_ms)
 
     def _keep(self, cached: B, counts: dict[str, int], due_ms: int) -> None:
         self.counts[cached] = _Pending(counts, due_ms)
