@@ -33,10 +33,10 @@ def counted(world: World, process: Process, entity_id: str = "e") -> tuple[int, 
 
 
 def held(world: World, process: Process) -> list[str]:
-    """The slots of the bucket that have a token."""
+    """The cells of the bucket that have a token."""
     item = world.bucket_of(process.limiter, "e", "r")
     assert item is not None
-    return [slot for slot in WRITE_TOKENS if slot in item]
+    return [cell for cell in WRITE_TOKENS if cell in item]
 
 
 def writes(process: Process) -> list[Operation[Any]]:
@@ -161,7 +161,7 @@ async def test_a_first_copy_that_is_applied_behind_its_repeat_is_counted_once(wo
     await take(process.limiter, "e", "r", rpm=1)
 
 
-async def test_eight_other_processes_leave_no_slot_and_then_a_lost_answer_is_a_failed_call(world: World) -> None:
+async def test_eight_other_processes_leave_no_cell_and_then_a_lost_answer_is_a_failed_call(world: World) -> None:
     others = [await opened(world) for _ in WRITE_TOKENS]
     for _ in range(3):
         for each in others:
@@ -178,7 +178,7 @@ async def test_eight_other_processes_leave_no_slot_and_then_a_lost_answer_is_a_f
     assert counted(world, process)[1] == 26
 
 
-async def test_processes_find_slots_of_their_own(world: World) -> None:
+async def test_processes_find_cells_of_their_own(world: World) -> None:
     processes = [await opened(world) for _ in range(4)]
     for _ in range(5):
         for each in processes:

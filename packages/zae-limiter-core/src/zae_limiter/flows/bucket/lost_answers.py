@@ -75,16 +75,16 @@ class LostAnswers:
         if self.again is None or decision is not self.again or not isinstance(error, ConditionFailed):
             return None
         token = token_of(decision.operation)
-        return error.item if token is not None and (error.item or {}).get(token.slot) == token.number else None
+        return error.item if token is not None and (error.item or {}).get(token.cell) == token.number else None
 
     def is_past(self, item: Item | None) -> bool:
         """Return whether nobody can tell any more what became of a write in doubt: it was applied after all behind a
-        copy that was not, another process has taken its slot, the shard has merged with another one, or the bucket is
+        copy that was not, another process has taken its cell, the shard has merged with another one, or the bucket is
         gone.
         """
         if self.first is None:
             return False
         if item is None:
             return True
-        held = item.get(self.first.token.slot, 0)
+        held = item.get(self.first.token.cell, 0)
         return not isinstance(held, int) or held >= self.first.token.number

@@ -244,7 +244,7 @@ def _shard_like(
         config_as_of_ms=state.item[CONFIG_AS_OF],
         spread=is_spread(state.item),
     )
-    return item | {slot: state.item[slot] for slot in WRITE_TOKENS if slot in state.item}
+    return item | {cell: state.item[cell] for cell in WRITE_TOKENS if cell in state.item}
 
 
 def _make(home: BucketState, parent: BucketState, shard: int, now_ms: int) -> Flow[Collection[int]]:
