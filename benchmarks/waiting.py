@@ -160,6 +160,6 @@ async def _crowd(url: str, start: Barrier) -> Run:
         for waiting in callers[-CANCELLED:]:
             waiting.cancel()
         await asyncio.gather(*callers, return_exceptions=True)
-        left = [cached for cached in limiter.namespace_state.cached_buckets._entries.values() if cached.line]
+        left = [cached for cached in limiter.namespace_state.cached_shards._entries.values() if cached.line]
         overtaken = sum(later < earlier for earlier, later in pairwise(served))
         return Run(instants, meter.requests.total(), overtaken, len(left))

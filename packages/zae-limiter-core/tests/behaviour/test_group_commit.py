@@ -27,7 +27,7 @@ def waiting(it: Process) -> int:
     """How many wait in the queue of the bucket."""
     namespace_state = it.repository.namespace_state
     namespace_state = getattr(namespace_state, "_target", namespace_state)
-    cached = namespace_state.cached_buckets.get(("e", "r", 0))
+    cached = namespace_state.cached_shards.get(("e", "r", 0))
     assert cached is not None
     return len(cached.queue.waiting)
 

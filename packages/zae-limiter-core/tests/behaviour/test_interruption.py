@@ -48,7 +48,7 @@ class Program:
         self.threads[-1].start()
 
     def _interrupt(self, entity_id: str) -> None:
-        cached = self.repository.namespace_state.cached_buckets.get((entity_id, "r", 0))
+        cached = self.repository.namespace_state.cached_shards.get((entity_id, "r", 0))
         assert cached is not None
         wait_for(lambda: len(cached.queue.waiting) == 1)
         signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)

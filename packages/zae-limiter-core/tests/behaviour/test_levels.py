@@ -219,7 +219,7 @@ async def test_memory_of_known_buckets_is_bounded(world: World) -> None:
     for number in range(2000):
         assert await passes(limiter, f"e-{number}", "r", rpm=1)
         requests.append(limiter.repository.get_cache_stats().entries)
-    assert len(limiter.repository.namespace_state.cached_buckets) == 10
+    assert len(limiter.repository.namespace_state.cached_shards) == 10
     assert requests[-1] == requests[-200] == max(requests)
     for number in range(20):  # what was forgotten is read again
         assert not await passes(limiter, f"e-{number}", "r", rpm=1)

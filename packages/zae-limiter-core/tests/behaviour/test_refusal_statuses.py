@@ -20,7 +20,7 @@ from zae_limiter import Limit, RateLimiter, RateLimitExceeded
 from zae_limiter.flows.acquire.fallbacks import acquire_with_fallbacks
 from zae_limiter.flows.acquire.lease import consume
 from zae_limiter.flows.acquire.requests import AcquireRequest
-from zae_limiter.flows.bucket.serving import cached_bucket
+from zae_limiter.flows.bucket.serving import cached_shard
 from zae_limiter.flows.process.waiting_line import Turn
 from zae_limiter.http import headers, problem
 from zae_limiter.operations.values import Item, Put
@@ -123,7 +123,7 @@ class Stage:
                 drained = self._drained(entity, item, now)
                 self.world.table.execute(Put(drained))
                 if self.way not in {"write", "expired", "unknown"}:
-                    cached = cached_bucket(self.desk.namespace_state, entity, "r", shard=shard)
+                    cached = cached_shard(self.desk.namespace_state, entity, "r", shard=shard)
                     cached.learn(drained, now, own_writes=0)
 
     def _drained(self, entity: str, item: Item, now: int) -> Item:
@@ -158,7 +158,7 @@ class Stage:
 
     def in_line(self, entity: str) -> Mapping[str, int]:
         """What those in the line of a bucket ask for whose turn is before that of the call, in millitokens."""
-        now, line = self.world.clock.now_ms(), cached_bucket(self.desk.namespace_state, entity, "r").line
+        now, line = self.world.clock.now_ms(), cached_shard(self.desk.namespace_state, entity, "r").line
         enforced = {limit.name: limit for limit in self.scene.limits(entity) if not limit.shadow}
         amounts = {name: 1000 * n for name, n in self.scene.amounts.items() if name in enforced}
         if not line or not amounts:

@@ -245,7 +245,7 @@ async def test_slots_that_no_write_could_free_come_back_even_if_the_lease_is_kep
     limiter, wire = await world.process(clock=None, default_limits=limits)
     other, _ = await world.process(clock=None, default_limits=limits)
     async with limiter.acquire("e", "r", {"parallel": 1}) as lease:
-        cached = limiter.repository.namespace_state.cached_buckets.get(("e", "r", 0))
+        cached = limiter.repository.namespace_state.cached_shards.get(("e", "r", 0))
         assert cached is not None
         cached.state = None  # as if another queue had made the bucket: it has to be read before a write
         wire.break_down(OutcomeUnknown("no answer"), on=Get)

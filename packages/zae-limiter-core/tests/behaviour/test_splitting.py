@@ -194,7 +194,7 @@ async def test_who_was_served_does_not_wait_for_a_split(world: World) -> None:
     callers = [asyncio.create_task(take(limiter, "e", "r", rpm=1))]
     await until(lambda: wire.in_flight == 1)
     callers += [asyncio.create_task(take(limiter, "e", "r", rpm=1)) for _ in range(3)]
-    cached = limiter.repository.namespace_state.cached_buckets.get(("e", "r", 0))
+    cached = limiter.repository.namespace_state.cached_shards.get(("e", "r", 0))
     assert cached is not None
     await until(lambda: len(cached.queue.waiting) == 3)
     world.clock.advance(1)
@@ -249,7 +249,7 @@ async def test_a_process_that_stood_still_does_not_take_a_slow_bucket_for_a_hot_
     stood = 298_500
     assert monotonic_ms() == 1_500
     await take(limiter, "e", "r", rpm=1)
-    cached = limiter.repository.namespace_state.cached_buckets.get(("e", "r", 0))
+    cached = limiter.repository.namespace_state.cached_shards.get(("e", "r", 0))
     assert cached is not None
     assert cached.write_rate.since_ms == begun + 1_500  # a window ended
     assert shard_count(world, limiter) == 1

@@ -44,7 +44,7 @@ async def waits(
 
 async def in_line(limiter: RateLimiter, number: int, entity_id: str = "e") -> None:
     """Return once so many wait for a bucket."""
-    buckets = limiter.namespace_state.cached_buckets
+    buckets = limiter.namespace_state.cached_shards
     await until(lambda: (bucket := buckets.get((entity_id, "r", 0))) is not None and len(bucket.line) >= number)
 
 

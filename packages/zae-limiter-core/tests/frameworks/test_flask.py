@@ -295,7 +295,7 @@ def test_a_slot_of_a_response_that_another_function_replaces_is_not_renewed_for_
     with app.test_client() as client:
         assert client.get("/stream").text == "another"
     gc.collect()
-    cached = of_slots.repository.namespace_state.cached_buckets.get(("ann", "api", 0))
+    cached = of_slots.repository.namespace_state.cached_shards.get(("ann", "api", 0))
     assert cached is not None
     assert cached.queue.slots is not None
     assert cached.queue.slots.all() == []

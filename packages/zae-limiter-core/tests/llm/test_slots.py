@@ -90,7 +90,7 @@ def test_a_chat_model_frees_its_slot_however_its_call_ends(
 
 def holds(limiter: SyncRateLimiter) -> int:
     """The slots that are renewed."""
-    cached = limiter.repository.namespace_state.cached_buckets.get(("ann", "model", 0))
+    cached = limiter.repository.namespace_state.cached_shards.get(("ann", "model", 0))
     assert cached is not None
     assert cached.queue.slots is not None
     return len(cached.queue.slots.all())

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from unittest.mock import patch
 
 from zae_limiter.aio.driver import CUT_OFF, Driver
-from zae_limiter.flows.bucket_queue import BucketQueue, Waiter
+from zae_limiter.flows.bucket_queue import RunQueue, Waiter
 from zae_limiter.operations.errors import OutcomeUnknown
 from zae_limiter.sync.driver import SyncDriver
 
@@ -68,7 +68,7 @@ async def _no_drain(self: Driver) -> None:
     """Writes under way are left to themselves."""
 
 
-async def _serve_until_cancelled(self: Driver, queue: BucketQueue, token: object) -> None:
+async def _serve_until_cancelled(self: Driver, queue: RunQueue, token: object) -> None:
     """A serving task that is cancelled leaves its queue, and the waiters in it."""
     while queue.waiting and queue.server is token:
         batch = queue.take()
@@ -84,7 +84,7 @@ async def _serve_until_cancelled(self: Driver, queue: BucketQueue, token: object
         queue.server = None
 
 
-def _served_by_nobody(self: Driver, queue: BucketQueue, token: object, task: asyncio.Task[None]) -> None:
+def _served_by_nobody(self: Driver, queue: RunQueue, token: object, task: asyncio.Task[None]) -> None:
     self._active.pop(task, None)
 
 
@@ -124,7 +124,7 @@ def _abandon_without_queue(self: SyncDriver, waiters: list[Waiter]) -> None:
             self._unwind([waiter], waiters)
 
 
-def _pass_on_to_nobody(self: SyncDriver, queue: BucketQueue, server: object) -> None:
+def _pass_on_to_nobody(self: SyncDriver, queue: RunQueue, server: object) -> None:
     """A server leaves the queue, though others wait."""
     with self._lock:
         if queue.server is server:
@@ -132,7 +132,7 @@ def _pass_on_to_nobody(self: SyncDriver, queue: BucketQueue, server: object) -> 
             self._active.discard(queue)
 
 
-def _next_batch_unlocked(self: SyncDriver, queue: BucketQueue, token: object) -> list[Waiter] | None:
+def _next_batch_unlocked(self: SyncDriver, queue: RunQueue, token: object) -> list[Waiter] | None:
     """Between the last look at the queue and the end of its service, a waiter may come."""
     if queue.waiting:
         return queue.take()

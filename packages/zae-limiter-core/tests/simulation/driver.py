@@ -12,7 +12,7 @@ from zae_limiter.flows.acquire.ahead import grant_ahead
 from zae_limiter.flows.acquire.claims import Claim, Grant
 from zae_limiter.flows.acquire.requests import AcquireRequest
 from zae_limiter.flows.acquire.taking import PathRequest
-from zae_limiter.flows.bucket_queue import BucketQueue, BucketRequest, Waiter
+from zae_limiter.flows.bucket_queue import BucketRequest, RunQueue, Waiter
 from zae_limiter.flows.process.namespace_state import NamespaceState
 from zae_limiter.flows.steps import (
     Enqueue,
@@ -83,7 +83,7 @@ class Driver:
         self._accounts: dict[Waiter, Account] = {}
         self._due: dict[Waiter, Mapping[str, int]] = {}
         self._carried: list[tuple[Operation[Any], Sequence[BucketRequest]]] = []  # each write, and whom it serves
-        self.queues: set[BucketQueue] = set()
+        self.queues: set[RunQueue] = set()
         self._bell = Bell(kernel, owner)
 
     def run(self, flow: Flow[T], account: Account) -> Script[T]:
@@ -266,7 +266,7 @@ class Driver:
             queue.server = self
             Task(self._kernel, self._owner, self._serve(queue)).ended.when_done(lambda: None)
 
-    def _serve(self, queue: BucketQueue) -> Script[None]:
+    def _serve(self, queue: RunQueue) -> Script[None]:
         while queue.waiting:
             batch = queue.take()
             try:
@@ -282,7 +282,7 @@ class Driver:
             self._unwind(waiter for waiter in batch if waiter.unwanted)
         queue.server = None
 
-    def _work(self, queue: BucketQueue, batch: Sequence[Waiter]) -> Script[None]:
+    def _work(self, queue: RunQueue, batch: Sequence[Waiter]) -> Script[None]:
         """Play a run, and note with each answer the requests that it admits."""
         parts_ = [part for waiter in batch for part in parts(waiter)]
         run = Run(queue.work(batch), self._oracle.instant, [each for each in parts_ if isinstance(each, BucketRequest)])

@@ -19,7 +19,7 @@ from typing import Final, NamedTuple
 from unittest.mock import patch
 
 from zae_limiter.flows.acquire.outage import Owed
-from zae_limiter.flows.bucket_queue import BucketQueue, BucketRequest
+from zae_limiter.flows.bucket_queue import BucketRequest, RunQueue
 from zae_limiter.operations.errors import NotApplied, StoreError
 
 from .application import Application
@@ -98,7 +98,7 @@ class Sharing:
         """Note meanwhile which requests pay."""
         pay = Owed.pay
 
-        def noted(owed: Owed, queue: BucketQueue, now_ms: int) -> BucketRequest:
+        def noted(owed: Owed, queue: RunQueue, now_ms: int) -> BucketRequest:
             request = pay(owed, queue, now_ms)
             self._requests[id(request)] = request, request.net
             return request

@@ -24,7 +24,7 @@ from zae_limiter.flows.acquire.counting import count_the_rest
 from zae_limiter.flows.acquire.requests import validate_request
 from zae_limiter.flows.acquire.taking import ASKS_AGAIN
 from zae_limiter.flows.bucket.merging import merge_bucket
-from zae_limiter.flows.bucket.serving import cached_bucket
+from zae_limiter.flows.bucket.serving import cached_shard
 from zae_limiter.flows.bucket.splitting import split_shard
 from zae_limiter.flows.process.config_cache import config_keys
 from zae_limiter.flows.process.namespace_state import NamespaceState, bucket_key
@@ -132,10 +132,10 @@ class Process:
         """Have the child know what this one knows, with what it holds; the child is to hold nothing."""
         child.generation = self.generation + 1
         for entity, resource in product(self.tree, RESOURCES):
-            cached = self.namespace_state.cached_buckets.get((entity, resource, 0))
+            cached = self.namespace_state.cached_shards.get((entity, resource, 0))
             if cached is None or cached.queue.hold is None:
                 continue
-            copied = cached_bucket(child.namespace_state, entity, resource)
+            copied = cached_shard(child.namespace_state, entity, resource)
             copied.resolved, copied.state, copied.known = cached.resolved, cached.state, cached.known
             copied.seen_at_ms = cached.seen_at_ms
             own = {id(cached.queue.hold.now): child.namespace_state.now}
@@ -585,7 +585,7 @@ class World:
         process.driver.at_rest()
         process.driver.counted_once()
         for place in product(self.plan.tree, RESOURCES, (0,)):
-            cached = process.namespace_state.cached_buckets.get(place)
+            cached = process.namespace_state.cached_shards.get(place)
             if cached is not None and cached.line:
                 raise Violation(f"somebody who has left still has a place in the line of {place}")
         if self.plan.keeps_order:

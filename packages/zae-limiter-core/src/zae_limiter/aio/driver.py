@@ -9,7 +9,7 @@ from typing import Any, Final, TypeVar
 from ..clock.system import Clock
 from ..engines.engine import Store
 from ..exceptions import EventLoopError, RepositoryClosedError
-from ..flows.bucket_queue import BucketQueue, Losses, Waiter, broken, fail
+from ..flows.bucket_queue import Losses, RunQueue, Waiter, broken, fail
 from ..flows.steps import (
     DroppedRows,
     Enqueue,
@@ -57,7 +57,7 @@ class Driver:
         self._guarded = GuardedStore(store, operation_timeout=operation_timeout, clock=clock)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._deadlines: Deadlines  # of the loop
-        self._active: dict[asyncio.Task[None], BucketQueue] = {}  # the queues with a run, by the task that serves each
+        self._active: dict[asyncio.Task[None], RunQueue] = {}  # the queues with a run, by the task that serves each
         self._reminders = Reminders(self.post)
         self._losses = Losses()
         self._closed = False
@@ -255,13 +255,13 @@ class Driver:
         """Whether it is open, and the running loop is its own."""
         return not self._closed and self._loop is asyncio._get_running_loop() and self._loop is not None
 
-    def _serve_in_task(self, loop: asyncio.AbstractEventLoop, queue: BucketQueue) -> None:
+    def _serve_in_task(self, loop: asyncio.AbstractEventLoop, queue: RunQueue) -> None:
         queue.server, queue.lingers = (server := object()), False
         task = background_task(loop, self._serve(queue, server))
         self._active[task] = queue
         task.add_done_callback(partial(self._served, queue, server))
 
-    async def _serve(self, queue: BucketQueue, server: object) -> None:
+    async def _serve(self, queue: RunQueue, server: object) -> None:
         """Serve a queue, run after run, until no request waits: at the end, wait one more turn for callers that come
         back.
         """
@@ -281,7 +281,7 @@ class Driver:
         if queue.server is server:
             queue.server = None
 
-    async def _linger(self, queue: BucketQueue) -> bool:
+    async def _linger(self, queue: RunQueue) -> bool:
         """Wait one turn; return whether a request came meanwhile.
 
         A caller that a shutdown cancels in this turn gives back through this task, which the shutdown waits for.
@@ -295,7 +295,7 @@ class Driver:
             queue.lingers = False
         return bool(queue.waiting)
 
-    def _served(self, queue: BucketQueue, server: object, task: asyncio.Task[None]) -> None:
+    def _served(self, queue: RunQueue, server: object, task: asyncio.Task[None]) -> None:
         """End the service of a queue. If its task never began, or was interrupted, serve the queue again: requests may
         still wait.
         """

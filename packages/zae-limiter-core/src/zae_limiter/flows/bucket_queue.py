@@ -1,4 +1,4 @@
-"""Bucket queues: the requests of this process that wait for a bucket, and the outcome of each.
+"""Run queues: the requests of this process that wait for a bucket, and the outcome of each.
 
 Queues and requests are plain data. Drivers wait, ``group_commit`` writes.
 """
@@ -53,7 +53,7 @@ class Waiter:
     turn: tuple[int, ...] = ()
     blocked = False
 
-    def __init__(self, queue: "BucketQueue") -> None:
+    def __init__(self, queue: "RunQueue") -> None:
         self.queue = queue
 
     def goes_with(self, other: Any) -> bool:  # noqa: ARG002 - by default all go together
@@ -97,7 +97,7 @@ class BucketRequest(Waiter):
 
     def __init__(
         self,
-        queue: "BucketQueue",
+        queue: "RunQueue",
         checked: Mapping[str, int] = NOTHING,
         config: Config | None = None,
         counts: Tally = NO_TALLY,
@@ -289,12 +289,12 @@ class RefusalCount(BucketRequest):
     ``reminds``: it is a reminder, and writes only what is due.
     """
 
-    def __init__(self, queue: "BucketQueue", *, reminds: bool = False) -> None:
+    def __init__(self, queue: "RunQueue", *, reminds: bool = False) -> None:
         super().__init__(queue)
         self.reminds = reminds
 
 
-def renewal(queue: "BucketQueue", config: Config | None, purpose: Purpose) -> BucketRequest:
+def renewal(queue: "RunQueue", config: Config | None, purpose: Purpose) -> BucketRequest:
     """Return a request that moves nothing: its write is for what this process holds of the bucket.
 
     It renews the hold; or counts what was served, once no block is left; or ends the hold now.
@@ -304,7 +304,7 @@ def renewal(queue: "BucketQueue", config: Config | None, purpose: Purpose) -> Bu
     return request
 
 
-def slot_renewal(queue: "BucketQueue", config: Config | None, held: HeldSlots) -> BucketRequest:
+def slot_renewal(queue: "RunQueue", config: Config | None, held: HeldSlots) -> BucketRequest:
     """Return the request that renews the slots which this process holds, and frees those that have ended."""
     request = BucketRequest(queue, config=config)
     request.slots = Renewing(held)
@@ -319,7 +319,7 @@ class ShardReturn(NamedTuple):
     given: Mapping[str, int]
     counts: Tally = NO_TALLY
 
-    def request_on(self, queue: "BucketQueue") -> BucketRequest:
+    def request_on(self, queue: "RunQueue") -> BucketRequest:
         """Return the request that gives them back."""
         return BucketRequest(queue, given=self.given, counts=self.counts, shards=self.shards)
 
@@ -334,7 +334,7 @@ class KnownShard(Protocol):
     def state(self) -> BucketState | None: ...
 
 
-class BucketQueue:
+class RunQueue:
     """A queue whose requests are served together: while one run is at work, new requests wait for the next.
 
     ``server``: the driver's mark of the task or thread that serves the queue, ``None`` while none does. ``lingers``:

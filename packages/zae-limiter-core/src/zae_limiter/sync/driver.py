@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 from ..clock.system import Clock
 from ..engines.engine import SyncStore
 from ..exceptions import RepositoryClosedError
-from ..flows.bucket_queue import BucketQueue, Losses, Waiter, broken, fail
+from ..flows.bucket_queue import Losses, RunQueue, Waiter, broken, fail
 from ..flows.steps import (
     DroppedRows,
     Enqueue,
@@ -55,7 +55,7 @@ class Serving(threading.local):
     """The queues that this thread serves; a run may begin inside another."""
 
     def __init__(self) -> None:
-        self.queues: list[BucketQueue] = []
+        self.queues: list[RunQueue] = []
 
 
 class SyncDriver:
@@ -70,7 +70,7 @@ class SyncDriver:
         self._operation_timeout = operation_timeout
         self._guarded = GuardedStore(store, operation_timeout=operation_timeout, clock=clock)
         self._lock = threading.Lock()  # held for moments: no sending, waiting or logging under it
-        self._active: set[BucketQueue] = set()  # the queues with a server
+        self._active: set[RunQueue] = set()  # the queues with a server
         self._serving = Serving()
         self._reminders: Reminders[Waiter] = Reminders(self.post)
         self._losses = Losses()
@@ -310,7 +310,7 @@ class SyncDriver:
         finally:
             self._pass_on(waiter.queue, waiter)
 
-    def _pass_on(self, queue: BucketQueue, server: object) -> None:
+    def _pass_on(self, queue: RunQueue, server: object) -> None:
         """End the service of ``server``: a thread serves the queue if requests wait, else it is idle."""
         with self._lock:
             if queue.server is not server:
@@ -324,7 +324,7 @@ class SyncDriver:
         except RuntimeError:  # the interpreter ends, or has no more threads: serve it here
             self._take_over(queue, server)
 
-    def _take_over(self, queue: BucketQueue, before: object) -> None:
+    def _take_over(self, queue: RunQueue, before: object) -> None:
         """Serve the queue until no request waits. A failure settles its batch, and is logged."""
         with self._lock:
             if queue.server is not before:
@@ -338,7 +338,7 @@ class SyncDriver:
             finally:
                 self._let_go(batch)
 
-    def _next_batch(self, queue: BucketQueue, server: object) -> list[Waiter] | None:
+    def _next_batch(self, queue: RunQueue, server: object) -> list[Waiter] | None:
         with self._lock:
             if queue.server is not server:
                 return None
@@ -351,7 +351,7 @@ class SyncDriver:
             self._active.discard(queue)
             return None
 
-    def _work(self, queue: BucketQueue, batch: Sequence[Waiter], until: float) -> None:
+    def _work(self, queue: RunQueue, batch: Sequence[Waiter], until: float) -> None:
         """Perform one run, which sends nothing after ``until``; fail a batch that is cut off.
 
         Raises everything but errors of the store: a fault, or the exception of a signal handler in the caller's

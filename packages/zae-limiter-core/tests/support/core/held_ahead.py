@@ -40,7 +40,7 @@ async def use(world: World, limiter: RateLimiter, acquires: int, **consume: int)
 
 def held(world: World, limiter: RateLimiter) -> int:
     """What the process holds of the bucket, in millitokens of all limits."""
-    home = limiter.repository.namespace_state.cached_buckets.get(("e", "r", 0))
+    home = limiter.repository.namespace_state.cached_shards.get(("e", "r", 0))
     assert home is not None
     assert home.queue.hold is not None
     return sum(home.queue.hold.left().values())

@@ -6,9 +6,9 @@ Lives here: the player, and states of a bucket to begin with. Never: a claim.
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, TypeVar
 
-from zae_limiter.flows.bucket.serving import cached_bucket
+from zae_limiter.flows.bucket.serving import cached_shard
 from zae_limiter.flows.bucket_queue import BucketRequest
-from zae_limiter.flows.process.namespace_state import CachedBucket, NamespaceState, Settings
+from zae_limiter.flows.process.namespace_state import CachedShard, NamespaceState, Settings
 from zae_limiter.flows.steps import Flow, Step, Wait
 from zae_limiter.flows.tally import Tally
 from zae_limiter.operations.values import Item
@@ -69,7 +69,7 @@ class Stage(NamedTuple):
 
     clock: ManualClock
     namespace_state: NamespaceState
-    cached: CachedBucket
+    cached: CachedShard
 
     def sees(self, item: Item | None, *, own_writes: int = 0) -> None:
         """The last answer showed this."""
@@ -85,4 +85,4 @@ def stage(**settings: Any) -> Stage:
     """A process at ``NOW`` that knows nothing yet."""
     clock = ManualClock(NOW)
     namespace_state = NamespaceState("default", "ns", stack="my-app", now=clock.now_ms, settings=Settings(**settings))
-    return Stage(clock, namespace_state, cached_bucket(namespace_state, "e", "r"))
+    return Stage(clock, namespace_state, cached_shard(namespace_state, "e", "r"))

@@ -11,14 +11,14 @@ from ...values.resolution import Resolved
 from ..bucket.serving import hold_ahead
 from ..bucket_queue import BucketRequest, Outcome, Waiter, renewal
 from ..hold import Hold
-from ..process.namespace_state import CachedBucket, NamespaceState
+from ..process.namespace_state import CachedShard, NamespaceState
 from ..tally import Tally
 from .claims import Claim, Grant
 from .path import Known, Place, join, parents_to_ask, walk
 from .requests import AcquireRequest
 from .taking import choose_shard
 
-Part = tuple[CachedBucket, Resolved, BucketState | None]
+Part = tuple[CachedShard, Resolved, BucketState | None]
 """A bucket that an acquire draws on, with its limits and its shard 0 as they were then."""
 
 
@@ -48,7 +48,7 @@ def grant_ahead(
 
     ``post`` puts a request into its queue, which takes the next tokens ahead in good time.
     """
-    home = namespace_state.cached_buckets.get((request.entity_id, request.resource, 0))
+    home = namespace_state.cached_shards.get((request.entity_id, request.resource, 0))
     if home is None or (hold := home.queue.hold) is None or request.limits or request.shadow:
         return None
     now_ms = hold.now()
@@ -74,7 +74,7 @@ def _grant_of_path(
     parts: dict[Place, Part] = {}
 
     def look(entity_id: str, resource: str) -> Known | None:
-        home = namespace_state.cached_buckets.get((entity_id, resource, 0))
+        home = namespace_state.cached_shards.get((entity_id, resource, 0))
         if home is None or (hold := home.queue.hold) is None or (resolved := home.resolved) is None:
             return None
         if not _is_of(namespace_state, home, hold, resolved, now_ms):
@@ -104,7 +104,7 @@ def _grant_of_path(
     return grant
 
 
-def _is_of(namespace_state: NamespaceState, home: CachedBucket, hold: Hold, resolved: Resolved, now_ms: int) -> bool:
+def _is_of(namespace_state: NamespaceState, home: CachedShard, hold: Hold, resolved: Resolved, now_ms: int) -> bool:
     """Return whether a bucket is held by these limits, which are fresh, and nobody waits for it."""
     if resolved.generation != namespace_state.configs.generation or home.line:
         return False
@@ -135,7 +135,7 @@ def _move_all(claims: Sequence[Claim], now_ms: int, post: Callable[[Waiter], obj
 
 def _renew(
     namespace_state: NamespaceState,
-    home: CachedBucket,
+    home: CachedShard,
     hold: Hold,
     resolved: Resolved,
     post: Callable[[Waiter], object],

@@ -14,7 +14,7 @@ from ...values.resolution import Config, Resolved
 from ...values.weights import Weights
 from ..bucket.view import View
 from ..bucket_queue import BucketRequest, Outcome, slot_renewal
-from ..process.namespace_state import CachedBucket
+from ..process.namespace_state import CachedShard
 from ..process.waiting_line import Turn
 from ..slots import HeldSlots, TakenSlots
 from ..steps import Flow, Remind
@@ -35,8 +35,8 @@ class Claim:
     ``among_others``: another bucket may refuse the call, so what this one gives is undecided until all are asked.
     """
 
-    home: CachedBucket
-    target: CachedBucket
+    home: CachedShard
+    target: CachedShard
     resolved: Resolved
     config: Config
     amounts: Mapping[str, int]
@@ -142,7 +142,7 @@ class Claim:
         self.last = (bucket_request,)
         return bucket_request
 
-    def new_requests(self, parts: Iterable[tuple[CachedBucket, Mapping[str, int]]]) -> Sequence[BucketRequest]:
+    def new_requests(self, parts: Iterable[tuple[CachedShard, Mapping[str, int]]]) -> Sequence[BucketRequest]:
         """Return new requests for what is missing, one per shard; exactly one of them counts as the acquire."""
         kept = [request for request in self.last if request.admitted]
         new = [BucketRequest(cached.queue, part, self.config) for cached, part in parts]

@@ -46,7 +46,7 @@ def _is_short(namespace_state: NamespaceState, claim: Claim, now_ms: int) -> boo
     # the shard that is asked first has them, mostly; then no other one matters
     if state is None or not state.is_short_of(checked, now_ms):
         return False
-    states = cached_shards(namespace_state, claim, now_ms)
+    states = complete_states(namespace_state, claim, now_ms)
     if not states:
         return False
     if len(states) > 1 and View(states, claim.config, now_ms).fits(checked):
@@ -78,7 +78,7 @@ def _is_presentable(namespace_state: NamespaceState, claim: Claim, view: View, *
     return namespace_state.agree(claim.home, claim.config)
 
 
-def cached_shards(namespace_state: NamespaceState, claim: Claim, now_ms: int) -> Sequence[BucketState]:
+def complete_states(namespace_state: NamespaceState, claim: Claim, now_ms: int) -> Sequence[BucketState]:
     """Return the last seen state of every shard; none if one is missing or stale, or does not have all that there is:
     this process holds tokens of the bucket.
     """
@@ -105,7 +105,7 @@ def fresh_shards(namespace_state: NamespaceState, claim: Claim, now_ms: int) -> 
 def fresh_shard(namespace_state: NamespaceState, claim: Claim, shard: int, now_ms: int) -> BucketState | None:
     """Return the last seen state of a shard; ``None`` if it is missing or stale."""
     of = claim.home.id
-    cached = namespace_state.cached_buckets.get((of.entity_id, of.resource, shard))
+    cached = namespace_state.cached_shards.get((of.entity_id, of.resource, shard))
     if cached is None or cached.is_ahead(now_ms) or not cached.is_fresh(now_ms, namespace_state.settings.staleness_ms):
         return None
     return cached.state

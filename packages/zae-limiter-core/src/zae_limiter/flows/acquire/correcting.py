@@ -11,7 +11,7 @@ from ...operations.errors import BudgetSpent, NotApplied, StoreError
 from ...values.resolution import Config
 from ..bucket.serving import resolve
 from ..bucket.view import View
-from ..bucket_queue import BucketQueue, BucketRequest
+from ..bucket_queue import BucketRequest, RunQueue
 from ..process.namespace_state import NamespaceState
 from ..steps import Flow
 from ..tally import Tally
@@ -22,7 +22,7 @@ from .path import current_config
 class _Place(NamedTuple):
     """A shard, and the shard count when it was taken from."""
 
-    queue: BucketQueue
+    queue: RunQueue
     shards: int
 
 

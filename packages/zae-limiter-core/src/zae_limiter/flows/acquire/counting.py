@@ -12,9 +12,9 @@ from ...values.limit_status import LimitStatus
 from ...values.limits import MAX_LIMITS
 from ...values.refusal import LaterStatuses, RateLimitExceeded, short, unread
 from ...values.usage import Refuser
-from ..bucket.serving import cached_bucket
+from ..bucket.serving import cached_shard
 from ..bucket_queue import BucketRequest, RefusalCount
-from ..process.namespace_state import CachedBucket, NamespaceState
+from ..process.namespace_state import CachedShard, NamespaceState
 from ..process.queueing import enqueue_and_wait
 from ..steps import Flow, Post, Remind
 from .outage import pay_the_rest
@@ -38,7 +38,7 @@ def count_refusal(namespace_state: NamespaceState, refusal: RateLimitExceeded) -
 
 def _count(namespace_state: NamespaceState, asker: Place, statuses: Sequence[LimitStatus]) -> Flow[None]:
     """Count the refusal of a call that drew on these limits, its own bucket first."""
-    now, own = namespace_state.now(), cached_bucket(namespace_state, *asker)
+    now, own = namespace_state.now(), cached_shard(namespace_state, *asker)
     counted = {own: [REFUSED]}
     # a call that draws on one bucket needs no statuses to know which was short
     if not isinstance(statuses, LaterStatuses) or statuses.buckets != {asker}:
@@ -47,7 +47,7 @@ def _count(namespace_state: NamespaceState, asker: Place, statuses: Sequence[Lim
             return
         counted[own] += _by_others(asker, violations, own)
         for each in violations:
-            counted.setdefault(cached_bucket(namespace_state, each.entity_id, each.resource), [REFUSED, REFUSED_BELOW])
+            counted.setdefault(cached_shard(namespace_state, each.entity_id, each.resource), [REFUSED, REFUSED_BELOW])
     own.last_refusal.statuses = statuses
     for cached, attributes in counted.items():
         namespace_state.pending_refusals.add(cached, now, attributes)
@@ -56,7 +56,7 @@ def _count(namespace_state: NamespaceState, asker: Place, statuses: Sequence[Lim
             yield Remind(count, in_ms / 1000) if in_ms else Post(count)
 
 
-def _by_others(asked: Place, violations: Sequence[LimitStatus], asker: CachedBucket) -> list[str]:
+def _by_others(asked: Place, violations: Sequence[LimitStatus], asker: CachedShard) -> list[str]:
     """Return the counts of the limits of other buckets that were short, no more of them than the bucket has room
     for.
     """

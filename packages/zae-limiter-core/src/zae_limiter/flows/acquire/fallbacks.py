@@ -20,7 +20,7 @@ from ...operations.errors import StoreError
 from ...values.on_refused import OnRefused
 from ...values.refusal import AccessDisabled, RateLimitExceeded
 from ...values.resolution import Resolved
-from ..bucket.serving import cached_bucket, resolve
+from ..bucket.serving import cached_shard, resolve
 from ..process.namespace_state import NamespaceState
 from ..steps import Flow
 from .acquire import acquire
@@ -56,7 +56,7 @@ def may_wait(namespace_state: NamespaceState, request: AcquireRequest) -> bool:
     """Return whether an acquire may wait for its tokens: by the call, or by its levels, which may be unknown yet."""
     if request.max_wait or request.on_refused is not None:
         return bool(request.max_wait)
-    cached = namespace_state.cached_buckets.get((request.entity_id, request.resource, 0))
+    cached = namespace_state.cached_shards.get((request.entity_id, request.resource, 0))
     known = None if cached is None else namespace_state.fresh(cached)
     return known is None or (known.on_refused is not None and known.on_refused.wait > 0)
 
@@ -71,7 +71,7 @@ def _policy_of(namespace_state: NamespaceState, request: AcquireRequest) -> OnRe
     """Return the policy of the call, else that of its levels as they were last read."""
     if request.on_refused is not None or not namespace_state.configs.has_on_refused:
         return request.on_refused
-    cached = namespace_state.cached_buckets.get((request.entity_id, request.resource, 0))
+    cached = namespace_state.cached_shards.get((request.entity_id, request.resource, 0))
     return None if cached is None or cached.resolved is None else cached.resolved.on_refused
 
 
@@ -113,7 +113,7 @@ def _overflow(
 ) -> Flow[tuple[Grant | None, RateLimitExceeded]]:
     """Return the grant of the overflow, or ``None``, and the refusal as it is by then."""
     try:
-        home = cached_bucket(namespace_state, request.entity_id, resource)
+        home = cached_shard(namespace_state, request.entity_id, resource)
         resolved = yield from resolve(namespace_state, home, bucket_too=True)
         other = _request(request, resource, resolved)
         if other is None:

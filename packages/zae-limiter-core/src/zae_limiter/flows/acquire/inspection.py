@@ -22,12 +22,12 @@ from ...values.resolution import Config
 from ...values.switches import ResolvedSwitches
 from ...values.timetables import timetable_of
 from ..bucket.reading import read_whole
-from ..bucket.serving import cached_bucket, resolve
+from ..bucket.serving import cached_shard, resolve
 from ..bucket.shifting import in_force
 from ..bucket.versions import where_it_holds, with_birth
 from ..bucket.view import View
 from ..process.config_cache import ConfigKeys, ConfigRecords, Record, config_keys
-from ..process.namespace_state import CachedBucket, NamespaceState, bucket_key
+from ..process.namespace_state import CachedShard, NamespaceState, bucket_key
 from ..retry import read_all
 from ..steps import Flow
 from ..validation import validate_bucket
@@ -85,7 +85,7 @@ def explain(namespace_state: NamespaceState, request: AcquireRequest) -> Flow[Ex
     claims, at_ms = join(request, walked, gap), now()
     for claim in claims:
         if not claim.config.stored:
-            home = namespace_state.cached_buckets.get((claim.bucket.entity_id, claim.bucket.resource, 0))
+            home = namespace_state.cached_shards.get((claim.bucket.entity_id, claim.bucket.resource, 0))
             known = home or claim.home
             claim.config = with_birth(namespace_state, known, known, claim.config)
     asked = [asked_of(namespace_state, request, claim, records.states(claim.bucket), at_ms) for claim in claims]
@@ -123,7 +123,7 @@ class _Records:
             rules = {each.name: each for state in self.states(bucket) for each in state.limits}
             limits = tuple(rules[name] for name in sorted(rules))
             resolved = replace(resolved, config=Config(limits, resolved.config.born_ms))
-        return CachedBucket(bucket), resolved, False
+        return CachedShard(bucket), resolved, False
 
     def unread(self, claims: Iterable[Claim], gap: Gap | None) -> list[Key]:
         """Return the keys of all records behind the limits of a walk's places, and of their shards, as far as what was
@@ -211,14 +211,14 @@ def _instant(epoch_ms: int) -> datetime:
 
 def resolve_limits(namespace_state: NamespaceState, entity_id: str, resource: str) -> Flow[Resolution]:
     """Return the limits that hold, the policy of the system config, and the level that won."""
-    cached = cached_bucket(namespace_state, *validate_bucket(entity_id, resource))
+    cached = cached_shard(namespace_state, *validate_bucket(entity_id, resource))
     resolved = yield from resolve(namespace_state, cached, bucket_too=False)
     return list(resolved.config.marked), resolved.on_unavailable, resolved.source
 
 
 def resolve_switches(namespace_state: NamespaceState, entity_id: str, resource: str) -> Flow[ResolvedSwitches]:
     """Return the switches that hold for an entity on a resource."""
-    cached = cached_bucket(namespace_state, *validate_bucket(entity_id, resource))
+    cached = cached_shard(namespace_state, *validate_bucket(entity_id, resource))
     resolved = yield from resolve(namespace_state, cached, bucket_too=False)
     return resolved.switches or ResolvedSwitches()
 
@@ -240,7 +240,7 @@ def asked_of(
     """Return the bucket of a claim with what the call asks of it: one token of each limit, if it names no amounts."""
     config, root = where_it_holds(claim.config, states), (request, *request.also)[claim.draw]
     view = View.of(states, config, at_ms)
-    home = namespace_state.cached_buckets.get((claim.bucket.entity_id, claim.bucket.resource, 0))
+    home = namespace_state.cached_shards.get((claim.bucket.entity_id, claim.bucket.resource, 0))
     terms = in_force(config, None, namespace_state.now()) or config  # to explain needs no queue, and has none
     mine = NOTHING if home is None else home.queue.held(terms)
     view = view._replace(mine=mine, reshaped=True)
@@ -260,7 +260,7 @@ class _StoredClaim(NamedTuple):
 
 
 def _read_claims(namespace_state: NamespaceState, request: AcquireRequest) -> Flow[list[_StoredClaim]]:
-    """Return the claims with the stored states of their buckets. Leave the cached buckets alone: a run may be at
+    """Return the claims with the stored states of their buckets. Leave the cached shards alone: a run may be at
     work.
     """
     claims = yield from find_claims(namespace_state, request)

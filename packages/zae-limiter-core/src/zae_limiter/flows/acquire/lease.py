@@ -18,9 +18,9 @@ from ...values.limit_status import LimitStatus
 from ...values.limits import MAX_TOKENS, MILLI, check_amounts
 from ...values.refusal import RateLimitExceeded
 from ...values.token_usage import TokenUsage
-from ..bucket.serving import cached_bucket, resolve
+from ..bucket.serving import cached_shard, resolve
 from ..bucket.view import View
-from ..bucket_queue import BucketQueue, BucketRequest
+from ..bucket_queue import BucketRequest, RunQueue
 from ..process.namespace_state import NamespaceState
 from ..process.queueing import enqueue_and_wait, give_back_all
 from ..slots import SlotWork, freeing, freeing_all
@@ -291,7 +291,7 @@ def _by_current_limits(namespace_state: NamespaceState, grant: Grant, amounts: M
     """Return the claims with the limits as they are now. Raises ``ValidationError``, ``AccessDisabled``."""
     claims: list[Claim] = []
     for claim in grant.claims:
-        home = cached_bucket(namespace_state, claim.home.id.entity_id, claim.home.id.resource)
+        home = cached_shard(namespace_state, claim.home.id.entity_id, claim.home.id.resource)
         resolved = yield from resolve(namespace_state, home, bucket_too=True)
         config = current_config(namespace_state, grant.request, home, resolved)
         claims.append(replace(claim, resolved=resolved, config=config))
@@ -341,7 +341,7 @@ def statuses(namespace_state: NamespaceState, grant: Grant) -> list[LimitStatus]
 
 def _owed(namespace_state: NamespaceState, claim: Claim, corrections: Mapping[str, int]) -> Owed:
     """Return the corrections by shard, without those of shadow limits that are only counted."""
-    owed: dict[BucketQueue, Mapping[str, int]] = {}
+    owed: dict[RunQueue, Mapping[str, int]] = {}
     for made in corrections_of(namespace_state, claim, corrections) if corrections else ():
         owed[made.queue] = sums(owed.get(made.queue, {}), made.moved)
     return owed

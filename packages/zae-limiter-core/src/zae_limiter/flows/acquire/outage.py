@@ -33,11 +33,11 @@ from ...values.limits import MILLI, Limit, OnUnavailable, Policy
 from ...values.refusal import RateLimitExceeded
 from ...values.resolution import Config
 from ..bucket.limit_removal import TooManyLimits
-from ..bucket.serving import cached_bucket
+from ..bucket.serving import cached_shard
 from ..bucket.view import status_of
-from ..bucket_queue import BucketQueue, BucketRequest, in_tokens
+from ..bucket_queue import BucketRequest, RunQueue, in_tokens
 from ..process.consumption import MILLION, is_void
-from ..process.namespace_state import CachedBucket, NamespaceState
+from ..process.namespace_state import CachedShard, NamespaceState
 from ..process.queueing import enqueue_and_wait
 from ..public_errors import public_error
 from ..steps import Flow, Log, Post
@@ -96,7 +96,7 @@ def _remember_uncounted(namespace_state: NamespaceState, parts: Iterable[Acquire
     """
     for part in parts if namespace_state.is_identified else ():
         if any(part.amounts.values()):
-            cached = cached_bucket(namespace_state, part.entity_id, part.resource)
+            cached = cached_shard(namespace_state, part.entity_id, part.resource)
             namespace_state.pending_refusals.add(cached, namespace_state.now(), (UNCOUNTED,))
 
 
@@ -262,7 +262,7 @@ class Share:
     ``served``: what it let through, net.
     """
 
-    home: CachedBucket
+    home: CachedShard
     config: Config
     seen_at_ms: int
     used_ms: int
@@ -294,7 +294,7 @@ class Owed:
     request: BucketRequest | None = None
     tried_ms: int = 0
 
-    def pay(self, queue: BucketQueue, now_ms: int) -> BucketRequest:
+    def pay(self, queue: RunQueue, now_ms: int) -> BucketRequest:
         """Return a new request that pays everything."""
         taken, served = self.taken.amounts, self.served
         unchecked = {name: amount for name, amount in taken.items() if amount > 0}
@@ -323,8 +323,8 @@ class Shares:
         self.lock = RLock()
         self.pending = False  # no property: every acquire asks for it
         self.held: dict[Place, Share] = {}
-        self.owed: dict[CachedBucket, Owed] = {}
-        self._paying: dict[CachedBucket, Owed] = {}
+        self.owed: dict[CachedShard, Owed] = {}
+        self._paying: dict[CachedShard, Owed] = {}
         self._scanned_ms = 0
 
     def forget(self) -> None:
@@ -336,7 +336,7 @@ class Shares:
         """Whether there is something to pay for that nobody pays."""
         return bool(self.held or self.owed)
 
-    def owe(self, shard: CachedBucket, config: Config, taken: Mapping[str, int], served: Tally) -> None:
+    def owe(self, shard: CachedShard, config: Config, taken: Mapping[str, int], served: Tally) -> None:
         """Owe a shard more: what is ``taken`` from its tokens, and what is counted."""
         if served.events or any(taken.values()) or any(served.amounts.values()):
             self.pending = True
@@ -344,7 +344,7 @@ class Shares:
             owed.taken.add_amounts(taken)
             owed.served.add(served)
 
-    def owed_to(self, shards: Iterable[CachedBucket], limit: str) -> int:
+    def owed_to(self, shards: Iterable[CachedShard], limit: str) -> int:
         """Return what the process owes these shards of a limit, in millitokens."""
         found = [owed for shard in shards for owed in (self.owed.get(shard), self._paying.get(shard)) if owed]
         return sum(owed.taken.amounts.get(limit, 0) for owed in found)
@@ -388,7 +388,7 @@ class Shares:
                 continue
             del self._paying[shard]
             is_gone = outcome.verdict == "outdated" and outcome.state is None
-            home = cached_bucket(namespace_state, *_place(shard)) if is_gone else shard
+            home = cached_shard(namespace_state, *_place(shard)) if is_gone else shard
             if isinstance(outcome.error, NotApplied) or home is not shard:
                 self.owe(home, owed.config, owed.taken.amounts, owed.served)
                 self.owed[home].tried_ms = 0 if is_gone else owed.tried_ms
@@ -530,10 +530,10 @@ def pay_the_rest(namespace_state: NamespaceState) -> Flow[None]:
         yield Log(__name__, logging.WARNING, say, values=(amounts,))
 
 
-def _place(cached: CachedBucket) -> Place:
+def _place(cached: CachedShard) -> Place:
     return cached.id.entity_id, cached.id.resource
 
 
-def _shards(namespace_state: NamespaceState, home: CachedBucket) -> list[CachedBucket]:
+def _shards(namespace_state: NamespaceState, home: CachedShard) -> list[CachedShard]:
     others = range(1, home.shard_count)
-    return [home, *(cached_bucket(namespace_state, *_place(home), shard=each) for each in others)]
+    return [home, *(cached_shard(namespace_state, *_place(home), shard=each) for each in others)]

@@ -24,10 +24,10 @@ from ...schema.items import BucketId
 from ...values.entities import MOST_BUCKETS
 from ...values.limits import MILLI, Limit
 from ...values.resolution import FOLLOWS, Config, Resolved
-from ..bucket.serving import cached_bucket, hold_ahead, resolve_all
+from ..bucket.serving import cached_shard, hold_ahead, resolve_all
 from ..bucket.versions import with_birth
 from ..process.late_opening import opened
-from ..process.namespace_state import ANY_LEVEL, CachedBucket, NamespaceState
+from ..process.namespace_state import ANY_LEVEL, CachedShard, NamespaceState
 from ..steps import Flow
 from .claims import Claim, unknown_limit
 from .disabling import are_old_and_disabled
@@ -35,7 +35,7 @@ from .requests import AcquireRequest
 from .taking import choose_shard
 
 Place = tuple[str, str]  # an entity, and a resource
-Known = tuple[CachedBucket, Resolved, bool]  # a bucket, its limits, and whether these are to be read again
+Known = tuple[CachedShard, Resolved, bool]  # a bucket, its limits, and whether these are to be read again
 Look = Callable[[str, str], Known | None]
 NOWHERE: Mapping[Place, None] = {}
 
@@ -136,9 +136,9 @@ def _read_claims(namespace_state: NamespaceState, request: AcquireRequest) -> Fl
         claims, gap = walk(request, lambda *place: read.get(place), namespace_state.now)
         if gap is None or not gap.missing:
             return _choose_shards(namespace_state, join(request, claims, gap))
-        homes = [cached_bucket(namespace_state, *place) for place in gap.missing]
+        homes = [cached_shard(namespace_state, *place) for place in gap.missing]
         likely = [place for place in gap.further if place not in read and place not in gap.missing]
-        beside = [cached_bucket(namespace_state, *place) for place in likely]
+        beside = [cached_shard(namespace_state, *place) for place in likely]
         resolved = yield from resolve_all(namespace_state, homes, beside)
         for place, home, each in zip(gap.missing, homes, resolved, strict=True):
             read[place] = home, each, each.disables
@@ -260,7 +260,7 @@ def config_of(request: AcquireRequest, resolved: Resolved, now: Callable[[], int
 
 
 def current_config(
-    namespace_state: NamespaceState, request: AcquireRequest, home: CachedBucket, resolved: Resolved
+    namespace_state: NamespaceState, request: AcquireRequest, home: CachedShard, resolved: Resolved
 ) -> Config:
     """Return the limits of a call, with their birth, for more than it has asked of a bucket at first."""
     config = config_of(request, resolved, namespace_state.now)

@@ -13,7 +13,7 @@ from ...schema.items import BucketState
 from ...values.limit_status import LimitStatus
 from ...values.refusal import LaterStatuses, RateLimitExceeded
 from ..bucket.view import View
-from ..bucket_queue import BucketQueue, BucketRequest, Outcome
+from ..bucket_queue import BucketRequest, Outcome, RunQueue
 from ..process.namespace_state import NamespaceState
 from .claims import Claim
 from .requests import AcquireRequest
@@ -74,7 +74,7 @@ def _before(claim: Claim, now_ms: int) -> View:
     return view._replace(before={**left, **outcome.shadow_short}) if is_whole else view
 
 
-Owed = Mapping[BucketQueue, Mapping[str, int]]  # what a write to a shard is still to take, in millitokens by limit
+Owed = Mapping[RunQueue, Mapping[str, int]]  # what a write to a shard is still to take, in millitokens by limit
 
 
 def statuses_after(namespace_state: NamespaceState, owing: Iterable[tuple[Claim, Owed]]) -> list[LimitStatus]:

@@ -5,7 +5,7 @@ goes back when another one refuses, and whoever asks for these tokens meanwhile 
 limit and goes on calling would keep its siblings from an organisation that has enough for them. So a bucket that was
 short lately is asked alone, and the others once it admits. The price is a round trip more for a call that it admits;
 nothing is written that was not before. The first call that meets a short bucket does not know it. Until such a call is
-decided, what it took of other buckets is *undecided* (``BucketQueue.undecided``). A call of this process that is
+decided, what it took of other buckets is *undecided* (``RunQueue.undecided``). A call of this process that is
 refused beside such amounts, by an answer or by a copy, waits until they are decided, and asks again if some came back.
 What other processes have under way, nobody here knows.
 
@@ -43,17 +43,17 @@ from ...values.limits import MILLI
 from ...values.refusal import RateLimitExceeded
 from ..bucket.batch import Batch, Room, fit_batch
 from ..bucket.reading import read_whole
-from ..bucket.serving import cached_bucket
+from ..bucket.serving import cached_shard
 from ..bucket.view import View
 from ..bucket.write_plans import WritePlan
-from ..bucket_queue import BucketQueue, BucketRequest, Outcome, Waiter
-from ..process.namespace_state import CachedBucket, NamespaceState
+from ..bucket_queue import BucketRequest, Outcome, RunQueue, Waiter
+from ..process.namespace_state import CachedShard, NamespaceState
 from ..process.queueing import enqueue_and_wait
 from ..process.waiting_line import Turn
 from ..retry import with_retries
 from ..steps import Enqueue, Flow, Parallel, Sleep, call
 from .claims import Claim
-from .copies import cached_shards, fresh_shard
+from .copies import complete_states, fresh_shard
 
 LATELY_MS: Final = 10_000
 ASKS_AGAIN: Final = 3  # times at most: among many callers, another one that is refused elsewhere may come first
@@ -64,8 +64,8 @@ ANY_PARTS: Final = float("inf")
 
 
 def choose_shard(
-    namespace_state: NamespaceState, home: CachedBucket, amounts: Mapping[str, int] = NOTHING
-) -> CachedBucket:
+    namespace_state: NamespaceState, home: CachedShard, amounts: Mapping[str, int] = NOTHING
+) -> CachedShard:
     """Return the shard that an acquire asks first, chosen at random; shard 0 if it needs slots, which are all there."""
     state = home.state
     if state is None or state.item[SHARD_COUNT] == 1 or not state.slots.isdisjoint(amounts):
@@ -260,7 +260,7 @@ def read_view(namespace_state: NamespaceState, claim: Claim) -> Flow[View]:
     has. This process keeps what it has read, also of shards that it has not asked yet.
     """
     now = namespace_state.now()
-    states = cached_shards(namespace_state, claim, now)
+    states = complete_states(namespace_state, claim, now)
     if not states and claim.turn is not None:
         # a crowd uses copies of any age: it asks again, and must not read them one by one
         known = namespace_state.states(claim.home)
@@ -276,9 +276,9 @@ def read_view(namespace_state: NamespaceState, claim: Claim) -> Flow[View]:
     return View.of(states, claim.config, now)
 
 
-def shard_of(namespace_state: NamespaceState, home: CachedBucket, shard: int) -> CachedBucket:
+def shard_of(namespace_state: NamespaceState, home: CachedShard, shard: int) -> CachedShard:
     """Return a shard of the bucket whose shard 0 is ``home``, even one that this process has not seen."""
-    return cached_bucket(namespace_state, home.id.entity_id, home.id.resource, shard=shard)
+    return cached_shard(namespace_state, home.id.entity_id, home.id.resource, shard=shard)
 
 
 def show_unasked(namespace_state: NamespaceState, claims: Iterable[Claim]) -> None:
@@ -343,7 +343,7 @@ class PathRequest(Waiter):
 
     droppable = True
 
-    def __init__(self, queue: BucketQueue, requests: Sequence[BucketRequest]) -> None:
+    def __init__(self, queue: RunQueue, requests: Sequence[BucketRequest]) -> None:
         super().__init__(queue)
         self.requests = requests
 
@@ -364,7 +364,7 @@ def _create_path(namespace_state: NamespaceState, claims: Sequence[Claim]) -> Fl
     above = tuple(each.id.pk for each in buckets[1:])
     shared = first.creating.get(above)
     if shared is None:
-        shared = BucketQueue(partial(_create, namespace_state, buckets))
+        shared = RunQueue(partial(_create, namespace_state, buckets))
         first.creating = {above: shared}
     request = PathRequest(shared, [claim.new_request() for claim in claims])
     yield Enqueue(request)
@@ -375,7 +375,7 @@ def _create_path(namespace_state: NamespaceState, claims: Sequence[Claim]) -> Fl
 
 
 def _create(
-    namespace_state: NamespaceState, buckets: Sequence[CachedBucket], waiting: Sequence[PathRequest]
+    namespace_state: NamespaceState, buckets: Sequence[CachedShard], waiting: Sequence[PathRequest]
 ) -> Flow[None]:
     """Create the buckets for the first request. The others find them."""
     if all(cached.state is None for cached in buckets):
@@ -385,7 +385,7 @@ def _create(
 
 
 def _create_for(
-    namespace_state: NamespaceState, buckets: Sequence[CachedBucket], requests: Sequence[BucketRequest]
+    namespace_state: NamespaceState, buckets: Sequence[CachedShard], requests: Sequence[BucketRequest]
 ) -> Flow[None]:
     now = namespace_state.now()
     puts = [_put(namespace_state, cached, request, now) for cached, request in zip(buckets, requests, strict=True)]
@@ -418,14 +418,14 @@ def _put_all(namespace_state: NamespaceState, puts: Sequence[Put], now_ms: int) 
     return (yield from with_retries(Transact(tuple(puts), tokens.request_token(now_ms))))
 
 
-def _learn(cached: CachedBucket, item: Item, now_ms: int) -> None:
+def _learn(cached: CachedShard, item: Item, now_ms: int) -> None:
     """Store the state that the transaction showed, unless the bucket's queue is at work or has seen a later one."""
     if cached.state is None and not cached.queue.busy:
         cached.learn(item, now_ms, own_writes=0)
 
 
 def _put(
-    namespace_state: NamespaceState, cached: CachedBucket, request: BucketRequest, now_ms: int
+    namespace_state: NamespaceState, cached: CachedShard, request: BucketRequest, now_ms: int
 ) -> tuple[Put, Batch]:
     """Return the put of a new bucket, and its batch. The batch is empty if the request asks for more than the bucket
     holds.

@@ -26,7 +26,7 @@ from ...schema.items import BucketId
 from ...values.refusal import RateLimitExceeded
 from ..bucket.view import View
 from ..process.fair_order import OWN
-from ..process.namespace_state import CachedBucket, NamespaceState
+from ..process.namespace_state import CachedShard, NamespaceState
 from ..process.waiting_line import LOOKS_AGAIN_MS, SEEDS, Turn
 from ..steps import Flow, Wait
 from .acquire import acquire
@@ -61,7 +61,7 @@ class Caller:
         self._namespace_state = namespace_state
         self._request = request
         self._claims: Sequence[Claim] = ()
-        self._lines: list[CachedBucket] = []
+        self._lines: list[CachedShard] = []
         self._short: Claim | None = None
         self._due_ms: int | None = None
         self._begun_ms = namespace_state.now()
@@ -311,7 +311,7 @@ class Caller:
             line.leave(self._turn)
         return {name: max(0, up_to.get(name, 0) - amount) for name, amount in claim.checked.items()}
 
-    def _join(self, claims: Sequence[Claim], lines: Sequence[CachedBucket]) -> None:
+    def _join(self, claims: Sequence[Claim], lines: Sequence[CachedShard]) -> None:
         """Use these claims, and wait in those of these lines whose tokens they need."""
         wanted = [claim for claim in claims if claim.home in lines and claim.checked]
         self._claims, self._short = claims, next((claim for claim in (*reversed(wanted), *claims)), None)

@@ -13,7 +13,7 @@ from ...schema.attributes import CONFIG_AS_OF, REFUSED_ASK, bucket_attributes, l
 from ...schema.items import BucketState
 from ...values.resolution import Config
 from ..bucket_queue import BucketRequest, Outcome, RefusalCount, Verdict, counts
-from ..process.namespace_state import CachedBucket, NamespaceState
+from ..process.namespace_state import CachedShard, NamespaceState
 from ..retry import ATTEMPTS, CAPPED_PAUSES, PAUSES, RACE_PAUSES
 from ..slots import settle_slots
 from ..steps import Flow, Sleep
@@ -43,9 +43,7 @@ class CommitRun:
     pauses: Iterator[float] | None = None
     lost = now_ms = 0
 
-    def __init__(
-        self, namespace_state: NamespaceState, cached: CachedBucket, requests: Sequence[BucketRequest]
-    ) -> None:
+    def __init__(self, namespace_state: NamespaceState, cached: CachedShard, requests: Sequence[BucketRequest]) -> None:
         self.namespace_state = namespace_state
         self.cached = cached
         self.pending: Sequence[BucketRequest] = requests
@@ -302,7 +300,7 @@ class CommitRun:
         """
         names = {name for request in self.pending for name in request.shadow_amounts}
         of, config = self.cached.id, self.config
-        home = self.namespace_state.cached_buckets.get((of.entity_id, of.resource, 0)) if names else None
+        home = self.namespace_state.cached_shards.get((of.entity_id, of.resource, 0)) if names else None
         if home is None or config is None or home.shard_count == 1:
             return NOTHING
         view = View(self.namespace_state.repaired_states(home, self.now_ms), config, self.now_ms)

@@ -12,14 +12,14 @@ from ...rules.rule import FOREVER_MS
 from ...schema.attributes import ACQUIRES, ANCHOR, BELOW, REFUSED_ASK, SHARD_COUNT, TTL, bucket_attributes
 from ...schema.items import AHEAD_MS, ONE_WRITE, WRITES, BucketState
 from ..bucket_queue import BucketRequest
-from ..process.namespace_state import CachedBucket, NamespaceState
+from ..process.namespace_state import CachedShard, NamespaceState
 from .write_plans import DEMAND_FOR_ADD, TTL_GRACE_MS
 from .writing import TTL_SLACK_SECONDS
 
 
 def fast_path_update(
     namespace_state: NamespaceState,
-    cached: CachedBucket,
+    cached: CachedShard,
     *,
     state: BucketState | None,
     requests: Sequence[BucketRequest],
@@ -56,7 +56,7 @@ def fast_path_update(
 
 def _consume(  # noqa: C901, PLR0915 - one pass, because every acquire pays for it
     namespace_state: NamespaceState,
-    cached: CachedBucket,
+    cached: CachedShard,
     state: BucketState,
     request: BucketRequest,
     add: dict[str, int],
@@ -128,7 +128,7 @@ def _write_at_ceiling(
 
 def _give_back(
     namespace_state: NamespaceState,
-    cached: CachedBucket,
+    cached: CachedShard,
     state: BucketState,
     given: Mapping[str, int],
     add: dict[str, int],

@@ -25,7 +25,7 @@ from ...schema.attributes import TTL
 from ...values.limits import MILLI
 from ...values.resolution import Config
 from ..bucket_queue import BucketRequest, Outcome, RefusalCount, renewal, slot_renewal
-from ..process.namespace_state import CachedBucket, NamespaceState
+from ..process.namespace_state import CachedShard, NamespaceState
 from ..retry import ATTEMPTS, RaceLost
 from ..slots import Renewing
 from ..steps import Flow, Log, Remind, Wake, call
@@ -37,7 +37,7 @@ from .writing import Change, write
 RENEWS_AGAIN: Final = 0.2  # seconds after a renewal that failed
 
 
-def commit(namespace_state: NamespaceState, cached: CachedBucket, requests: Sequence[BucketRequest]) -> Flow[None]:
+def commit(namespace_state: NamespaceState, cached: CachedShard, requests: Sequence[BucketRequest]) -> Flow[None]:
     """Settle every request: one run, on the fast path if possible."""
     state, now_ms = cached.state, namespace_state.now()
     update = fast_path_update(namespace_state, cached, state=state, requests=requests, now_ms=now_ms)
@@ -83,7 +83,7 @@ def _serve(run: CommitRun, *, attempts: int) -> Flow[None]:
     yield from _remind(run.namespace_state, run.cached, run.config)
 
 
-def _prolong(namespace_state: NamespaceState, cached: CachedBucket, config: Config | None, now_ms: int) -> Flow[None]:
+def _prolong(namespace_state: NamespaceState, cached: CachedShard, config: Config | None, now_ms: int) -> Flow[None]:
     """Postpone a ``ttl`` that comes before the bucket is full, because other processes have consumed meanwhile. After a
     failure the next write sets it.
     """
@@ -105,7 +105,7 @@ def _prolong(namespace_state: NamespaceState, cached: CachedBucket, config: Conf
 
 
 def _follow_slots(
-    namespace_state: NamespaceState, cached: CachedBucket, requests: Sequence[BucketRequest]
+    namespace_state: NamespaceState, cached: CachedShard, requests: Sequence[BucketRequest]
 ) -> Flow[None]:
     """Wake as many callers that wait for slots as slots came back, in their order, and arrange the next renewal."""
     working = [(request, request.slots) for request in requests if request.slots is not None]
@@ -122,7 +122,7 @@ def _follow_slots(
                     yield Remind(slot_renewal(cached.queue, request.config, slots.held), seconds)
 
 
-def _tell_of_ended(namespace_state: NamespaceState, cached: CachedBucket, renewal: Renewing) -> Flow[None]:
+def _tell_of_ended(namespace_state: NamespaceState, cached: CachedShard, renewal: Renewing) -> Flow[None]:
     """Log slots that were taken from their holders, at most one line a minute: a client may cause many."""
     ending = namespace_state.said["ended slots"].ending(namespace_state.now()) if renewal.frees else None
     if ending is not None:
@@ -133,7 +133,7 @@ def _tell_of_ended(namespace_state: NamespaceState, cached: CachedBucket, renewa
 
 
 def _follow_refusals(
-    namespace_state: NamespaceState, cached: CachedBucket, requests: Sequence[BucketRequest]
+    namespace_state: NamespaceState, cached: CachedShard, requests: Sequence[BucketRequest]
 ) -> Flow[None]:
     """Arrange the next reminder behind one: of refusals since, or of those that its write has not counted."""
     if any(isinstance(request, RefusalCount) and request.reminds for request in requests):
@@ -142,7 +142,7 @@ def _follow_refusals(
             yield Remind(RefusalCount(cached.queue, reminds=True), in_ms / 1000)
 
 
-def _remind(namespace_state: NamespaceState, cached: CachedBucket, config: Config | None) -> Flow[None]:
+def _remind(namespace_state: NamespaceState, cached: CachedShard, config: Config | None) -> Flow[None]:
     """Arrange for a write that counts what was spent of a hold, for when nobody acquires any more."""
     hold = cached.queue.hold
     if hold is None:

@@ -15,7 +15,7 @@ from ...schema.attributes import CONFIG_AS_OF
 from ...schema.items import BucketId, BucketState
 from ...values.limits import MAX_LIMITS
 from ...values.resolution import Config
-from ..process.namespace_state import CachedBucket, NamespaceState
+from ..process.namespace_state import CachedShard, NamespaceState
 from ..retry import read, with_retries
 from ..steps import Flow
 from .writing import Change, write
@@ -44,7 +44,7 @@ def excess(state: BucketState, config: Config) -> int:
     return max(0, len(state.shard_limits.keys() | config.by_name.keys()) - MAX_IN_BUCKET)
 
 
-def leaving(namespace_state: NamespaceState, cached: CachedBucket, config: Config | None) -> Sequence[str]:
+def leaving(namespace_state: NamespaceState, cached: CachedShard, config: Config | None) -> Sequence[str]:
     """Return the full limits that the config does not name, if they may leave now.
 
     They may if the config is stored and no older than the one behind the bucket's shape. This happens at most once in a
@@ -59,7 +59,7 @@ def leaving(namespace_state: NamespaceState, cached: CachedBucket, config: Confi
     return full(state, _anchor(state, now), config.by_name) if cached.agrees_with(config) else ()
 
 
-def tidy(namespace_state: NamespaceState, cached: CachedBucket, config: Config, names: Sequence[str]) -> Flow[None]:
+def tidy(namespace_state: NamespaceState, cached: CachedShard, config: Config, names: Sequence[str]) -> Flow[None]:
     """Drop these limits. After a failure the next write tries again."""
     assert cached.state is not None, "only a bucket that was seen has limits"
     cv = max(config.born_ms, cached.state.item[CONFIG_AS_OF])
@@ -69,7 +69,7 @@ def tidy(namespace_state: NamespaceState, cached: CachedBucket, config: Config, 
         return
 
 
-def make_room(cached: CachedBucket, config: Config, now_ms: int) -> Flow[bool]:
+def make_room(cached: CachedShard, config: Config, now_ms: int) -> Flow[bool]:
     """Drop full limits so that those of the config have room; return ``False`` if nothing was dropped.
 
     Raises ``TooManyLimits``, ``StoreError``.
@@ -101,7 +101,7 @@ def full(state: BucketState, at_ms: int, named: Collection[str]) -> list[str]:
     return [name for name in others if _is_full(state, name, at_ms)]
 
 
-def drop(cached: CachedBucket, names: Sequence[str], now_ms: int, *, cv: int) -> Flow[bool]:
+def drop(cached: CachedShard, names: Sequence[str], now_ms: int, *, cv: int) -> Flow[bool]:
     """Drop limits from the bucket; return ``False`` if another write came first."""
     state = cached.state
     assert state is not None, "only a bucket that was seen has limits"

@@ -12,9 +12,9 @@ from ...operations.errors import StoreError
 from ...schema.attributes import CASCADE, CONFIG_AS_OF, PARENT_ID
 from ...schema.items import BucketId, BucketState
 from ...values.resolution import Config, Resolved
-from ..bucket_queue import BucketQueue, BucketRequest, Outcome, Waiter, renewal
+from ..bucket_queue import BucketRequest, Outcome, RunQueue, Waiter, renewal
 from ..hold import Hold
-from ..process.namespace_state import CachedBucket, NamespaceState
+from ..process.namespace_state import CachedShard, NamespaceState
 from ..process.queueing import enqueue_and_wait
 from ..steps import Enqueue, Flow, Post, Wake
 from .group_commit import commit
@@ -24,26 +24,26 @@ from .splitting import split_hot_shard
 READS: Final = 3
 
 
-def cached_bucket(namespace_state: NamespaceState, entity_id: str, resource: str, *, shard: int = 0) -> CachedBucket:
-    """Return the cached bucket of a shard, with its queues; made if this process has none."""
-    cached = namespace_state.cached_buckets.get((entity_id, resource, shard))
+def cached_shard(namespace_state: NamespaceState, entity_id: str, resource: str, *, shard: int = 0) -> CachedShard:
+    """Return a shard as this process knows it, with its queues; made if it has none."""
+    cached = namespace_state.cached_shards.get((entity_id, resource, shard))
     if cached is None:
         bucket = BucketId(namespace_state.namespace_id, entity_id, resource, shard)
-        cached = CachedBucket(bucket, spread=namespace_state.spread)
-        cached.queue = BucketQueue(partial(serve, namespace_state, cached), cached)
-        cached.loading = BucketQueue(partial(load, namespace_state, cached))
-        cached = namespace_state.cached_buckets.setdefault((entity_id, resource, shard), cached)
+        cached = CachedShard(bucket, spread=namespace_state.spread)
+        cached.queue = RunQueue(partial(serve, namespace_state, cached), cached)
+        cached.loading = RunQueue(partial(load, namespace_state, cached))
+        cached = namespace_state.cached_shards.setdefault((entity_id, resource, shard), cached)
     return cached
 
 
-def hold_ahead(namespace_state: NamespaceState, home: CachedBucket, shard: CachedBucket) -> None:
+def hold_ahead(namespace_state: NamespaceState, home: CachedShard, shard: CachedShard) -> None:
     """Let this process hold tokens of a bucket ahead, given by its shard 0: one hold serves all shards."""
     if home.queue.hold is None:
         home.queue.hold = namespace_state.holds.of(home.id.entity_id, home.id.resource)
     shard.queue.hold = home.queue.hold
 
 
-def serve(namespace_state: NamespaceState, cached: CachedBucket, requests: Sequence[BucketRequest]) -> Flow[None]:
+def serve(namespace_state: NamespaceState, cached: CachedShard, requests: Sequence[BucketRequest]) -> Flow[None]:
     """Settle every request, and queue the amounts that go back to other shards. It waits for those that were split off
     since, which have higher numbers, and not for one that the shard has merged with: two could wait for each other.
 
@@ -56,7 +56,7 @@ def serve(namespace_state: NamespaceState, cached: CachedBucket, requests: Seque
         parts = [part for request in requests for part in request.elsewhere]
     if parts:
         entity_id, resource = cached.id.entity_id, cached.id.resource
-        queues = [cached_bucket(namespace_state, entity_id, resource, shard=part.shard).queue for part in parts]
+        queues = [cached_shard(namespace_state, entity_id, resource, shard=part.shard).queue for part in parts]
         entered = [part.request_on(queue) for part, queue in zip(parts, queues, strict=True)]
         for part, request in zip(parts, entered, strict=True):
             if part.shard < cached.id.shard:
@@ -82,16 +82,16 @@ def serve(namespace_state: NamespaceState, cached: CachedBucket, requests: Seque
         yield from split_hot_shard(namespace_state, cached)
 
 
-def _pass_hold_on(namespace_state: NamespaceState, gone: CachedBucket, hold: Hold, config: Config | None) -> Flow[None]:
+def _pass_hold_on(namespace_state: NamespaceState, gone: CachedShard, hold: Hold, config: Config | None) -> Flow[None]:
     """Let shard 0 count what was served by a hold: the shard of these requests is gone, because it has merged."""
-    home = cached_bucket(namespace_state, gone.id.entity_id, gone.id.resource)
+    home = cached_shard(namespace_state, gone.id.entity_id, gone.id.resource)
     home.queue.hold = hold
     if hold.is_used:
         namespace_state.holds.in_use[hold] = renewal(home.queue, config, "end")
         yield Post(renewal(home.queue, config, "count"))
 
 
-def resolve(namespace_state: NamespaceState, cached: CachedBucket, *, bucket_too: bool) -> Flow[Resolved]:
+def resolve(namespace_state: NamespaceState, cached: CachedShard, *, bucket_too: bool) -> Flow[Resolved]:
     """Return the limits that hold for the entity on the resource: remembered, or read once for all callers that wait
     for them.
 
@@ -110,7 +110,7 @@ def resolve(namespace_state: NamespaceState, cached: CachedBucket, *, bucket_too
 
 
 def resolve_all(
-    namespace_state: NamespaceState, homes: Sequence[CachedBucket], likely: Sequence[CachedBucket]
+    namespace_state: NamespaceState, homes: Sequence[CachedShard], likely: Sequence[CachedShard]
 ) -> Flow[list[Resolved]]:
     """Return the limits of several entities on their resource, with their buckets. One read has all that is unknown,
     also of the entities that are ``likely`` to be asked next. Raises ``StoreError``.
@@ -132,12 +132,12 @@ def resolve_all(
 class LoadingTogether(Waiter):
     """A place in the queue of a bucket's limits, whose run reads those of ``others`` as well."""
 
-    def __init__(self, queue: BucketQueue, others: Sequence[CachedBucket]) -> None:
+    def __init__(self, queue: RunQueue, others: Sequence[CachedShard]) -> None:
         super().__init__(queue)
         self.others = others
 
 
-def load(namespace_state: NamespaceState, cached: CachedBucket, waiters: Sequence[Waiter]) -> Flow[None]:
+def load(namespace_state: NamespaceState, cached: CachedShard, waiters: Sequence[Waiter]) -> Flow[None]:
     """Read the unknown and expired records once, and settle all waiters."""
     error = None
     others = [other for each in waiters if isinstance(each, LoadingTogether) for other in each.others]
@@ -149,7 +149,7 @@ def load(namespace_state: NamespaceState, cached: CachedBucket, waiters: Sequenc
         waiter.outcome = Outcome("failed" if error else "admitted", cached.state, namespace_state.now(), error)
 
 
-def _load(namespace_state: NamespaceState, cached: CachedBucket, others: Iterable[CachedBucket]) -> Flow[None]:
+def _load(namespace_state: NamespaceState, cached: CachedShard, others: Iterable[CachedShard]) -> Flow[None]:
     """Resolve the limits; repeat it, a few times, if this process has changed one of their configs meanwhile.
 
     The last result holds for the callers that waited for it; for later callers it is no longer current.
@@ -167,9 +167,7 @@ def _load(namespace_state: NamespaceState, cached: CachedBucket, others: Iterabl
     cached.parent_link = {CASCADE: resolved.cascade, **parent}
 
 
-def _read(
-    namespace_state: NamespaceState, cached: CachedBucket, others: Iterable[CachedBucket]
-) -> Flow[Resolved | None]:
+def _read(namespace_state: NamespaceState, cached: CachedShard, others: Iterable[CachedShard]) -> Flow[Resolved | None]:
     """Return the limits by one read of the unknown and expired records; ``None`` if all of them have to be read at
     once. The read has the unknown records of ``others`` as well. A second one follows where an entity turns out to have
     a plan whose limits are unknown.
@@ -199,6 +197,6 @@ def _read(
     return resolved
 
 
-def _shards_seen(namespace_state: NamespaceState, home: CachedBucket) -> list[BucketState]:
+def _shards_seen(namespace_state: NamespaceState, home: CachedShard) -> list[BucketState]:
     """Return the last seen states of the shards of a bucket, also of one that was forgotten meanwhile."""
     return namespace_state.states(home) if home.state is None else [home.state, *namespace_state.states(home)]

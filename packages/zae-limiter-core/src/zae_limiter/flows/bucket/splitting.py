@@ -36,7 +36,7 @@ from ...schema.attributes import (
 )
 from ...schema.items import WRITES, BucketId, BucketState, LimitBalance, bucket_item, read_bucket
 from ...schema.partitions import is_spread
-from ..process.namespace_state import CachedBucket, NamespaceState, bucket_key
+from ..process.namespace_state import CachedShard, NamespaceState, bucket_key
 from ..retry import ATTEMPTS, PAUSES, RaceLost, read_all, with_retries
 from ..steps import Flow, Log, Sleep, call
 from .anchors import repair
@@ -49,10 +49,10 @@ def split_shard(namespace_state: NamespaceState, bucket: BucketId, *, among: int
     Split nothing if the shard is missing, if it is one of 64, if it is no longer one of ``among``, or if shard 0 cannot
     be split first. Raises ``StoreError``.
     """
-    return (yield from _split_in_order(namespace_state, CachedBucket(bucket), among))
+    return (yield from _split_in_order(namespace_state, CachedShard(bucket), among))
 
 
-def split_hot_shard(namespace_state: NamespaceState, cached: CachedBucket) -> Flow[None]:
+def split_hot_shard(namespace_state: NamespaceState, cached: CachedShard) -> Flow[None]:
     """Split a shard that is written too often. After a failure, the next window that shows it tries again."""
     if cached.state is None or cached.state.shard_count >= MAX_SHARDS or _stays_whole(cached.state):
         return
@@ -68,10 +68,10 @@ def split_hot_shard(namespace_state: NamespaceState, cached: CachedBucket) -> Fl
         )
 
 
-def find_or_create_shard(namespace_state: NamespaceState, cached: CachedBucket) -> Flow[BucketState | None]:
+def find_or_create_shard(namespace_state: NamespaceState, cached: CachedShard) -> Flow[BucketState | None]:
     """Find a shard, or create a missing one: by a split of its parent, or full if the parent was split already.
 
-    If the bucket has no such shard, the cached bucket has no state afterwards; then return the shard that has what it
+    If the bucket has no such shard, the cached shard has no state afterwards; then return the shard that has what it
     had, if it merged with another one. Raises ``RaceLost``, ``StoreError``.
     """
     written: Collection[int] = ()
@@ -92,9 +92,9 @@ def find_or_create_shard(namespace_state: NamespaceState, cached: CachedBucket) 
 
 
 def _read_ancestry(
-    namespace_state: NamespaceState, cached: CachedBucket, written: Collection[int] = ()
+    namespace_state: NamespaceState, cached: CachedShard, written: Collection[int] = ()
 ) -> Flow[dict[int, BucketState]]:
-    """Return the stored states of a shard and of those that it descends from, by shard; the cached buckets learn them.
+    """Return the stored states of a shard and of those that it descends from, by shard; the cached shards learn them.
 
     ``written``: the shards that this process has just written, once each.
     """
@@ -122,7 +122,7 @@ def _first_missing(shard: int, states: dict[int, BucketState]) -> int:
     return shard
 
 
-def _split_in_order(namespace_state: NamespaceState, cached: CachedBucket, among: int | None) -> Flow[int]:
+def _split_in_order(namespace_state: NamespaceState, cached: CachedShard, among: int | None) -> Flow[int]:
     """Split shard 0 first, so that it knows the newest count, then the shard; return the number of shards split."""
     states = yield from _read_ancestry(namespace_state, cached)
     home, state = states.get(0), states.get(cached.id.shard)

@@ -25,13 +25,13 @@ from typing import Final
 from ...schema.attributes import CONFIG_AS_OF
 from ...schema.items import BucketState
 from ...values.resolution import Config
-from ..process.namespace_state import CachedBucket, NamespaceState
+from ..process.namespace_state import CachedShard, NamespaceState
 
 FOLLOWS_MS: Final = 60_000
 CLOCKS_MS: Final = 5_000  # by so much, clocks of processes may differ
 
 
-def with_birth(namespace_state: NamespaceState, home: CachedBucket, shard: CachedBucket, config: Config) -> Config:
+def with_birth(namespace_state: NamespaceState, home: CachedShard, shard: CachedShard, config: Config) -> Config:
     """Return the limits of a call or of a limiter with their birth, for a bucket of which the call asks one shard. The
     bucket (``home``) remembers them.
     """

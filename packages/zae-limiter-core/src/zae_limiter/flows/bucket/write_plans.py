@@ -17,7 +17,7 @@ from ...schema.items import BucketState, LimitBalance, bucket_item, window_end
 from ...values.limits import Limit
 from ...values.resolution import Config
 from ..bucket_queue import BucketRequest
-from ..process.namespace_state import CachedBucket
+from ..process.namespace_state import CachedShard
 from .batch import Batch
 from .writing import ANY_TTL, Change, write
 
@@ -49,7 +49,7 @@ class WritePlan:
 
     def __init__(
         self,
-        cached: CachedBucket,
+        cached: CachedShard,
         state: BucketState | None,
         now_ms: int,
         multiplier: int,
@@ -167,7 +167,7 @@ class WritePlan:
 
 
 def reshape(
-    cached: CachedBucket, state: BucketState, now_ms: int, multiplier: int, config: Config, *, shapes: bool = True
+    cached: CachedShard, state: BucketState, now_ms: int, multiplier: int, config: Config, *, shapes: bool = True
 ) -> WritePlan:
     """Return the plan of a write that moves the anchor; ``shapes``: it gives the bucket the shape of the config.
 

@@ -1,1 +1,1 @@
-"""The state of one namespace in one process: settings, config cache, and cached buckets with their queues."""
+"""The state of one namespace in one process: settings, config cache, and cached shards with their queues."""

@@ -10,7 +10,7 @@ from typing import NamedTuple, TypeVar
 
 from ...exceptions import RateLimiterUnavailable, ZAELimiterError
 from ...operations.errors import StoreError, Unreachable
-from ..bucket_queue import BucketQueue, Outcome, Waiter
+from ..bucket_queue import Outcome, RunQueue, Waiter
 from ..public_errors import with_public_errors
 from ..steps import Enqueue, Flow
 from .namespace_state import NamespaceState
@@ -37,7 +37,7 @@ def open_later(namespace_state: NamespaceState, find: Callable[[], Flow[OpenedNa
     """Return a namespace state that ``find`` finds with the first call that needs it; that call raises what
     ``open`` raises.
     """
-    namespace_state.opening = BucketQueue(partial(_open, namespace_state, find))
+    namespace_state.opening = RunQueue(partial(_open, namespace_state, find))
     return namespace_state
 
 

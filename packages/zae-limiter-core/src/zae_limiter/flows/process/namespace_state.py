@@ -19,7 +19,7 @@ from ...schema.attributes import CASCADE, SHARD_COUNT
 from ...schema.items import ONE_WRITE, WRITES, BucketId, BucketState, read_bucket
 from ...values.limits import Limit, Policy
 from ...values.resolution import Config, Resolved
-from ..bucket_queue import BucketQueue
+from ..bucket_queue import RunQueue
 from ..hold import Holds
 from .config_cache import ConfigCache
 from .consumption import Others
@@ -60,7 +60,7 @@ def bucket_key(bucket: BucketId) -> Key:
     return Key(bucket.pk, keys.sk_state())
 
 
-class CachedBucket:
+class CachedShard:
     """The last seen state of one shard, with its queues. It picks the write to try; the conditions decide.
 
     ``others``: what its answers show of other processes. ``passed``: the limits that a call of this process passed
@@ -98,10 +98,10 @@ class CachedBucket:
         self.known = False
         self.seen_at_ms = 0
         self.parent_link: dict[str, Any] = {CASCADE: False}
-        self.queue: BucketQueue
-        self.loading: BucketQueue
+        self.queue: RunQueue
+        self.loading: RunQueue
         self.line = WaitingLine()
-        self.creating: dict[tuple[str, ...], BucketQueue] = {}
+        self.creating: dict[tuple[str, ...], RunQueue] = {}
         self.write_rate = WriteRate()
         self.passed: Config | None = None
         self.short_ms = 0
@@ -204,16 +204,16 @@ class NamespaceState:
         self.identify(namespace_id, spread=spread)
         self.said: defaultdict[str, LogThrottle] = defaultdict(LogThrottle)
         self.holds = Holds(now)
-        self.pending_refusals = PendingRefusals[CachedBucket](settings.buckets_remembered)
+        self.pending_refusals = PendingRefusals[CachedShard](settings.buckets_remembered)
         self.shares: Owing | None = None
         self.settled_amounts = SettledAmounts()
         self.births: LRU[tuple[Limit, ...], int] = LRU(GIVEN_REMEMBERED)
-        self.cached_buckets: LRU[tuple[str, str, int], CachedBucket] = LRU(settings.buckets_remembered)
+        self.cached_shards: LRU[tuple[str, str, int], CachedShard] = LRU(settings.buckets_remembered)
         forks.register(self)
 
     def forget(self) -> None:
         """Begin again in a child process: nobody decides there what calls of the parent have taken."""
-        for cached in self.cached_buckets:
+        for cached in self.cached_shards:
             cached.queue.undecided.clear()
         if self.write_tokens is not None:
             self.sign_writes()
@@ -242,38 +242,38 @@ class NamespaceState:
         size = self.settings.buckets_remembered
         self.configs = ConfigCache(namespace_id or "", ttl_ms=self.settings.config_ttl_ms, size=size)
         self._namespace_id = namespace_id
-        self.opening: BucketQueue | None = None
+        self.opening: RunQueue | None = None
 
-    def shards(self, home: CachedBucket) -> list[CachedBucket]:
+    def shards(self, home: CachedShard) -> list[CachedShard]:
         """Return the shards of a bucket that this process knows, given by its shard 0."""
         if home.shard_count == 1:
             return [home]
         of = home.id
-        others = (self.cached_buckets.get((of.entity_id, of.resource, shard)) for shard in range(1, home.shard_count))
+        others = (self.cached_shards.get((of.entity_id, of.resource, shard)) for shard in range(1, home.shard_count))
         return [home, *(cached for cached in others if cached is not None)]
 
-    def states(self, home: CachedBucket) -> list[BucketState]:
+    def states(self, home: CachedShard) -> list[BucketState]:
         """Return the last seen states of the shards of a bucket, given by its shard 0; unseen shards are left out."""
         return [cached.state for cached in self.shards(home) if cached.state is not None]
 
-    def agree(self, home: CachedBucket, config: Config) -> bool:
+    def agree(self, home: CachedShard, config: Config) -> bool:
         """Return whether all shards that this process knows have these limits, and none knows of newer ones."""
         for cached in self.shards(home):  # noqa: SIM110 - a generator costs more, and every refusal comes by here
             if cached.state is not None and not cached.agrees_with(config):
                 return False
         return True
 
-    def repaired_states(self, home: CachedBucket, now_ms: int) -> list[BucketState]:
+    def repaired_states(self, home: CachedShard, now_ms: int) -> list[BucketState]:
         """Return the same states, without anchors that a wrong clock set ahead."""
         return [state.repaired(now_ms) for state in self.states(home)]
 
     def learn_beside(self, bucket: BucketId, item: Item | None, at_ms: int, *, own_writes: int = 0) -> None:
         """Store a state that a read beside the queue showed, unless a run is under way or has seen a later one."""
-        cached = self.cached_buckets.get((bucket.entity_id, bucket.resource, bucket.shard))
+        cached = self.cached_shards.get((bucket.entity_id, bucket.resource, bucket.shard))
         if cached is not None and not cached.queue.busy and cached.seen_at_ms <= at_ms:
             cached.learn(item, at_ms, own_writes=own_writes)
 
-    def fresh(self, cached: CachedBucket) -> Resolved | None:
+    def fresh(self, cached: CachedShard) -> Resolved | None:
         """Return the resolved limits of the bucket if they are known and still hold, else ``None``: of a bucket that is
         disabled, if they were read so lately that they refuse. Limits from the future were read before the clock went
         back.
@@ -287,11 +287,11 @@ class NamespaceState:
             holds = 0 <= resolved.valid_until_ms - self.now() <= self.settings.config_ttl_ms
         return resolved if holds else None
 
-    def remembered(self, entity_id: str, resource: str) -> tuple[CachedBucket, Resolved, bool] | None:
+    def remembered(self, entity_id: str, resource: str) -> tuple[CachedShard, Resolved, bool] | None:
         """Return the bucket of an entity on a resource, its limits, and whether they no longer hold; ``None`` if one of
         the two is unknown.
         """
-        cached = self.cached_buckets.get((entity_id, resource, 0))
+        cached = self.cached_shards.get((entity_id, resource, 0))
         if cached is None or not cached.known:
             return None
         resolved = cached.resolved
@@ -301,7 +301,7 @@ class NamespaceState:
             return None
         return cached, resolved, not 0 <= resolved.valid_until_ms - self.now() <= self.settings.config_ttl_ms
 
-    def last_known(self, cached: CachedBucket) -> Resolved | None:
+    def last_known(self, cached: CachedShard) -> Resolved | None:
         """Return the resolved limits of the bucket, expired or not; ``None`` if unknown, changed by this process, or of
         an override that has ended.
         """
@@ -316,12 +316,12 @@ class NamespaceState:
         cached.resolved = resolved = replace(resolved, generation=generation)
         return resolved
 
-    def expire(self, cached: CachedBucket, *, read_before_ms: int | None = None) -> None:
+    def expire(self, cached: CachedShard, *, read_before_ms: int | None = None) -> None:
         """Mark the limits of the bucket as expired, so that its next write goes with a read of them; only those that
         were read before an instant, if one is given.
         """
         entity_id, resource = cached.id.entity_id, cached.id.resource
-        home = self.cached_buckets.get((entity_id, resource, 0))
+        home = self.cached_shards.get((entity_id, resource, 0))
         resolved = None if home is None else home.resolved
         if resolved is not None and read_before_ms is not None and resolved.config.born_ms >= read_before_ms:
             return

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 
-from ..bucket_queue import BucketQueue, BucketRequest, Waiter
+from ..bucket_queue import BucketRequest, RunQueue, Waiter
 from ..steps import Enqueue, Flow, Parallel, Settled
 
 
@@ -29,7 +29,7 @@ def give_back_all(requests: Iterable[BucketRequest]) -> Flow[None]:
 
     The give-back also takes their acquires out of ``ev``, the number of admitted ones: these calls did not take place.
     """
-    given: dict[tuple[BucketQueue, int], BucketRequest] = {}
+    given: dict[tuple[RunQueue, int], BucketRequest] = {}
     for request in requests:
         if request.admitted and request.takes:
             back = request.give_back()

@@ -93,7 +93,7 @@ def reset_bucket(
         return [filled(state, now) for state in states], audit_put
 
     was_there = yield from _write_all_shards(namespace_state, bucket, cause, writes, change)
-    cached = namespace_state.cached_buckets.get((bucket.entity_id, bucket.resource, 0))
+    cached = namespace_state.cached_shards.get((bucket.entity_id, bucket.resource, 0))
     if cached is not None and cached.queue.hold is not None:
         cached.queue.hold.void()
     return was_there
@@ -178,7 +178,7 @@ def _write_all_shards(
     was_there, states = yield from optimistic(cause, attempt)
     stale_ms = namespace_state.now() - namespace_state.settings.staleness_ms
     for each in (state.id for state in states):  # so that this process no longer refuses by its last seen state
-        cached = namespace_state.cached_buckets.get((each.entity_id, each.resource, each.shard))
+        cached = namespace_state.cached_shards.get((each.entity_id, each.resource, each.shard))
         if cached is not None:
             cached.seen_at_ms = min(cached.seen_at_ms, stale_ms)
     return was_there

@@ -345,7 +345,7 @@ def delete_entity(namespace_state: NamespaceState, entity_id: str, cause: Cause)
     for last in (False, True):  # shard 0 last: it knows the shard count
         yield from _delete_as_read([bucket_key(bucket) for bucket in buckets if (bucket.shard == 0) is last])
     for bucket in buckets:
-        cached = namespace_state.cached_buckets.get((bucket.entity_id, bucket.resource, bucket.shard))
+        cached = namespace_state.cached_shards.get((bucket.entity_id, bucket.resource, bucket.shard))
         if cached is not None:  # else this process could refuse by the last seen state
             cached.learn(None, namespace_state.now(), own_writes=0)
     yield from report(rows)
