@@ -112,6 +112,18 @@ async def test_a_raised_limit_is_obeyed_within_the_staleness_of_copies(world: Wo
     assert await passes_again(world, user)
 
 
+async def test_a_raised_limit_is_obeyed_at_once_by_who_reads_the_limits_with_each_call(world: World) -> None:
+    limiter, _ = await world.process(config_cache_ttl=0)
+    other, _ = await world.process()
+    await other.set_limits("e", [Limit.per_minute("rpm", 500)], "r")
+    await take(limiter, "e", "r", rpm=500)
+    world.clock.advance(ms=20)
+    await other.set_limits("e", [Limit.per_minute("rpm", 600)], "r")
+    with pytest.raises(RateLimitExceeded) as refused:  # decided by the new limits, which the same call has read
+        await take(limiter, "e", "r", rpm=600)
+    assert [status.limit.capacity for status in refused.value.violations] == [600]
+
+
 async def test_a_refusal_of_what_the_bucket_never_holds_costs_a_read_a_second_at_most(world: World) -> None:
     _, user = await warm(world)
     world.clock.advance(seconds=2)

@@ -233,7 +233,8 @@ def _choose_shards(namespace_state: NamespaceState, claims: list[Claim]) -> list
             claim.config = with_birth(namespace_state, claim.home, claim.target, claim.config)
         elif claim.home.passed is not ANY_LEVEL:
             claim.home.passed = ANY_LEVEL
-        if claim.call.rereads:  # its limits were just read: it goes by those, or by newer ones that a bucket has
+        rereads = claim.call.rereads
+        if rereads > 1 or (rereads and state is None):  # just read, and behind whatever the bucket was told
             claim.config = replace(claim.config, read_at_ms=FOLLOWS)
         if claim.config.declared and claim.config.ahead:
             hold_ahead(namespace_state, claim.home, claim.target)
