@@ -406,8 +406,12 @@ def _first_problem(requests: Iterable[BucketRequest]) -> Flow[StoreError | None]
             problem = problem or error
         elif error is not None and request.slots is not None:
             names = ", ".join(sorted(request.slots.limits))
-            say = "slots of %s were not freed, and come back by themselves: %s"
-            yield Log(__name__, logging.WARNING, say, values=(names, error))
+            yield Log(
+                __name__,
+                logging.WARNING,
+                "slots of %s were not freed, and come back by themselves: %s",
+                values=(names, error),
+            )
     return problem
 
 

@@ -526,8 +526,9 @@ def pay_the_rest(namespace_state: NamespaceState) -> Flow[None]:
         yield from enqueue_and_wait(requests)
     if shares.owed:
         amounts = "; ".join(f"{shard.id}: {in_tokens(owed.served.amounts)}" for shard, owed in shares.owed.items())
-        say = "the store is away, so these amounts are never counted: %s"
-        yield Log(__name__, logging.WARNING, say, values=(amounts,))
+        yield Log(
+            __name__, logging.WARNING, "the store is away, so these amounts are never counted: %s", values=(amounts,)
+        )
 
 
 def _place(cached: CachedShard) -> Place:

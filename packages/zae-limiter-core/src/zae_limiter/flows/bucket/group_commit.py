@@ -128,8 +128,8 @@ def _tell_of_ended(namespace_state: NamespaceState, cached: CachedShard, renewal
     if ending is not None:
         names = ", ".join(sorted({each.taken.limit for each in renewal.frees}))
         why = "their leases held them for max_hold, or their clients have not read for as long as the limit's expires"
-        say = "%s: slots of %s are free for others: %s%s"
-        yield Log(__name__, logging.WARNING, say, values=(cached.id, names, why, ending))
+        values = cached.id, names, why, ending
+        yield Log(__name__, logging.WARNING, "%s: slots of %s are free for others: %s%s", values=values)
 
 
 def _follow_refusals(
