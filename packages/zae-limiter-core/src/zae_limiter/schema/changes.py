@@ -90,8 +90,12 @@ def shard_count_of(image: Image) -> Any:
 
 def _milli(image: Image) -> dict[str, int]:
     """Return the millitokens that an item has counted, by limit."""
-    found = ((parse_bucket_attribute(name), total) for name, total in image.items())
-    return {at.limit: total for at, total in found if at is not None and at.field == "consumed" and at.limit != WCU}
+    counted = {}
+    for name, total in image.items():  # a generator costs more, and every record of the stream comes by here
+        at = parse_bucket_attribute(name)
+        if at is not None and at.field == "consumed" and at.limit != WCU:
+            counted[at.limit] = total
+    return counted
 
 
 def bucket_of(key: Key) -> BucketId | None:
