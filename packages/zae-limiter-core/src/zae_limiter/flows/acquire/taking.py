@@ -261,8 +261,8 @@ def read_view(namespace_state: NamespaceState, claim: Claim) -> Flow[View]:
     """
     now = namespace_state.now()
     states = complete_states(namespace_state, claim, now)
-    if not states and claim.turn is not None:
-        # a crowd uses copies of any age: it asks again, and must not read them one by one
+    if not states and claim.call.max_wait and claim.home.line:
+        # a crowd uses copies of any age, also whoever just came to it: each asks again, and must not read all shards
         known = namespace_state.states(claim.home)
         states = known if len(known) == claim.home.shard_count else ()
     if not states:
