@@ -281,7 +281,7 @@ MUTANTS: tuple[Mutant, ...] = (
         found_by=177,
     ),
     Mutant("give-back dropped", NOTHING_LOST, "were dropped|returned|came back|counts", Seams(undoes=gives_back)),
-    Mutant("a give-back on shard 0", "each part goes to its half", "were dropped", requests(_to_shard_0), found_by=2),
+    Mutant("a give-back on shard 0", "each part goes to its half", "were dropped", requests(_to_shard_0), found_by=12),
     Mutant(
         "what was only counted, given back",
         NOTHING_CREATES,
@@ -631,7 +631,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "came from nowhere",
         hides("#STATE", "_si"),
         scenario="mixed",
-        found_by=3,
+        found_by=37,
     ),
     Mutant(
         "a disabled entity that is admitted",
