@@ -117,6 +117,22 @@ async def test_a_lease_corrects_its_count(world: World) -> None:
     assert counted(world, it) == 520
 
 
+async def test_a_lease_gives_back_no_tokens_of_a_limit_that_was_gone_when_it_took_more(world: World) -> None:
+    it, other = await world.process(), await world.process()
+    await other.limiter.set_system_defaults([RPM, TPM])
+    await take(it.limiter, "e", "r", rpm=1, tpm=3000)
+    async with it.limiter.acquire("e", "r", {"rpm": 1, "tpm": 0}) as lease:
+        await other.limiter.set_limits("e", [RPM], "r")
+        await lease.consume(tpm=500)  # finds that the limits have changed, and is only counted
+        before = world.bucket_of(it.limiter, "e", "r")
+        await lease.release(tpm=500)
+    after = world.bucket_of(it.limiter, "e", "r")
+    assert before is not None
+    assert after is not None
+    assert after["b_tpm_tk"] == before["b_tpm_tk"]
+    assert (before["b_tpm_tc"], after["b_tpm_tc"]) == (3_500_000, 3_000_000)
+
+
 @pytest.mark.parametrize("knows", ["override", "plan", "resource", "entity_default", "default_limits"])
 async def test_any_weaker_level_may_know_it(world: World, knows: str) -> None:
     it = await world.process(default_limits=[RPM, TPM] if knows == "default_limits" else None)

@@ -103,11 +103,13 @@ class Claim:
 
     @property
     def not_taken(self) -> Mapping[str, int]:
-        """The amounts of shadow limits that were only counted; their corrections are only counted, too."""
+        """The amounts that were only counted, and not taken: of shadow limits, and of limits that had gone when a
+        lease took more. Their corrections are only counted, too.
+        """
         not_taken: dict[str, int] = {}
         for bucket_request in self.requests:
             if bucket_request.admitted:
-                not_taken = sums(not_taken, bucket_request.not_taken)
+                not_taken = sums(sums(not_taken, bucket_request.not_taken), bucket_request.unlimited)
         return not_taken
 
     @property
