@@ -96,6 +96,35 @@ async def test_what_others_took_meanwhile_is_refused_to_those_it_does_not_reach(
     assert await it.limiter.available("e", "r") == {"rpm": 10}
 
 
+async def test_an_amount_of_0_is_admitted_beside_a_debt_that_is_paid_and_made_again(world: World) -> None:
+    tpm = Limit.per_hour("tpm", 100)
+    it = await world.process(default_limits=[RPM, tpm], config_cache_ttl=10**6, rejection_staleness=0)
+
+    async def corrects(by: int) -> None:
+        async with it.limiter.acquire("e", "r", {"rpm": 20}) as lease:
+            entered.append(lease)
+            await leave.wait()
+            await lease.adjust(rpm=by)
+
+    entered: list[Any] = []
+    leave = asyncio.Event()
+    holders = [asyncio.create_task(corrects(by)) for by in (-15, 15)]
+    await until(lambda: len(entered) == 2)
+    async with it.limiter.acquire("e", "r", {"rpm": 60}) as lease:
+        await lease.adjust(rpm=10)
+    it.wire.sent()
+    it.wire.hold(Update)
+    tasks = [asyncio.create_task(take(it.limiter, "e", "r", tpm=1))]
+    await until(lambda: it.wire.in_flight == 1)
+    leave.set()
+    await until(lambda: waiting(it) == 2)
+    tasks.append(asyncio.create_task(take(it.limiter, "e", "r", rpm=0, tpm=1)))
+    await until(lambda: waiting(it) == 3)
+    assert await results(it, [*tasks, *holders]) == [None] * 4
+    assert it.wire.sent() == ["Update", "Update"]
+    assert await it.limiter.available("e", "r") == {"rpm": -10, "tpm": 98}
+
+
 async def test_releases_and_rollbacks_ride_along_and_are_there_for_those_who_ask(world: World) -> None:
     it = await warm_process(world, rejection_staleness=0)
 

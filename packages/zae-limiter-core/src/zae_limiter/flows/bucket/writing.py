@@ -180,8 +180,8 @@ def _draft_balance(
         return
     held = move.ceiling - move.minted
     least = None if checked is None else checked - change.give.get(name, 0) - move.due
-    if checked == 0 and net == 0 and moved_to is None:  # it only asks that there is no debt
-        full, draft.at_least[tokens] = False, -move.due
+    if checked == 0 and net == 0 and moved_to is None:  # it only asks that no debt is left
+        full, draft.at_least[tokens] = False, -change.give.get(name, 0) - move.due
     elif full := slack is not None and item[tokens] >= held:
         held -= slack or 0
         draft.at_least[tokens] = held if least is None else max(held, least)
