@@ -18,6 +18,7 @@ from zae_limiter.integrations.asgi import (
     Scope,
     Send,
     lease_of,
+    resolve,
 )
 from zae_limiter.testing import ManualClock
 
@@ -314,3 +315,12 @@ async def test_the_lease_is_in_the_state_of_the_scope(world: World) -> None:
 
     await world.ask(app)
     assert await world.left() == 6
+
+
+async def test_an_argument_is_a_value_or_what_a_function_of_the_request_returns() -> None:
+    async def path(scope: Scope) -> str:
+        return str(scope["path"])
+
+    assert await resolve("gpt-4", {}) == "gpt-4"
+    assert await resolve(lambda scope: str(scope["path"]), {"path": "/a"}) == "/a"
+    assert await resolve(path, {"path": "/b"}) == "/b"

@@ -22,6 +22,7 @@ from . import inbox
 from .addresses import AddressOptions, Proxies
 from .answers import Answer, AnswerOptions, Answers, NotServed, Options, refusal_of, served, split
 from .arguments import Rule
+from .arguments import resolve as resolve  # noqa: PLC0414 - a name of this module for its users
 from .leases import Leases, Refund, SlotEnded
 
 Scope = MutableMapping[str, Any]
