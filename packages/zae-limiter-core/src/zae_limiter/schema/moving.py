@@ -36,8 +36,8 @@ def moved(item: Item, before: str, after: str, *, spread: bool = False) -> Item:
 
     ``spread``: index rows of the target have suffixes where this release gives them; else none has, whatever it had.
 
-    A bucket keeps its balances and begins to count: see `has_just_begun`. A snapshot loses the marks of another
-    table's stream, a provisioner's state the lock of an apply that goes on elsewhere.
+    A bucket keeps its balances and begins to count: ``consumption`` finds nothing in its first image. A snapshot loses
+    the marks of another table's stream, a provisioner's state the lock of an apply that goes on elsewhere.
     """
     rekeyed = {name: _rekeyed(name, value, before, after) for name, value in item.items()}
     if item[SK] == keys.sk_state():
