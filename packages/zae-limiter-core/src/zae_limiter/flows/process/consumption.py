@@ -16,7 +16,7 @@ The price: whoever has no full minute behind it has no part, and the parts of pr
 less than one. A part could be too large only next to a process that gave back more in a window than it took.
 
 An answer that shows no write of another process costs one comparison here: own consumption follows from the items at
-the ends of a window. docs/design/admission.md ("Shares"). ``shares`` has the tokens that follow from the part.
+the ends of a window. docs/design/admission.md ("Shares"). ``acquire.outage`` has the tokens that follow.
 """
 
 from collections.abc import Mapping

@@ -61,7 +61,7 @@ def bucket_key(bucket: BucketId) -> Key:
 
 
 class CachedShard:
-    """The last seen state of one shard, with its queues. It picks the write to try; the conditions decide.
+    """The last seen state of one shard, with its queues.
 
     ``others``: what its answers show of other processes. ``passed``: the limits that a call of this process passed
     last, ``ANY_LEVEL`` if those that a level has were used since. ``last_refusal``: that of this process. ``short_ms``:

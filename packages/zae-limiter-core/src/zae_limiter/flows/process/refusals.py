@@ -53,7 +53,7 @@ B = TypeVar("B", bound=Refusing)
 
 
 class _Pending(NamedTuple):
-    """LastRefusal by attribute, and when a separate write of them is due."""
+    """Refusals by attribute, and when a separate write of them is due."""
 
     counts: dict[str, int]
     due_ms: int
