@@ -4,7 +4,7 @@ This module chooses the buckets, and says when a separate write is due. ``proces
 """
 
 from collections.abc import Sequence
-from typing import Final, TypeAlias
+from typing import Final
 
 from ...operations.errors import BudgetSpent
 from ...schema.attributes import REFUSED, REFUSED_BELOW, parse_refused_by, refused_by
@@ -18,8 +18,7 @@ from ..process.namespace_state import CachedShard, NamespaceState
 from ..process.queueing import enqueue_and_wait
 from ..steps import Flow, Post, Remind
 from .outage import pay_the_rest
-
-Place: TypeAlias = tuple[str, str]  # an entity and a resource
+from .path import Place
 
 AT_ONCE: Final = 16
 

@@ -44,7 +44,7 @@ from ..steps import Flow, Log, Post
 from ..tally import NO_TALLY, ONE, ONE_BELOW, Tally
 from .claims import Claim, Grant
 from .disabling import refuse_if_disabled
-from .path import known_claims
+from .path import Place, known_claims
 from .requests import AcquireRequest
 
 WHAT: Final[Mapping[Policy, str]] = {
@@ -306,9 +306,6 @@ class Owed:
         request = BucketRequest(queue, config=self.config, unchecked=unchecked, given=given, counts=counts)
         self.request, self.tried_ms = request, now_ms
         return request
-
-
-Place = tuple[str, str]  # an entity and a resource
 
 
 class Shares:
