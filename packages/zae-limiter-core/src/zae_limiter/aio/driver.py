@@ -388,8 +388,7 @@ def _settle(waiting: Sequence[Waiter], error: StoreError, losses: Losses, *, wak
 def _log_losses(batch: Sequence[Waiter], losses: Losses) -> None:
     """Log the tokens that failed give-backs lost."""
     for waiter in batch:
-        outcome = waiter.outcome
-        if outcome is not None and outcome.error is not None and (lost := losses.line(waiter)) is not None:
+        if (lost := losses.line(waiter)) is not None:
             log.warning("%s", lost)
 
 

@@ -418,8 +418,7 @@ class RunQueue:
 def fail(waiters: Iterable[Waiter], error: StoreError) -> None:
     """Settle the waiters that a run left behind when it broke or was cut off, so that none waits for ever."""
     for waiter in waiters:
-        if waiter.outcome is None:
-            waiter.fail(error)
+        waiter.fail(error)
 
 
 def broken(problem: Exception) -> StoreError:
