@@ -15,6 +15,7 @@ from support.core.wires import SyncWireStore, Wire
 from zae_limiter import Limit, Options, RateLimitExceeded, SyncRateLimiter, SyncRepository, ValidationError
 from zae_limiter.engines.memory.table import MemoryTable
 from zae_limiter.flows.bucket import fast_path, group_commit
+from zae_limiter.flows.process.write_tokens import WriteTokens
 from zae_limiter.operations.values import Operation, Put, Update
 from zae_limiter.schema.attributes import WRITE_TOKENS
 from zae_limiter.sync.guarded_store import THREAD_NAME
@@ -106,10 +107,12 @@ class History:
         self.wires.append(Wire(self.wires[0].table))
         limits = [RPM, TPM, BUDGET] if setting.total else [RPM, TPM]
         self.limiters = []
-        for wire, clock in zip(self.wires, self.clocks, strict=True):
+        for number, (wire, clock) in enumerate(zip(self.wires, self.clocks, strict=True)):
             wire.lossy = setting.lossy
             options = Options(clock=clock, bucket_ttl_multiplier=setting.multiplier, config_cache_ttl=10**6)
             repository = SyncRepository.over(SyncWireStore(wire), options)
+            if setting.lossy:  # random ones may meet in a cell, in one of the two runs
+                repository.namespace_state.write_tokens = WriteTokens(number)
             if setting.own:
                 repository.set_limits("e", limits)
             self.limiters.append(SyncRateLimiter(repository, default_limits=limits))
