@@ -342,6 +342,16 @@ async def test_a_shard_that_owes_is_split(world: World, owed: int) -> None:
     assert sum(halves) == 1 - owed  # one millitoken comes until the new anchor
 
 
+async def test_a_shard_with_a_blocked_limit_is_split_in_the_millisecond_of_its_anchor(world: World) -> None:
+    blocked = Limit.custom("blocked", 0, refill_amount=7, refill_period=13)
+    limiter, _ = await world.process(default_limits=[DAILY, blocked])
+    for number in range(26):  # in each part of what it would mint
+        await take(limiter, f"e{number}", "r", rpm=1)
+        split(world, limiter, f"e{number}", "r")
+        assert len(shard_items(world, limiter, f"e{number}", "r")) == 2
+        world.clock.advance(ms=1)
+
+
 async def test_an_anchor_a_little_ahead_is_used_as_it_is(world: World) -> None:
     limiter, _ = await world.process(default_limits=[SECOND])
     await take(limiter, "e", "r", rpm=1)

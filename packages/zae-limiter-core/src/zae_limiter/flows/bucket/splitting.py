@@ -18,7 +18,6 @@ to split, ``acquire.taking`` which shard an acquire asks.
 
 import logging
 from collections.abc import Collection, Mapping
-from typing import Any
 
 from ...operations.errors import OutcomeUnknown, StoreError, Throttled, TransactionCancelled
 from ...operations.values import Conditions, Item, Put, Transact
@@ -191,8 +190,8 @@ def halving(state: BucketState, now_ms: int, leftover: Item | None = None) -> Tr
     ``k + n``; it is replaced.
     """
     anchor_ms, other = max(now_ms, state.anchor_ms + 1), state.id.other(state.id.shard + state.shard_count)
-    count, values = 2 * state.shard_count, dict[str, Any]()
-    moves, begin, debts = dict[str, Move | Begin](), dict[str, Begin](), dict[str, int]()
+    count, moves, begin = 2 * state.shard_count, dict[str, Move | Begin](), dict[str, Begin]()
+    take, force, give, debts = dict[str, int](), dict[str, int](), dict[str, int](), dict[str, int]()
     for name, shard_limit in state.shard_limits.items():
         if shard_limit.limit.has_slots:  # all of them stay on shard 0
             begin[name] = Begin(0)
@@ -204,18 +203,21 @@ def halving(state: BucketState, now_ms: int, leftover: Item | None = None) -> Tr
         moved, full = shard_limit.moved_by_anchor(anchor_ms), half.kept + half.moved
         moves[name] = Move(minted, minted, shard_limit.ceiling_milli, moved, full, fraction, fraction)
         if half.available < 0:  # half of a debt, maybe nothing: it must be the one that was seen, however deep
-            debts[name] = tokens
-    given = {name: each.tokens for name, each in begin.items() if name in moves}
-    values = {SHARD_COUNT: count} | ({} if state.id.shard else {WRITES_THEN: state.item[WRITES]})
+            give[name], debts[bucket_attributes(name).tokens] = -half.moved, tokens
+        elif half.full:  # that it is full is asked for; a ceiling of 0 has not what comes until the anchor
+            force[name] = half.moved
+        else:
+            take[name] = half.moved
     change = Change(
         anchor_ms,
         moves,
-        take={name: amount for name, amount in given.items() if name not in debts},
-        give={name: -amount for name, amount in given.items() if amount < 0},
-        counted={name: -amount for name, amount in given.items()},
-        values=values,
+        take,
+        force,
+        give,
+        counted={name: -begin[name].tokens for name in moves},
+        values={SHARD_COUNT: count} | ({} if state.id.shard else {WRITES_THEN: state.item[WRITES]}),
         remove=(TTL,),  # also one that was set since
-        expected={bucket_attributes(name).tokens: tokens for name, tokens in debts.items()},
+        expected=debts,
     )
     item = _shard_like(state, other, begin, count=count, anchor_ms=anchor_ms)
     place = Conditions(absent=(PK,))
