@@ -4,12 +4,10 @@ A figure above its ceiling is a path that has grown: lower the ceiling whenever 
 raise it. The ceilings are the exact figures on Python 3.11; other versions may make some calls more.
 """
 
-import gc
 import sys
-import threading
-from types import FrameType
 
 from support.aggregator.lives import Life, MortalStore
+from support.core.calls import CountedCalls
 from zae_limiter_aggregator.aggregation import NO_WINDOW
 
 CALLS, REQUESTS = 1882, 3  # of one record: builtins count as calls
@@ -18,13 +16,9 @@ SPARE = 0 if sys.version_info[:2] == (3, 11) else 60  # calls
 
 def counts() -> tuple[int, int]:
     """The calls and the requests of one record of a bucket, after a dozen of the same."""
-    life, calls = Life(), [0]
+    life = Life()
     store = MortalStore(life.table)
     aggregator = life.aggregator(store)
-
-    def profile(frame: FrameType, event: str, arg: object) -> None:
-        calls[0] += event in ("call", "c_call")
-
     for _ in range(13):
         with life.limiter.acquire("e", "r", {"rpm": 1, "tpm": 10}):
             pass
@@ -32,16 +26,9 @@ def counts() -> tuple[int, int]:
     for each in before:
         aggregator.process([each], NO_WINDOW)
     store.asked.clear()
-    gc.disable()  # what is called at a collection is no part of it
-    threading.setprofile(profile)
-    sys.setprofile(profile)
-    try:
+    with CountedCalls() as calls:
         aggregator.process([last], NO_WINDOW)
-    finally:
-        sys.setprofile(None)
-        threading.setprofile(None)
-        gc.enable()
-    return calls[0], len(store.asked)
+    return calls.number, len(store.asked)
 
 
 def test_a_record_makes_no_more_calls_and_requests() -> None:

@@ -5,15 +5,14 @@ raise it. The ceilings are the exact figures on Python 3.11; other versions may 
 """
 
 import asyncio
-import gc
 import subprocess
 import sys
 from contextlib import suppress
-from types import FrameType
 from typing import Any
 
 import pytest
 
+from support.core.calls import CountedCalls
 from zae_limiter import Limit, RateLimiter, RateLimitExceeded, Repository
 from zae_limiter.engines.memory.table import MemoryTable
 from zae_limiter.testing import ManualClock
@@ -50,12 +49,6 @@ SPARE = 0 if sys.version_info[:2] == (3, 11) else 40  # calls
 
 async def counts(entity: str, resource: str, amount: int, requests: list[Any]) -> tuple[int, int]:
     """The calls of functions and the requests of one acquire, after a dozen of the same."""
-    calls = 0
-
-    def profile(frame: FrameType, event: str, arg: object) -> None:
-        nonlocal calls
-        calls += event in ("call", "c_call")
-
     async with Repository.in_memory(clock=ManualClock()) as repository:
         limiter = RateLimiter(repository)
         await repository.create_entity("org")
@@ -72,14 +65,9 @@ async def counts(entity: str, resource: str, amount: int, requests: list[Any]) -
         for _ in range(12):
             await one()
         requests.clear()
-        gc.disable()  # what is called at a collection is no part of an acquire
-        sys.setprofile(profile)
-        try:
+        with CountedCalls() as calls:
             await one()
-        finally:
-            sys.setprofile(None)
-            gc.enable()
-        return calls, len(requests)
+        return calls.number, len(requests)
 
 
 @pytest.mark.parametrize("call", CEILINGS)

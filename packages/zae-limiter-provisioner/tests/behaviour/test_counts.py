@@ -4,11 +4,9 @@ A figure above its ceiling is a path that has grown: lower the ceiling whenever 
 raise it. The ceilings are the exact figures on Python 3.11; other versions may make some calls more.
 """
 
-import gc
 import sys
-import threading
-from types import FrameType
 
+from support.core.calls import CountedCalls
 from support.provisioner.provisions import World, limits, manifest
 from zae_limiter_manifest import load
 
@@ -25,25 +23,14 @@ resources:
 
 def counts() -> tuple[int, int]:
     """The calls and the requests of an apply that changes one limit, in a namespace that was applied to before."""
-    world, calls = World(), [0]
+    world = World()
     for capacity in (1, 2):
         world.apply(manifest(resources={"gpt-4": limits(capacity)}))
     store = world.store()
-
-    def profile(frame: FrameType, event: str, arg: object) -> None:
-        calls[0] += event in ("call", "c_call")
-
-    gc.disable()  # what is called at a collection is no part of it
-    threading.setprofile(profile)
-    sys.setprofile(profile)
-    try:
+    with CountedCalls() as calls:
         answer = world.ask("apply", load(TEXT), store=store)
-    finally:
-        sys.setprofile(None)
-        threading.setprofile(None)
-        gc.enable()
     assert (answer.status, answer.errors) == ("applied", ())
-    return calls[0], len(store.seen)
+    return calls.number, len(store.seen)
 
 
 def test_an_apply_of_one_limit_makes_no_more_calls_and_requests() -> None:
