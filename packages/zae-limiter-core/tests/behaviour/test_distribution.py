@@ -1,3 +1,4 @@
+import re
 import subprocess
 import sys
 from importlib.metadata import distribution
@@ -8,6 +9,11 @@ def test_it_is_installed_with_its_types_and_licence() -> None:
     installed = distribution("zae-limiter-core")
     assert installed.metadata["License-Expression"] == "MIT"
     assert files("zae_limiter").joinpath("py.typed").is_file()
+
+
+def test_it_requires_no_library_of_aws() -> None:
+    required = [each for each in distribution("zae-limiter-core").requires or () if "extra ==" not in each]
+    assert {re.split(r"[^\w-]", each)[0] for each in required} == {"cronsim", "tzdata"}
 
 
 def test_importing_it_imports_neither_an_aws_library_nor_opentelemetry() -> None:

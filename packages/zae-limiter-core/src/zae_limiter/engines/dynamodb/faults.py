@@ -26,6 +26,7 @@ from ...operations.errors import (
     Unrecognized,
 )
 from ...operations.values import Check, CreateTable, Delete, EnableTtl, Item, Key, Operation, Put, Transact, Update
+from ...runtime.extras import install_command
 from ...runtime.printing import printable
 from ...schema.attributes import PK, SK
 from ...schema.record import UNREADABLE
@@ -220,3 +221,9 @@ def no_client(error: Exception) -> StoreError:
     """Return the error for a client that cannot be made, because of credentials, region, profile or endpoint."""
     fault = unsent(error) or NotApplied(str(error))
     return type(fault)(f"cannot create a client: {fault}")
+
+
+def without_boto3(error: ImportError) -> StoreError:
+    """Return the error for a client that cannot be made, because the libraries of AWS are not installed."""
+    needed = f"DynamoDB needs boto3: {install_command('dynamodb')}; a file of SQLite and memory do not"
+    return no_client(NotApplied(needed)) if isinstance(error, ModuleNotFoundError) else no_client(error)

@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 from urllib.parse import urlsplit
 
 from ....operations.errors import NotApplied
-from ..faults import no_client
+from ..faults import no_client, without_boto3
 from ..options import ClientOptions, place_in
 
 _LOCAL: Final = "local"  # DynamoDB Local, whatever the partition
@@ -42,9 +42,14 @@ class Endpoint(NamedTuple):
 
 
 def open_session(options: ClientOptions) -> Any:
-    """Return a botocore session for the profile and the region. Raises ``NotApplied`` for a profile that is missing."""
-    from botocore.exceptions import BotoCoreError
-    from botocore.session import Session
+    """Return a botocore session for the profile and the region. Raises ``NotApplied`` if the profile, or botocore, is
+    missing.
+    """
+    try:
+        from botocore.exceptions import BotoCoreError
+        from botocore.session import Session
+    except ImportError as error:
+        raise without_boto3(error) from error
 
     try:
         session = Session(profile=options.profile)

@@ -13,6 +13,7 @@ from ...time_left import check_time, time_left
 from ..aws.credentials import CredentialSource, too_late
 from ..aws.opening import is_mocked as is_for_sdk
 from ..aws.opening import open_service as read_service
+from ..faults import without_boto3
 from ..options import OPENING_SECONDS, ClientOptions
 from ..protocol.requests import Credentials
 
@@ -99,9 +100,11 @@ def result_by(future: "Future[T]", until: float) -> T:
     return future.result(max(0.0, until - now()))
 
 
-def open_sdk(options: ClientOptions, *, has_proxy: bool) -> Any:  # noqa: ARG001 - boto3 is always there
+def open_sdk(options: ClientOptions, *, has_proxy: bool) -> Any:  # noqa: ARG001 - boto3 speaks to proxies
     """Return a client of boto3. Raises ``StoreError`` if none can be made."""
     with without_forks():  # it makes TLS contexts
-        from .sdk import open_sdk
-
+        try:
+            from .sdk import open_sdk
+        except ImportError as error:
+            raise without_boto3(error) from error
         return open_sdk(options)
