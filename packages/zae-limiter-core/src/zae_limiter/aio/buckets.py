@@ -1,12 +1,16 @@
 # `just variants` writes the blocking variant of this module.
 """The async repository's methods for buckets."""
 
-from collections.abc import Mapping, Sequence
+from __future__ import annotations
 
-from ..flows.bucket import reading as buckets
-from ..flows.records import bucket_admin, listing
-from ..values.buckets import Bucket, BucketPage, ResourceCapacity
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from ..flows import bucket, records
 from .flow_runner import FlowRunner
+
+if TYPE_CHECKING:
+    from ..values.buckets import Bucket, BucketPage, ResourceCapacity
 
 
 class BucketMethods(FlowRunner):
@@ -18,14 +22,14 @@ class BucketMethods(FlowRunner):
         The limits are the bucket's current ones: a changed config applies from the next acquire on. Those with a
         schedule have the values of now; to know it costs a request, if this process does not know the config.
         """
-        return await self._run(buckets.get_bucket(self.namespace_state, entity_id, resource))
+        return await self._run(bucket.reading.get_bucket(self.namespace_state, entity_id, resource))
 
     async def get_buckets(self, entity_id: str, resource: str | None = None) -> list[Bucket]:
         """Return the buckets of an entity, by resource; with ``resource`` only that one.
 
         A new bucket may take a moment to be listed.
         """
-        return await self._run(buckets.get_buckets(self.namespace_state, entity_id, resource))
+        return await self._run(bucket.reading.get_buckets(self.namespace_state, entity_id, resource))
 
     async def get_buckets_at(self, places: Sequence[tuple[str, str]]) -> list[Bucket]:
         """Return the buckets at up to 1000 places, each an entity and a resource; leave out those that are not there.
@@ -33,7 +37,7 @@ class BucketMethods(FlowRunner):
         Costs a read of a hundred of them at a time, and as many for buckets with several shards. Raises
         ``ValidationError``.
         """
-        return await self._run(buckets.get_buckets_at(self.namespace_state, places))
+        return await self._run(bucket.reading.get_buckets_at(self.namespace_state, places))
 
     async def list_buckets(
         self,
@@ -46,14 +50,14 @@ class BucketMethods(FlowRunner):
 
         ``next`` is that of the page before. A new bucket may take a moment to be listed. Raises ``ValidationError``.
         """
-        return await self._run(listing.list_buckets(self.namespace_state, resource, limit=limit, behind=next))
+        return await self._run(records.listing.list_buckets(self.namespace_state, resource, limit=limit, behind=next))
 
     async def get_resource_capacity(self, resource: str) -> ResourceCapacity:
         """Return the total capacity of all entities' buckets of a resource, and the available part of it.
 
         Reads every bucket of the resource. A new bucket may take a moment to count.
         """
-        return await self._run(buckets.get_resource_capacity(self.namespace_state, resource))
+        return await self._run(bucket.reading.get_resource_capacity(self.namespace_state, resource))
 
     async def merge_bucket(self, entity_id: str, resource: str) -> int:
         """Merge the shards of a bucket into one; return how many have gone: 0 if it has one, or there is none.
@@ -62,7 +66,7 @@ class BucketMethods(FlowRunner):
         too often raises ``ContentionError``, and may have fewer shards then. No audit
         event is written, as for a split.
         """
-        return await self._run(bucket_admin.merge_shards(self.namespace_state, entity_id, resource))
+        return await self._run(records.bucket_admin.merge_shards(self.namespace_state, entity_id, resource))
 
     async def reset_bucket(
         self, entity_id: str, resource: str, *, principal: str | None = None, idempotency_key: str | None = None
@@ -76,7 +80,7 @@ class BucketMethods(FlowRunner):
         ``credit_bucket``.
         """
         cause = await self._cause(principal)
-        reset = bucket_admin.reset_bucket(
+        reset = records.bucket_admin.reset_bucket(
             self.namespace_state, entity_id, resource, cause, idempotency_key=idempotency_key
         )
         return await self._run(reset)
@@ -99,7 +103,7 @@ class BucketMethods(FlowRunner):
         stands for something else.
         """
         cause = await self._cause(principal)
-        credit = bucket_admin.credit_bucket(
+        credit = records.bucket_admin.credit_bucket(
             self.namespace_state, entity_id, resource, tokens, cause, idempotency_key=idempotency_key
         )
         return await self._run(credit)

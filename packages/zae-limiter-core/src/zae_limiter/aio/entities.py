@@ -3,7 +3,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from ..flows.records import entities, listing
+from ..flows import records
 from ..values.entities import UNCHANGED, Entity, EntityPage, Json, Unchanged
 from .flow_runner import FlowRunner
 
@@ -36,7 +36,7 @@ class EntityMethods(FlowRunner):
         Raises ``EntityExistsError``, ``EntityNotFoundError`` for an unknown parent, ``ValidationError``.
         """
         return await self._run(
-            entities.create_entity(
+            records.entities.create_entity(
                 self.namespace_state,
                 entity_id,
                 await self._cause(principal),
@@ -52,11 +52,11 @@ class EntityMethods(FlowRunner):
 
     async def get_entity(self, entity_id: str) -> Entity | None:
         """Return the entity; ``None`` if it does not exist."""
-        return await self._run(entities.get_entity(self.namespace_state, entity_id))
+        return await self._run(records.entities.get_entity(self.namespace_state, entity_id))
 
     async def get_children(self, parent_id: str) -> list[Entity]:
         """Return the children of an entity, by id: all that have it among their parents."""
-        return await self._run(entities.get_children(self.namespace_state, parent_id))
+        return await self._run(records.entities.get_children(self.namespace_state, parent_id))
 
     async def list_entities(
         self,
@@ -71,7 +71,7 @@ class EntityMethods(FlowRunner):
         ``next`` is that of the page before. A change of the last second may be missing. Raises ``ValidationError``.
         """
         return await self._run(
-            listing.list_entities(self.namespace_state, limit=limit, behind=next, begins_with=begins_with)
+            records.listing.list_entities(self.namespace_state, limit=limit, behind=next, begins_with=begins_with)
         )
 
     async def get_ancestors(self, entity_id: str) -> list[Entity]:
@@ -79,7 +79,7 @@ class EntityMethods(FlowRunner):
 
         One read for each level. Raises ``EntityNotFoundError`` for the entity.
         """
-        return await self._run(entities.get_ancestors(self.namespace_state, entity_id))
+        return await self._run(records.entities.get_ancestors(self.namespace_state, entity_id))
 
     async def update_entity(
         self,
@@ -113,7 +113,7 @@ class EntityMethods(FlowRunner):
             "plan": plan,
         }
         return await self._run(
-            entities.update_entity(
+            records.entities.update_entity(
                 self.namespace_state, entity_id, fields, await self._cause(principal), expected_version=expected_version
             )
         )
@@ -125,4 +125,4 @@ class EntityMethods(FlowRunner):
         created. Raises ``EntityNotFoundError`` if there is nothing to delete, and ``EntityHasChildrenError`` for a
         parent: then nothing was removed.
         """
-        await self._run(entities.delete_entity(self.namespace_state, entity_id, await self._cause(principal)))
+        await self._run(records.entities.delete_entity(self.namespace_state, entity_id, await self._cause(principal)))

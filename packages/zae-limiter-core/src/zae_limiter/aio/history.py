@@ -1,12 +1,17 @@
 # `just variants` writes the blocking variant of this module.
 """The async repository's methods for usage and audit events."""
 
-from datetime import datetime
+from __future__ import annotations
 
-from ..flows.records import audit, usage
-from ..values.audit import AuditKind, AuditPage
-from ..values.usage import EntityUsage, UsagePage, UsageSummary, Window
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from ..flows import records
 from .flow_runner import FlowRunner
+
+if TYPE_CHECKING:
+    from ..values.audit import AuditKind, AuditPage
+    from ..values.usage import EntityUsage, UsagePage, UsageSummary, Window
 
 
 class HistoryMethods(FlowRunner):
@@ -29,8 +34,8 @@ class HistoryMethods(FlowRunner):
         The windows begin at or after ``start`` and before ``end``; the oldest is first. For an entity on all resources,
         one resource follows the other. ``next`` is that of the page before. Raises ``ValidationError``.
         """
-        asked = usage.validate_usage(entity_id, resource, window, start, end)
-        return await self._run(usage.get_snapshots(self.namespace_state, asked, limit=limit, behind=next))
+        asked = records.usage.validate_usage(entity_id, resource, window, start, end)
+        return await self._run(records.usage.get_snapshots(self.namespace_state, asked, limit=limit, behind=next))
 
     async def get_usage_summary(
         self,
@@ -46,8 +51,8 @@ class HistoryMethods(FlowRunner):
 
         The windows begin at or after ``start`` and before ``end``. Raises ``ValidationError``.
         """
-        asked = usage.validate_usage(entity_id, resource, window, start, end)
-        return await self._run(usage.get_summary(self.namespace_state, asked))
+        asked = records.usage.validate_usage(entity_id, resource, window, start, end)
+        return await self._run(records.usage.get_summary(self.namespace_state, asked))
 
     async def get_top_usage(
         self,
@@ -66,8 +71,8 @@ class HistoryMethods(FlowRunner):
         The windows begin at or after ``start`` and before ``end``. Reads every snapshot of them. Raises
         ``ValidationError``.
         """
-        asked = usage.validate_top(resource, by, window, start, end, limit)
-        return await self._run(usage.get_top(self.namespace_state, asked, by=by, limit=limit))
+        asked = records.usage.validate_top(resource, by, window, start, end, limit)
+        return await self._run(records.usage.get_top(self.namespace_state, asked, by=by, limit=limit))
 
     async def get_audit_events(
         self, entity_id: str = "$SYSTEM", *, limit: int = 100, start: str | None = None
@@ -77,7 +82,7 @@ class HistoryMethods(FlowRunner):
 
         ``start`` is the ``next`` of the page before. Raises ``ValidationError``.
         """
-        return await self._run(audit.get_events(self.namespace_state, entity_id, limit=limit, start=start))
+        return await self._run(records.audit.get_events(self.namespace_state, entity_id, limit=limit, start=start))
 
     async def get_namespace_audit_events(
         self,
@@ -95,5 +100,7 @@ class HistoryMethods(FlowRunner):
         before. Reads the events of the page alone, or with ``principal`` or ``kind`` those among which they are. A
         change of the last moment may be missing. Raises ``ValidationError``.
         """
-        asked = audit.validate_asked(since, principal, kind)
-        return await self._run(audit.get_namespace_events(self.namespace_state, asked, limit=limit, start=start))
+        asked = records.audit.validate_asked(since, principal, kind)
+        return await self._run(
+            records.audit.get_namespace_events(self.namespace_state, asked, limit=limit, start=start)
+        )

@@ -1,21 +1,21 @@
 # `just variants` writes the blocking variant of this module.
 """The async rate limiter."""
 
+from __future__ import annotations
+
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
-from typing import Any, Self, Unpack, cast
+from typing import TYPE_CHECKING, Any, Self, Unpack, cast
 
-from ..flows.acquire import inspection
+from ..flows import acquire as acquiring
 from ..flows.acquire.requests import ONE_OF_EACH, AcquireOptions, AcquireRequest, validate_request
 from ..flows.validation import validate_flag
 from ..observers import Observer
 from ..observing import audience_of
 from ..runtime.unused import warn_if_later
-from ..values.checks import Check
 from ..values.draws import Draw
 from ..values.estimates import Estimate
-from ..values.explanation import Explanation
 from ..values.limits import Limit, Policy, check_limits
 from ..values.on_refused import OnRefused
 from ..wiring import Decorated, check_decorated, check_repository, of_call
@@ -24,6 +24,10 @@ from .lease import Lease
 from .limits import LimitMethods
 from .observed_lease import ObservedLease
 from .repository import Repository
+
+if TYPE_CHECKING:
+    from ..values.checks import Check
+    from ..values.explanation import Explanation
 
 
 class RateLimiter(LimitMethods, EntityMethods):
@@ -154,7 +158,7 @@ class RateLimiter(LimitMethods, EntityMethods):
         ``ValidationError`` if no level has limits.
         """
         request = validate_request(entity_id, resource, ONE_OF_EACH, limits=limits, default_limits=self._default_limits)
-        return await self._run(inspection.available(self.namespace_state, request))
+        return await self._run(acquiring.inspection.available(self.namespace_state, request))
 
     async def time_until_available(
         self,
@@ -198,7 +202,7 @@ class RateLimiter(LimitMethods, EntityMethods):
         of all buckets, while this process knows the limits. Raises ``RateLimiterUnavailable``, ``ValidationError``.
         """
         request = self._asked(entity_id, resource, consume, limits, cascade=cascade, also=also)
-        return await self._run(inspection.check(self.namespace_state, request))
+        return await self._run(acquiring.inspection.check(self.namespace_state, request))
 
     async def explain(
         self,
@@ -218,7 +222,7 @@ class RateLimiter(LimitMethods, EntityMethods):
         ``check`` costs less. Raises ``RateLimiterUnavailable``, ``ValidationError``.
         """
         request = self._asked(entity_id, resource, consume, limits, cascade=cascade, also=also)
-        return await self._run(inspection.explain(self.namespace_state, request))
+        return await self._run(acquiring.inspection.explain(self.namespace_state, request))
 
     async def close(self) -> None:
         """Close the repository."""

@@ -3,7 +3,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from ..flows.records import entities, listing
+from ..flows import records
 from ..values.entities import UNCHANGED, Entity, EntityPage, Json, Unchanged
 from .flow_runner import SyncFlowRunner
 
@@ -36,7 +36,7 @@ class SyncEntityMethods(SyncFlowRunner):
         Raises ``EntityExistsError``, ``EntityNotFoundError`` for an unknown parent, ``ValidationError``.
         """
         return self._run(
-            entities.create_entity(
+            records.entities.create_entity(
                 self.namespace_state,
                 entity_id,
                 self._cause(principal),
@@ -52,11 +52,11 @@ class SyncEntityMethods(SyncFlowRunner):
 
     def get_entity(self, entity_id: str) -> Entity | None:
         """Return the entity; ``None`` if it does not exist."""
-        return self._run(entities.get_entity(self.namespace_state, entity_id))
+        return self._run(records.entities.get_entity(self.namespace_state, entity_id))
 
     def get_children(self, parent_id: str) -> list[Entity]:
         """Return the children of an entity, by id: all that have it among their parents."""
-        return self._run(entities.get_children(self.namespace_state, parent_id))
+        return self._run(records.entities.get_children(self.namespace_state, parent_id))
 
     def list_entities(
         self,
@@ -70,14 +70,16 @@ class SyncEntityMethods(SyncFlowRunner):
 
         ``next`` is that of the page before. A change of the last second may be missing. Raises ``ValidationError``.
         """
-        return self._run(listing.list_entities(self.namespace_state, limit=limit, behind=next, begins_with=begins_with))
+        return self._run(
+            records.listing.list_entities(self.namespace_state, limit=limit, behind=next, begins_with=begins_with)
+        )
 
     def get_ancestors(self, entity_id: str) -> list[Entity]:
         """Return all ancestors of an entity, nearest first, each once, whether or not it cascades.
 
         One read for each level. Raises ``EntityNotFoundError`` for the entity.
         """
-        return self._run(entities.get_ancestors(self.namespace_state, entity_id))
+        return self._run(records.entities.get_ancestors(self.namespace_state, entity_id))
 
     def update_entity(
         self,
@@ -111,7 +113,7 @@ class SyncEntityMethods(SyncFlowRunner):
             "plan": plan,
         }
         return self._run(
-            entities.update_entity(
+            records.entities.update_entity(
                 self.namespace_state, entity_id, fields, self._cause(principal), expected_version=expected_version
             )
         )
@@ -123,4 +125,4 @@ class SyncEntityMethods(SyncFlowRunner):
         created. Raises ``EntityNotFoundError`` if there is nothing to delete, and ``EntityHasChildrenError`` for a
         parent: then nothing was removed.
         """
-        self._run(entities.delete_entity(self.namespace_state, entity_id, self._cause(principal)))
+        self._run(records.entities.delete_entity(self.namespace_state, entity_id, self._cause(principal)))

@@ -1,12 +1,17 @@
 # Generated from aio/history.py by `just variants`: edit that one.
 """The sync repository's methods for usage and audit events."""
 
-from datetime import datetime
+from __future__ import annotations
 
-from ..flows.records import audit, usage
-from ..values.audit import AuditKind, AuditPage
-from ..values.usage import EntityUsage, UsagePage, UsageSummary, Window
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from ..flows import records
 from .flow_runner import SyncFlowRunner
+
+if TYPE_CHECKING:
+    from ..values.audit import AuditKind, AuditPage
+    from ..values.usage import EntityUsage, UsagePage, UsageSummary, Window
 
 
 class SyncHistoryMethods(SyncFlowRunner):
@@ -29,8 +34,8 @@ class SyncHistoryMethods(SyncFlowRunner):
         The windows begin at or after ``start`` and before ``end``; the oldest is first. For an entity on all resources,
         one resource follows the other. ``next`` is that of the page before. Raises ``ValidationError``.
         """
-        asked = usage.validate_usage(entity_id, resource, window, start, end)
-        return self._run(usage.get_snapshots(self.namespace_state, asked, limit=limit, behind=next))
+        asked = records.usage.validate_usage(entity_id, resource, window, start, end)
+        return self._run(records.usage.get_snapshots(self.namespace_state, asked, limit=limit, behind=next))
 
     def get_usage_summary(
         self,
@@ -46,8 +51,8 @@ class SyncHistoryMethods(SyncFlowRunner):
 
         The windows begin at or after ``start`` and before ``end``. Raises ``ValidationError``.
         """
-        asked = usage.validate_usage(entity_id, resource, window, start, end)
-        return self._run(usage.get_summary(self.namespace_state, asked))
+        asked = records.usage.validate_usage(entity_id, resource, window, start, end)
+        return self._run(records.usage.get_summary(self.namespace_state, asked))
 
     def get_top_usage(
         self,
@@ -66,8 +71,8 @@ class SyncHistoryMethods(SyncFlowRunner):
         The windows begin at or after ``start`` and before ``end``. Reads every snapshot of them. Raises
         ``ValidationError``.
         """
-        asked = usage.validate_top(resource, by, window, start, end, limit)
-        return self._run(usage.get_top(self.namespace_state, asked, by=by, limit=limit))
+        asked = records.usage.validate_top(resource, by, window, start, end, limit)
+        return self._run(records.usage.get_top(self.namespace_state, asked, by=by, limit=limit))
 
     def get_audit_events(self, entity_id: str = "$SYSTEM", *, limit: int = 100, start: str | None = None) -> AuditPage:
         """Return up to ``limit`` (1 to 1000) changes, newest first: of an entity, of ``$SYSTEM``, or of
@@ -75,7 +80,7 @@ class SyncHistoryMethods(SyncFlowRunner):
 
         ``start`` is the ``next`` of the page before. Raises ``ValidationError``.
         """
-        return self._run(audit.get_events(self.namespace_state, entity_id, limit=limit, start=start))
+        return self._run(records.audit.get_events(self.namespace_state, entity_id, limit=limit, start=start))
 
     def get_namespace_audit_events(
         self,
@@ -93,5 +98,5 @@ class SyncHistoryMethods(SyncFlowRunner):
         before. Reads the events of the page alone, or with ``principal`` or ``kind`` those among which they are. A
         change of the last moment may be missing. Raises ``ValidationError``.
         """
-        asked = audit.validate_asked(since, principal, kind)
-        return self._run(audit.get_namespace_events(self.namespace_state, asked, limit=limit, start=start))
+        asked = records.audit.validate_asked(since, principal, kind)
+        return self._run(records.audit.get_namespace_events(self.namespace_state, asked, limit=limit, start=start))

@@ -1,25 +1,26 @@
 # Generated from aio/limits.py by `just variants`: edit that one.
 """The sync repository's methods for what is stored on levels: limits, plans, switches."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
+from typing import TYPE_CHECKING
 
-from ..flows.acquire import inspection
-from ..flows.acquire.inspection import Resolution
-from ..flows.records import levels as stored
-from ..flows.records import listing as lists
-from ..flows.records import many_levels
-from ..flows.records.levels import SYSTEM, of_either, of_entity, of_plan, of_resource
+from ..flows import acquire, records
 from ..flows.validation import OwnPlace, check_no_policy
 from ..schema.configs import Row
-from ..values.buckets import LiveBuckets, ToldBuckets
-from ..values.bulk import BulkResult
 from ..values.entities import UNCHANGED, Unchanged
 from ..values.limits import Limit, OnUnavailable, Policy
-from ..values.on_refused import OnRefused
-from ..values.overrides import Override
-from ..values.switches import Cascading, ResolvedSwitches, Switches
 from .flow_runner import SyncFlowRunner
+
+if TYPE_CHECKING:
+    from ..flows.acquire.inspection import Resolution
+    from ..values.buckets import LiveBuckets, ToldBuckets
+    from ..values.bulk import BulkResult
+    from ..values.on_refused import OnRefused
+    from ..values.overrides import Override
+    from ..values.switches import Cascading, ResolvedSwitches, Switches
 
 
 class SyncLimitMethods(SyncFlowRunner):
@@ -50,16 +51,18 @@ class SyncLimitMethods(SyncFlowRunner):
         With either of them, ``limits`` may be empty or ``None``: the stored ones stay. Raises ``ValidationError``.
         """
         state, cause = self.namespace_state, self._cause(principal)
-        wanted = stored.set_limits(state, SYSTEM, limits, cause, on_unavailable=on_unavailable, on_refused=on_refused)
+        wanted = records.levels.set_limits(
+            state, records.levels.SYSTEM, limits, cause, on_unavailable=on_unavailable, on_refused=on_refused
+        )
         self._run(wanted)
 
     def get_system_defaults(self) -> tuple[list[Limit], OnUnavailable | None]:
         """Return the system's limits, and its policy for an unavailable store."""
-        return self._run(stored.get(self.namespace_state, SYSTEM, Row.limits_and_policy))
+        return self._run(records.levels.get(self.namespace_state, records.levels.SYSTEM, Row.limits_and_policy))
 
     def delete_system_defaults(self, *, principal: str | None = None) -> None:
         """Remove the system's limits and its policy."""
-        self._run(stored.delete_limits(self.namespace_state, SYSTEM, self._cause(principal)))
+        self._run(records.levels.delete_limits(self.namespace_state, records.levels.SYSTEM, self._cause(principal)))
 
     def set_resource_defaults(
         self,
@@ -71,20 +74,22 @@ class SyncLimitMethods(SyncFlowRunner):
     ) -> None:
         """Replace the limits of a resource; without ``on_refused`` the stored one stays."""
         state, cause = self.namespace_state, self._cause(principal)
-        self._run(stored.set_limits(state, of_resource(resource), limits, cause, on_refused=on_refused))
+        self._run(
+            records.levels.set_limits(state, records.levels.of_resource(resource), limits, cause, on_refused=on_refused)
+        )
 
     def get_resource_defaults(self, resource: str) -> list[Limit]:
         """Return the limits of a resource; empty if none are set."""
-        return self._run(stored.get(self.namespace_state, of_resource(resource), Row.limits))
+        return self._run(records.levels.get(self.namespace_state, records.levels.of_resource(resource), Row.limits))
 
     def delete_resource_defaults(self, resource: str, *, principal: str | None = None) -> None:
         """Remove the limits of a resource."""
         cause = self._cause(principal)
-        self._run(stored.delete_limits(self.namespace_state, of_resource(resource), cause))
+        self._run(records.levels.delete_limits(self.namespace_state, records.levels.of_resource(resource), cause))
 
     def list_resources_with_defaults(self) -> list[str]:
         """Return the resources that have limits, by name; a very recent change may be missing."""
-        return self._run(lists.resources_with_defaults(self.namespace_state))
+        return self._run(records.listing.resources_with_defaults(self.namespace_state))
 
     def set_limits(
         self,
@@ -107,17 +112,19 @@ class SyncLimitMethods(SyncFlowRunner):
         """
         state, cause = self.namespace_state, self._cause(principal)
         if override_until is None:
-            level = of_entity(entity_id, resource)
-            return self._run(stored.set_limits(state, level, limits, cause, on_refused=on_refused))
+            level = records.levels.of_entity(entity_id, resource)
+            return self._run(records.levels.set_limits(state, level, limits, cause, on_refused=on_refused))
         check_no_policy(on_refused)
-        level = of_entity(entity_id, resource)
-        return self._run(stored.set_override(state, level, limits, override_until, cause))
+        level = records.levels.of_entity(entity_id, resource)
+        return self._run(records.levels.set_override(state, level, limits, override_until, cause))
 
     def get_limits(self, entity_id: str, resource: str = "_default_") -> list[Limit]:
         """Return an entity's own limits on a resource, or on all (``_default_``); empty if none are set, override or
         not.
         """
-        return self._run(stored.get(self.namespace_state, of_entity(entity_id, resource), Row.limits))
+        return self._run(
+            records.levels.get(self.namespace_state, records.levels.of_entity(entity_id, resource), Row.limits)
+        )
 
     def delete_limits(self, entity_id: str, resource: str = "_default_", *, principal: str | None = None) -> int:
         """Remove an entity's own limits on a resource, or on all (``_default_``); an override in force stays.
@@ -125,11 +132,15 @@ class SyncLimitMethods(SyncFlowRunner):
         Invalidates the live buckets, and returns their number, like ``set_limits``.
         """
         cause = self._cause(principal)
-        return self._run(stored.delete_limits(self.namespace_state, of_entity(entity_id, resource), cause))
+        return self._run(
+            records.levels.delete_limits(self.namespace_state, records.levels.of_entity(entity_id, resource), cause)
+        )
 
     def get_override(self, entity_id: str, resource: str = "_default_") -> Override | None:
         """Return the override in force of an entity on a resource, or on all (``_default_``); ``None`` without one."""
-        return self._run(stored.get(self.namespace_state, of_entity(entity_id, resource), Row.override))
+        return self._run(
+            records.levels.get(self.namespace_state, records.levels.of_entity(entity_id, resource), Row.override)
+        )
 
     def delete_override(self, entity_id: str, resource: str = "_default_", *, principal: str | None = None) -> int:
         """End an override at once, if one is in force; the entity's own limits hold again.
@@ -137,7 +148,9 @@ class SyncLimitMethods(SyncFlowRunner):
         Invalidates the live buckets, and returns their number, like ``set_limits``.
         """
         cause = self._cause(principal)
-        return self._run(stored.delete_override(self.namespace_state, of_entity(entity_id, resource), cause))
+        return self._run(
+            records.levels.delete_override(self.namespace_state, records.levels.of_entity(entity_id, resource), cause)
+        )
 
     def list_entities_with_custom_limits(
         self,
@@ -155,10 +168,10 @@ class SyncLimitMethods(SyncFlowRunner):
         missing. Raises ``ValidationError``.
         """
         if limit is None:
-            lists.check_no_page(next, begins_with)
-            return self._run(lists.entities_with_limits(self.namespace_state, resource))
+            records.listing.check_no_page(next, begins_with)
+            return self._run(records.listing.entities_with_limits(self.namespace_state, resource))
         return self._run(
-            lists.page_of_entities_with_limits(
+            records.listing.page_of_entities_with_limits(
                 self.namespace_state, resource, limit=limit, behind=next, begins_with=begins_with
             )
         )
@@ -169,7 +182,7 @@ class SyncLimitMethods(SyncFlowRunner):
         Sends one query for up to a thousand such limits, else about one for each resource. A very recent change may be
         missing.
         """
-        return self._run(lists.resources_with_entity_limits(self.namespace_state))
+        return self._run(records.listing.resources_with_entity_limits(self.namespace_state))
 
     def set_many_limits(
         self, changes: Mapping[OwnPlace, Sequence[Limit | str]], *, principal: str | None = None
@@ -179,21 +192,21 @@ class SyncLimitMethods(SyncFlowRunner):
         Transactions of up to 25 places each, eight at a time; live buckets are invalidated, as by ``set_limits``.
         Raises ``ValidationError`` before any request.
         """
-        return self._run(many_levels.set_many(self.namespace_state, changes, self._cause(principal)))
+        return self._run(records.many_levels.set_many(self.namespace_state, changes, self._cause(principal)))
 
     def delete_many_limits(self, places: Iterable[OwnPlace], *, principal: str | None = None) -> BulkResult[OwnPlace]:
         """Remove the own limits of many entities, named as ``(entity_id, resource)``; return which failed.
 
         A place without limits counts as done. Raises ``ValidationError`` before any request.
         """
-        return self._run(many_levels.delete_many(self.namespace_state, places, self._cause(principal)))
+        return self._run(records.many_levels.delete_many(self.namespace_state, places, self._cause(principal)))
 
     def count_live_buckets(self, resource: str | None = None, *, for_switches: bool = False) -> LiveBuckets:
         """Return the number of live buckets that ``tell_live_buckets`` would invalidate, and of the writes of that.
 
         Reads rows of indexes: about 50 of them for a read unit. Raises ``ValidationError``.
         """
-        return self._run(stored.count_live_buckets(self.namespace_state, resource, for_switches=for_switches))
+        return self._run(records.levels.count_live_buckets(self.namespace_state, resource, for_switches=for_switches))
 
     def tell_live_buckets(
         self,
@@ -213,7 +226,7 @@ class SyncLimitMethods(SyncFlowRunner):
         has done since the last change. Raises ``ValidationError``.
         """
         return self._run(
-            stored.tell_level(
+            records.levels.tell_level(
                 self.namespace_state,
                 resource,
                 writes_per_second=writes_per_second,
@@ -226,7 +239,7 @@ class SyncLimitMethods(SyncFlowRunner):
         """Return the effective limits of an entity on a resource, the policy without the store, and the winning
         level.
         """
-        return self._run(inspection.resolve_limits(self.namespace_state, entity_id, resource))
+        return self._run(acquire.inspection.resolve_limits(self.namespace_state, entity_id, resource))
 
     # plans
 
@@ -245,11 +258,15 @@ class SyncLimitMethods(SyncFlowRunner):
         Without ``on_refused`` the one stored beside the limits stays.
         """
         state, cause = self.namespace_state, self._cause(principal)
-        self._run(stored.set_limits(state, of_plan(plan, resource), limits, cause, on_refused=on_refused))
+        self._run(
+            records.levels.set_limits(
+                state, records.levels.of_plan(plan, resource), limits, cause, on_refused=on_refused
+            )
+        )
 
     def get_plan_limits(self, plan: str, resource: str = "_default_") -> list[Limit]:
         """Return the limits of a plan on a resource, or on all (``_default_``); empty if none are set."""
-        return self._run(stored.get(self.namespace_state, of_plan(plan, resource), Row.limits))
+        return self._run(records.levels.get(self.namespace_state, records.levels.of_plan(plan, resource), Row.limits))
 
     def delete_plan_limits(self, plan: str, resource: str = "_default_", *, principal: str | None = None) -> None:
         """Remove the limits of a plan on a resource, or on all (``_default_``).
@@ -257,18 +274,18 @@ class SyncLimitMethods(SyncFlowRunner):
         Raises ``ValidationError`` with their number if entities have the plan, and it has no other limits.
         """
         cause = self._cause(principal)
-        self._run(stored.delete_plan(self.namespace_state, plan, resource, cause))
+        self._run(records.levels.delete_plan(self.namespace_state, plan, resource, cause))
 
     def list_plans(self) -> dict[str, list[str]]:
         """Return the resources on which each plan has limits, ``_default_`` for all, by the plan's name.
 
         A very recent change may be missing.
         """
-        return self._run(stored.list_plans(self.namespace_state))
+        return self._run(records.levels.list_plans(self.namespace_state))
 
     def list_entities_of_plan(self, plan: str) -> list[str]:
         """Return the entities that have a plan, by id; a very recent change may be missing."""
-        return self._run(stored.entities_of_plan(self.namespace_state, plan))
+        return self._run(records.levels.entities_of_plan(self.namespace_state, plan))
 
     # switches
 
@@ -286,7 +303,7 @@ class SyncLimitMethods(SyncFlowRunner):
         """
         fields = {"disabled": disabled, "bypass": bypass, "cascade": cascade}
         cause = self._cause(principal)
-        self._run(stored.set_switches(self.namespace_state, SYSTEM, fields, reason, cause))
+        self._run(records.levels.set_switches(self.namespace_state, records.levels.SYSTEM, fields, reason, cause))
 
     def set_resource_switches(
         self,
@@ -303,7 +320,11 @@ class SyncLimitMethods(SyncFlowRunner):
         """
         fields = {"disabled": disabled, "bypass": bypass, "cascade": cascade}
         cause = self._cause(principal)
-        self._run(stored.set_switches(self.namespace_state, of_resource(resource), fields, reason, cause))
+        self._run(
+            records.levels.set_switches(
+                self.namespace_state, records.levels.of_resource(resource), fields, reason, cause
+            )
+        )
 
     def set_switches(
         self,
@@ -323,13 +344,15 @@ class SyncLimitMethods(SyncFlowRunner):
         """
         fields = {"disabled": disabled, "bypass": bypass, "cascade": cascade}
         cause = self._cause(principal)
-        level = of_entity(entity_id, resource)
-        return self._run(stored.set_switches(self.namespace_state, level, fields, reason, cause))
+        level = records.levels.of_entity(entity_id, resource)
+        return self._run(records.levels.set_switches(self.namespace_state, level, fields, reason, cause))
 
     def get_switches(self, entity_id: str | None = None, resource: str | None = None) -> Switches:
         """Return the switches of one level: of an entity on a resource or on all, of a resource, or of the system."""
-        return self._run(stored.get(self.namespace_state, of_either(entity_id, resource), Row.switches))
+        return self._run(
+            records.levels.get(self.namespace_state, records.levels.of_either(entity_id, resource), Row.switches)
+        )
 
     def resolve_switches(self, entity_id: str, resource: str) -> ResolvedSwitches:
         """Return the switches that hold for an entity on a resource, each with the level that sets it."""
-        return self._run(inspection.resolve_switches(self.namespace_state, entity_id, resource))
+        return self._run(acquire.inspection.resolve_switches(self.namespace_state, entity_id, resource))
