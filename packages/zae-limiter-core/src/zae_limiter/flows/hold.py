@@ -122,24 +122,24 @@ class HoldWrite(NamedTuple):
         return {} if self.block is None else {name: amount for name, amount in self.block.taken.items() if amount}
 
 
-class Pace:
+class Pace(NamedTuple):
     """What this process used of a bucket in the last life of a block, in millitokens by limit, by so many acquires."""
 
-    def __init__(self) -> None:
-        self.used: Mapping[str, float] = {}
-        self.events = 0.0
-        self.at_ms = 0
+    used: Mapping[str, float] = NOTHING
+    events: float = 0.0
+    at_ms: int = 0
 
-    def add(self, used: Mapping[str, int], events: int, now_ms: int, life_ms: int) -> None:
-        """Add what was used since the last call."""
+    def after(self, used: Mapping[str, int], events: int, now_ms: int, life_ms: int) -> "Pace":
+        """Return the pace with what was used since."""
         if life_ms <= 0:
-            return
+            return self
         passed = max(0.0, (now_ms - self.at_ms) / life_ms) if self.at_ms else 1.0
         before, now = (1 - passed, 1.0) if passed < 1 else (0.0, 1 / passed)
-        names = {name for name in (*self.used, *used) if used.get(name) or before}
-        self.used = {name: self.used.get(name, 0) * before + used.get(name, 0) * now for name in names}
-        self.events = self.events * before + events * now
-        self.at_ms = now_ms
+        sum_of = {name: amount * now for name, amount in used.items() if amount or before}
+        if before:
+            for name, amount in self.used.items():
+                sum_of[name] = amount * before + sum_of.get(name, 0)
+        return Pace(sum_of, self.events * before + events * now, now_ms)
 
 
 class Write(Protocol):
@@ -300,9 +300,8 @@ class Hold:
                 self._look_at_blocks()
             if purpose == "count" and self._blocks:
                 return None
-            self._note_pace(used, events, now_ms)
-            settled = now_ms - self._changed_ms >= max(self.terms.life_ms, SETTLED_MS)
-            wanted = self._wanted(state.shard_limits, left, now_ms) if purpose == "renew" and settled else None
+            self._pace = self._pace_with(used, events, now_ms)
+            wanted = self._wanted(self._pace, state.shard_limits, left, now_ms) if purpose == "renew" else None
             source = state.id.shard, state.anchor_ms
             ended = tuple(each for each in self._ended if each.source == source)
             others = [each for each in self._ended if each.source[0] != source[0]]
@@ -332,17 +331,24 @@ class Hold:
         served.amounts = {name: amount for name, amount in served.amounts.items() if amount and name not in gone}
         return served
 
-    def is_left_alone(self, used: Mapping[str, int], events: int, now_ms: int) -> bool:
-        """Return whether a write needs not care for the hold, because this process has not used the bucket for the life
-        of a block, and holds nothing; then note what it uses now.
+    def is_left_alone(
+        self, config: Config | None, state: BucketState, used: Mapping[str, int], events: int, now_ms: int
+    ) -> bool:
+        """Return whether a write needs not care for the hold, because it holds nothing, has nothing to count, and would
+        take no block; then note what the write uses.
         """
         if self._is_cut():
             return False
         with self._lock, self._change:
-            if self.is_used or self._ended or now_ms - self._pace.at_ms < self.terms.life_ms:
+            if self.is_used or self._ended or not (config is None or self.goes_by(config)):
                 return False
-            self._note_pace(used, events, now_ms)
-            return self.terms.life_ms > 0
+            pace = self._pace_with(used, events, now_ms)
+            if pace.events >= LEAST_ACQUIRES:  # what a bucket has is looked at where a block could be worth it
+                left = {name: free - used.get(name, 0) for name, free in state.headroom(now_ms).items()}
+                if self._wanted(pace, state.shard_limits, left, now_ms) is not None:
+                    return False
+            self._pace = pace
+            return True
 
     def put_back(self, hold_write: HoldWrite) -> None:
         """Take back what a write was to do that was not applied."""
@@ -419,31 +425,36 @@ class Hold:
         self.terms = Terms(config.limits, config.declared, config.ahead, life_ms)
         self.drop_blocks()
 
-    def _note_pace(self, used: Mapping[str, int], events: int, now_ms: int) -> None:
-        """Note what acquires have used that a block can serve: those of a write that names other limits are not."""
+    def _pace_with(self, used: Mapping[str, int], events: int, now_ms: int) -> Pace:
+        """Return the pace with what acquires have used that a block can serve: those of a write that names other limits
+        are not.
+        """
         if not used.keys() <= self.terms.ahead.keys():
             used, events = NOTHING, 0
-        served = self._served
-        self._pace.add(sums(used, served.amounts), events + served.events, now_ms, self.terms.life_ms)
+        if served := self._served:
+            used, events = sums(used, served.amounts), events + served.events
+        return self._pace.after(used, events, now_ms, self.terms.life_ms)
 
     def _wanted(
-        self, limits: Mapping[str, ShardLimit], there: Mapping[str, int], now_ms: int
+        self, pace: Pace, limits: Mapping[str, ShardLimit], there: Mapping[str, int], now_ms: int
     ) -> Mapping[str, int] | None:
         """Return the size of the next block: what was used in the life of a block, less what is held.
 
         It leaves at least what is minted in the time ahead, so that others find their next block, too. Nothing if too
-        few acquires would be served by it.
+        few acquires would be served by it, or the limits have just changed.
         """
         ahead, least = self.terms.ahead, 1.0
-        pace = {name: round(used) for name, used in self._pace.used.items() if name in ahead}
-        wanted = {name: max(0, used - self._left.get(name, 0)) for name, used in pace.items()}
+        if pace.events < LEAST_ACQUIRES or now_ms - self._changed_ms < max(self.terms.life_ms, SETTLED_MS):
+            return None
+        used = {name: round(amount) for name, amount in pace.used.items() if name in ahead}
+        wanted = {name: max(0, amount - self._left.get(name, 0)) for name, amount in used.items()}
         for name, amount in wanted.items():
             limit = limits[name]
             floor = limit.minted(now_ms + round(ahead[name] * 1000)) - limit.minted(now_ms) + 1
             if amount and amount > (free := there[name] - floor):
                 least = min(least, max(0, free) / amount)
         whole = {name: int(amount * least) // MILLI * MILLI for name, amount in wanted.items()}
-        return whole if self._pace.events * least >= LEAST_ACQUIRES and any(whole.values()) else None
+        return whole if pace.events * least >= LEAST_ACQUIRES and any(whole.values()) else None
 
     def _look(self, now_ms: int) -> None:
         """Tell the blocks what was spent, and end those whose time is over."""

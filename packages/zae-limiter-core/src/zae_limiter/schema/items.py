@@ -194,6 +194,14 @@ class BucketState(NamedTuple):
         """Return the stored balance of a limit, as of the anchor."""
         return int(self.item[bucket_attributes(limit).tokens])
 
+    def headroom(self, now_ms: int) -> dict[str, int]:
+        """Return what each limit has at an instant, in millitokens."""
+        item = self.item
+        return {
+            name: min(each.ceiling_milli, item[bucket_attributes(name).tokens] + each.minted_since_anchor(now_ms))
+            for name, each in self.shard_limits.items()
+        }
+
     def is_short_of(self, amounts: Mapping[str, int], now_ms: int) -> bool:
         """Return whether a limit has less than its amount at ``now_ms``; ignore limits that the shard lacks."""
         item, shard_limits = self.item, self.shard_limits

@@ -13,8 +13,10 @@ from .timetables import schedule_id, timetable_of
 from .weights import NO_WEIGHTS, Weights
 
 NOTHING: Mapping[str, Limit] = MappingProxyType({})
+NO_TIME: Mapping[str, float] = MappingProxyType({})
 NO_SCHEDULE = -1
 FOLLOWS = 1 << 62
+LEAST_HELD = 2  # tokens: one of the write's own acquire, and one to hold
 OWN_LEVELS = ("entity", "entity_default")
 PLAN_LEVELS = ("plan", "plan_default")
 LEVELS: tuple[ConfigSource, ...] = ("entity", "entity_default", "plan", "plan_default", "resource", "system")
@@ -34,7 +36,7 @@ class Config:
     ``shadow`` names the limits that never refuse. ``declared`` has the limits as the call or the level has them, if
     any differs from its rule. A limit with a schedule has the values of an instant (``at``), which hold since
     ``since_ms``: below 0 if no limit has one. The bucket of such a limit never expires, because a new one would begin
-    full.
+    full. ``ahead``: the seconds for which a process may hold tokens ahead, by limit, of the limits that allow it.
     """
 
     limits: tuple[Limit, ...]
@@ -46,6 +48,7 @@ class Config:
     declared: tuple[Limit, ...] = ()
     since_ms: int = NO_SCHEDULE
     by_name: Mapping[str, Limit] = field(init=False, repr=False, compare=False)
+    ahead: Mapping[str, float] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         for limit in self.limits:  # any() would cost more, and default limits come by here with each acquire
@@ -53,6 +56,7 @@ class Config:
                 self._take_rules()
                 break
         object.__setattr__(self, "by_name", {limit.name: limit for limit in self.limits})
+        object.__setattr__(self, "ahead", _ahead_of(self.declared, self.limits) if self.declared else NO_TIME)
 
     def _take_rules(self) -> None:
         declared, rules, shadow = _rules_of(self.limits)
@@ -114,11 +118,6 @@ class Config:
         return min((timetable_of(limit).at(now_ms).end_ms for limit in self.scheduled.values()), default=None)
 
     @property
-    def ahead(self) -> Mapping[str, float]:
-        """The seconds for which a process may hold tokens ahead, by limit, of the limits that allow it."""
-        return {limit.name: limit.ahead for limit in self.declared if limit.ahead}
-
-    @property
     def weights(self) -> Mapping[str, Weights]:
         """The weights by limit, of the limits that have some."""
         return {limit.name: Weights.check("weights", limit.weights) for limit in self.declared if limit.weights}
@@ -160,6 +159,21 @@ class Config:
 def _rules_of(limits: tuple[Limit, ...]) -> tuple[tuple[Limit, ...], tuple[Limit, ...], frozenset[str]]:
     """Return the limits, their rules, and the names of the shadow limits."""
     return limits, tuple(limit.rule for limit in limits), frozenset(limit.name for limit in limits if limit.shadow)
+
+
+@lru_cache(maxsize=1024)
+def _ahead_of(declared: tuple[Limit, ...], rules: tuple[Limit, ...]) -> Mapping[str, float]:
+    """Return the seconds for which tokens may be held ahead, by limit, of the limits of which they ever are.
+
+    A write that takes tokens ahead leaves to others what is minted in that time. If the usable burst is hardly more,
+    none ever does: its acquires are those of a limit without ``ahead``.
+    """
+    ahead = {limit.name: limit.ahead for limit in declared if limit.ahead}
+    return {
+        rule.name: ahead[rule.name]
+        for rule in rules
+        if rule.name in ahead and (rule.burst - LEAST_HELD) * rule.refill_period > rule.refill_amount * ahead[rule.name]
+    }
 
 
 @dataclass(frozen=True, slots=True)

@@ -236,7 +236,7 @@ def _choose_shards(namespace_state: NamespaceState, claims: list[Claim]) -> list
         rereads = claim.call.rereads
         if rereads > 1 or (rereads and state is None):  # just read, and behind whatever the bucket was told
             claim.config = replace(claim.config, read_at_ms=FOLLOWS)
-        if claim.config.declared and claim.config.ahead:
+        if claim.config.ahead:
             hold_ahead(namespace_state, claim.home, claim.target)
     return claims
 

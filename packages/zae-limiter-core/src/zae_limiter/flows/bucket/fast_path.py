@@ -31,18 +31,19 @@ def fast_path_update(
         return None
     if request.shadow_amounts or counts.amounts or request.unlimited:
         return None
-    hold = request.queue.hold
-    if hold is not None and not hold.is_left_alone(request.checked or request.unchecked, counts.events, now_ms):
-        return None
     item = state.item
     if now_ms >= state.begins_ms or item[SHARD_COUNT] > 1 or item[ANCHOR] > now_ms + AHEAD_MS:
+        return None
+    hold = request.queue.hold
+    used = request.checked or request.unchecked
+    if hold is not None and not hold.is_left_alone(request.config, state, used, counts.events, now_ms):
         return None
     add = {WRITES: ONE_WRITE}
     if counts.events:
         add[ACQUIRES] = counts.events
         if counts.below:
             add[BELOW] = counts.below
-    if request.checked or request.unchecked:
+    if used:
         update = _consume(namespace_state, cached, state, request, add, now_ms)
     else:
         update = _give_back(namespace_state, cached, state, request.given, add, now_ms)

@@ -70,10 +70,7 @@ class WritePlan:
             self.ceilings: Mapping[str, int] = {limit.name: limit.ceiling_milli for limit in config.limits}
             self.headroom = {limit.name: limit.initial_milli for limit in config.limits}
             return
-        self.anchor_ms, self.ceilings, self.headroom = state.anchor_ms, state.ceilings, {}
-        for name, shard_limit in state.shard_limits.items():
-            minted = shard_limit.minted_since_anchor(now_ms)
-            self.headroom[name] = min(shard_limit.ceiling_milli, state.tokens_milli(name) + minted)
+        self.anchor_ms, self.ceilings, self.headroom = state.anchor_ms, state.ceilings, state.headroom(now_ms)
 
     @property
     def keeps_anchor(self) -> bool:

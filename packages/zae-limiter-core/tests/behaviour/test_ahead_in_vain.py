@@ -1,0 +1,53 @@
+"""``ahead`` where it brings nothing: a limit of which no tokens are ever held, and a bucket that is used now and then,
+cost what they cost without it.
+"""
+
+from dataclasses import replace
+
+import pytest
+
+from support.core.calls import CountedCalls
+from zae_limiter import Limit, Options, SyncRateLimiter, SyncRepository
+from zae_limiter.engines.memory.store import SyncMemoryStore
+from zae_limiter.engines.memory.table import MemoryTable
+from zae_limiter.testing import ManualClock
+
+HOLDS_NOTHING = {  # what comes within `ahead`, which a write leaves to others, is all of the usable burst
+    "always full": Limit.custom("rps", 1_000, burst=2_000, refill_amount=1_000, refill_period=1),
+    "one token": Limit.custom("rps", 1, burst=2, refill_amount=1, refill_period=1),
+    "few tokens": Limit.custom("rps", 10, burst=22, refill_amount=10, refill_period=1),
+}
+HOLDS_SOME = Limit.custom("rps", 1_000, burst=10_000, refill_amount=1_000, refill_period=1)
+
+
+def calls(limit: Limit, ahead: float, *, every: float = 0.001) -> int:
+    """The calls of functions of an acquire, after many others."""
+    clock = ManualClock()
+    repository = SyncRepository.over(SyncMemoryStore(MemoryTable()), Options(clock=clock))
+    repository.set_resource_defaults("r", [replace(limit, ahead=ahead)])
+    limiter = SyncRateLimiter(repository)
+
+    def one() -> None:
+        clock.advance(seconds=every)
+        with limiter.acquire("e", "r", {"rps": 1}):
+            pass
+
+    for _ in range(20):
+        one()
+    with CountedCalls() as counted:
+        one()
+    return counted.number
+
+
+@pytest.mark.parametrize("name", HOLDS_NOTHING)
+def test_a_limit_that_is_never_held_costs_as_without_ahead(name: str) -> None:
+    every = 1 / HOLDS_NOTHING[name].capacity
+    assert calls(HOLDS_NOTHING[name], 1.0, every=every) == calls(HOLDS_NOTHING[name], 0.0, every=every)
+
+
+def test_a_bucket_that_is_used_now_and_then_costs_hardly_more() -> None:
+    assert calls(HOLDS_SOME, 1.0, every=0.7) <= 1.3 * calls(HOLDS_SOME, 0.0, every=0.7)
+
+
+def test_a_limit_of_which_tokens_are_held_costs_less() -> None:
+    assert calls(HOLDS_SOME, 1.0) < calls(HOLDS_SOME, 0.0) / 2
