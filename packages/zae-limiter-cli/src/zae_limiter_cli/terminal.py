@@ -75,6 +75,11 @@ class Terminal:
         self.stream.write(up + "".join(f"\r\x1b[2K{line}\n" for line in lines))
         self.stream.flush()
 
+    def erase(self, lines: int) -> None:
+        """Take back the last ``lines`` lines."""
+        self.stream.write("\x1b[1A\r\x1b[2K" * lines)
+        self.stream.flush()
+
     def show_cursor(self, *, shown: bool) -> None:
         """Hide the cursor while lines are drawn again, show it afterwards."""
         if self.live:

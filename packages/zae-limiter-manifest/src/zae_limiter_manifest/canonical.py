@@ -2,16 +2,19 @@
 
 import json
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import Final
 
 from .converter import ALERT
 from .declarations import Decl, RecordDecl, SystemDecl
+from .equal_values import MOST_REMEMBERED
 from .limit_declarations import LIMIT_FIELDS, LimitDecl
 from .weights import WeightsDecl
 
 _OF_CALENDAR: Final = ("window", "timezone", "starts_on")
 
 
+@lru_cache(MOST_REMEMBERED)
 def canonical(decl: Decl) -> str:
     """Return a text with a line for each declared value, defaults included: equal texts for equal declarations.
 

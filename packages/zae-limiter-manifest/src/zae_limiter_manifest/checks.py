@@ -3,14 +3,16 @@
 import difflib
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from decimal import Decimal
-from functools import partial
-from typing import Final
+from functools import lru_cache, partial
+from itertools import chain
+from typing import Any, Final
 
 from attrs import frozen
 
+from .equal_values import MOST_REMEMBERED, NoKey, key_of, value_of
 from .limit_text import EXAMPLES, read_limit
 from .metadata import find_metadata_problems
 from .naming import NameKind, find_name_problem, in_nfc
@@ -19,6 +21,7 @@ from .scalars import OddInteger
 from .schedules import find_entry_problem, find_schedule_problem
 from .shapes import (
     DEFAULT_REFILL_PERIOD_SECONDS,
+    Anything,
     Cascading,
     Choice,
     Entries,
@@ -34,7 +37,6 @@ from .shapes import (
     Seconds,
     Shape,
     Text,
-    ValueShape,
     Window,
     Zone,
 )
@@ -84,29 +86,6 @@ class Finding:
     on_key: bool = False
 
 
-def find_value_problems(shape: ValueShape, value: object, path: Path) -> Iterator[Finding]:
-    """Yield the problems of a value that is no map of other shapes."""
-    match shape:
-        case Integer() | Seconds() | Number():
-            yield from _in_number(shape, value, path)
-        case Choice():
-            yield from _in_choice(shape, value, path)
-        case Name():
-            yield from _in_name(shape, value, path)
-        case Window() | Zone() | Entries():
-            yield from _in_times(shape, value, path)
-        case Text():
-            yield from _in_text(shape, value, path)
-        case Names() | Percents():
-            yield from _in_names(shape, value, path) if isinstance(shape, Names) else _in_percents(shape, value, path)
-        case JsonMap():
-            yield from _in_metadata(read_json_map(value) if shape.as_text else value, path)
-        case Cascading():
-            yield from _in_cascade(value, path)
-        case Flag() if read_flag(shape, value) is None:
-            yield Finding(path, f"must be true or false, not {describe(value)}")
-
-
 def read_integer(shape: Integer, value: object) -> int | None:
     """Return the integer of a value, or of its text if the shape allows text; None for anything else."""
     if type(value) is int:
@@ -144,20 +123,19 @@ def read_json_map(value: object) -> object:
     return found if isinstance(found, dict) else value
 
 
-def _in_number(shape: Integer | Seconds | Number, value: object, path: Path) -> Iterator[Finding]:
-    yield from _in_integer(shape, value, path) if isinstance(shape, Integer) else _in_decimal(shape, value, path)
-
-
-def _in_integer(shape: Integer, value: object, path: Path) -> Iterator[Finding]:
+def _in_integer(shape: Integer, value: object, path: Path) -> Sequence[Finding]:
     number = read_integer(shape, value)
     if isinstance(value, OddInteger):
-        yield Finding(path, f"must be an integer in decimal digits, not {show(value.text)}: {value.advice}")
+        problem = f"must be an integer in decimal digits, not {show(value.text)}: {value.advice}"
     elif number is None:
-        yield Finding(path, f"must be an integer, not {describe(value)}")
+        problem = f"must be an integer, not {describe(value)}"
     elif number < shape.least:
-        yield Finding(path, f"must be at least {shape.least}, not {show(number)}")
+        problem = f"must be at least {shape.least}, not {show(number)}"
     elif number > shape.highest:
-        yield Finding(path, f"must be at most {shape.highest}, not {show(number)}")
+        problem = f"must be at most {shape.highest}, not {show(number)}"
+    else:
+        return ()
+    return [Finding(path, problem)]
 
 
 def _in_decimal(shape: Seconds | Number, value: object, path: Path) -> Iterator[Finding]:
@@ -176,10 +154,6 @@ def _in_decimal(shape: Seconds | Number, value: object, path: Path) -> Iterator[
         yield Finding(path, f"must have at most {_IN_WORDS[decimals]} decimals, not {show(value)}")
 
 
-def _in_times(shape: Window | Zone | Entries, value: object, path: Path) -> Iterator[Finding]:
-    yield from _in_entries(value, path) if isinstance(shape, Entries) else _in_window(shape, value, path)
-
-
 def _in_window(shape: Window | Zone, value: object, path: Path) -> Iterator[Finding]:
     if isinstance(shape, Window) and type(value) is int:
         advice = f"for seconds from the first use write the limit as `100 per {value}s from first use`"
@@ -196,7 +170,11 @@ def _in_choice(shape: Choice, value: object, path: Path) -> Iterator[Finding]:
         yield Finding(path, Hinted(f"must be {shape.alternatives}, not {describe(value)}", given, tuple(shape.words)))
 
 
-def _in_cascade(value: object, path: Path) -> Iterator[Finding]:
+def _in_flag(shape: Flag, value: object, path: Path) -> Sequence[Finding]:
+    return [Finding(path, f"must be true or false, not {describe(value)}")] if read_flag(shape, value) is None else ()
+
+
+def _in_cascade(_: Cascading, value: object, path: Path) -> Iterator[Finding]:
     if not isinstance(value, bool) and value not in _CASCADES:
         given = value if isinstance(value, str) else None
         yield Finding(path, Hinted(f"must be on, off or inherit, not {describe(value)}", given, _CASCADES[:3]))
@@ -231,7 +209,7 @@ def _in_names(shape: Names, value: object, path: Path) -> Iterator[Finding]:
             names.add(in_nfc(each))
 
 
-def _in_entries(value: object, path: Path) -> Iterator[Finding]:
+def _in_entries(_: Entries, value: object, path: Path) -> Iterator[Finding]:
     if not isinstance(value, list | tuple):
         yield Finding(path, f"must be a list of entries, not {describe(value)}")
         return
@@ -272,7 +250,9 @@ def _listed(value: object, most: int) -> str:
     return f"a list of {', '.join(shown)}{more}" if shown else "an empty list"
 
 
-def _in_metadata(value: object, path: Path) -> Iterator[Finding]:
+def _in_metadata(shape: JsonMap, value: object, path: Path) -> Iterator[Finding]:
+    if shape.as_text:
+        value = read_json_map(value)
     if not isinstance(value, Mapping):
         yield no_map(path, value)
         return
@@ -296,29 +276,51 @@ def no_map(path: Path, value: object) -> Finding:
     return Finding(path, f"must be a map, not {describe(value, shown=bool(path))}")
 
 
-def find_problems(shape: Shape, value: object, path: Path = ()) -> Iterator[Finding]:
-    """Yield the problems of a value and of everything in it."""
+def find_problems(shape: Shape, value: object, path: Path = ()) -> Iterable[Finding]:
+    """Return the problems of a value and of everything in it, which are looked for as they are iterated over."""
     if value is ALREADY_CHECKED:
-        return
+        return ()
     if isinstance(value, Repeated):
-        for index, each in enumerate(value.values):
-            yield from find_problems(shape, each, (*path, Occurrence(index)))
-        return
-    match shape:
-        case NamedMap():
-            yield from _in_table(shape, value, path)
-        case Record():
-            yield from _in_record(shape, value, path)
-        case _:
-            yield from find_value_problems(shape, value, path)
+        return _in_each(shape, value, path)
+    return _FINDERS[type(shape)](shape, value, path)
+
+
+def _in_each(shape: Shape, value: Repeated, path: Path) -> Iterator[Finding]:
+    for index, each in enumerate(value.values):
+        yield from find_problems(shape, each, (*path, Occurrence(index)))
+
+
+def _in_map(shape: Record, value: object, path: Path) -> Iterable[Finding]:
+    return () if shape.recurs and _is_known_sound(shape, value) else _in_record(shape, value, path)
+
+
+def _is_known_sound(shape: Record, value: object) -> bool:
+    """Return whether the value, or an equal one before it, has no problems; False where that is not remembered."""
+    try:
+        return _is_sound(shape, key_of(value))
+    except (NoKey, _Unsound):
+        return False
+
+
+class _Unsound(Exception):
+    """A value has problems. What raises is not remembered: whoever asks looks for them anyway, with their paths."""
+
+
+@lru_cache(MOST_REMEMBERED)
+def _is_sound(shape: Record, key: Hashable) -> bool:
+    if any(True for _ in _in_record(shape, value_of(key), ())):
+        raise _Unsound
+    return True
 
 
 def enforce(shape: Shape, value: object, name: str, more: Iterable[Finding] = ()) -> None:
     """Check a value; raises `ManifestError` with its problems and those of `more`, without positions."""
-    problems = Problems()
-    for found in (*find_problems(shape, value), *more):
+    problems: Problems | None = None
+    for found in chain(find_problems(shape, value), more):
+        problems = problems or Problems()
         problems.note(partial(_placeless, name, found))
-    problems.refuse()
+    if problems is not None:
+        problems.refuse()
 
 
 def _placeless(name: str, found: Finding) -> Problem:
@@ -465,7 +467,7 @@ def _leaves_no_token(record: Record, limit: Mapping[object, object], key: str, s
     """
     keys = record.members[key].off
     assert keys is not None, "the keys of a limit's numbers are known"
-    if has_no_rate(limit):
+    if not seconds or has_no_rate(limit):
         return None
     capacity = _whole(record, limit, keys.capacity, None)
     burst = _whole(record, limit, keys.burst, capacity)
@@ -524,3 +526,28 @@ def describe_unknown_key(key: object, known: Iterable[str]) -> Hinted:
 
 def _unquoted_key(path: Path, key: object) -> Finding:
     return Finding(path, f"a key must be a string, not {describe(key)}: put it in quotes", on_key=True)
+
+
+def _in_anything(*_: object) -> Sequence[Finding]:
+    return ()
+
+
+_FINDERS: Final[Mapping[type, Callable[[Any, object, Path], Iterable[Finding]]]] = {
+    Record: _in_map,
+    NamedMap: _in_table,
+    Integer: _in_integer,
+    Seconds: _in_decimal,
+    Number: _in_decimal,
+    Choice: _in_choice,
+    Name: _in_name,
+    Window: _in_window,
+    Zone: _in_window,
+    Text: _in_text,
+    Names: _in_names,
+    Percents: _in_percents,
+    Entries: _in_entries,
+    JsonMap: _in_metadata,
+    Cascading: _in_cascade,
+    Flag: _in_flag,
+    Anything: _in_anything,
+}

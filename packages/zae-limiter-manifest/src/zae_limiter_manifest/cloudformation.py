@@ -220,7 +220,7 @@ def _spelled_record(record: Record) -> Record:
         for key, each in record.members.items()
     }
     short = record.short and {name: _pascal(key) for name, key in record.short.items()}
-    return Record(record.title, record.text, members, conflicts=record.conflicts, short=short)
+    return Record(record.title, record.text, members, record.conflicts, short, record.recurs)
 
 
 def _translate(shape: Shape, value: Any, rename: Callable[[str], str]) -> Any:

@@ -1,12 +1,14 @@
 """Convert between models and plain (JSON) values, strictly both ways. `checks` reports mistakes before it runs."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Hashable, Mapping
+from functools import lru_cache
 from typing import Any, Final
 
 from attrs import AttrsInstance
 from cattrs import Converter
 from cattrs.gen import make_dict_structure_fn, make_dict_unstructure_fn
 
+from .equal_values import MOST_REMEMBERED, NoKey, key_of, value_of
 from .limit_text import read_limit
 from .metadata import Metadata
 from .windows import has_no_rate
@@ -41,7 +43,7 @@ def spread_to_limits(level: type[AttrsInstance]) -> None:
     structure = make_dict_structure_fn(
         level, CONVERTER, _cattrs_forbid_extra_keys=True, _cattrs_detailed_validation=False
     )
-    CONVERTER.register_structure_hook(level, lambda raw, model: structure(_spread(raw), model))
+    CONVERTER.register_structure_hook(level, _once_for_equals(lambda raw: structure(_spread(raw), level)))
 
 
 def _spread(raw: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -93,7 +95,24 @@ def short_limits(limit: type[AttrsInstance]) -> None:
     structure = make_dict_structure_fn(
         limit, CONVERTER, _cattrs_forbid_extra_keys=True, _cattrs_detailed_validation=False
     )
-    CONVERTER.register_structure_hook(limit, lambda raw, model: structure(_fields(raw), model))
+    CONVERTER.register_structure_hook(limit, _once_for_equals(lambda raw: structure(_fields(raw), limit)))
+
+
+def _once_for_equals(structure: Callable[[Any], Any]) -> Callable[[Any, Any], Any]:
+    """Return a hook that gives equal plain values one model: it is frozen, and checked itself when it was made."""
+
+    @lru_cache(MOST_REMEMBERED)
+    def remembered(key: Hashable) -> Any:
+        return structure(value_of(key))
+
+    def hook(raw: Any, _: Any) -> Any:
+        try:
+            key = key_of(raw)
+        except NoKey:
+            return structure(raw)
+        return remembered(key)
+
+    return hook
 
 
 def _fields(raw: Mapping[str, Any] | str) -> Mapping[str, Any]:

@@ -74,7 +74,7 @@ class SystemDecl(SwitchesDecl):
         )
 
 
-@frozen
+@frozen(cache_hash=True)
 class ResourceDecl(SwitchesDecl):
     """The limits of one resource, its switches, or both; raises `ManifestError`."""
 
@@ -100,7 +100,7 @@ def _level(model: type[AttrsInstance]) -> Record:
     if model is ResourceDecl:
         first["limits"] = evolve(first["limits"], required=True, unless=SWITCHES)
     members = {**first, SHADOW: flag, AHEAD: ahead, **{key: record.members[key] for key in SWITCH_FIELDS}}
-    return evolve(record, members=members, conflicts=find_switch_conflicts)
+    return evolve(record, members=members, conflicts=find_switch_conflicts, recurs=True)
 
 
 SYSTEM: Final = _level(SystemDecl)
@@ -110,6 +110,7 @@ spread_to_limits(ResourceDecl)
 
 
 MOST_PARENTS: Final = 4
+_NO_METADATA: Final = Metadata()
 
 
 def _names(values: Iterable[str]) -> tuple[str, ...]:
@@ -136,7 +137,7 @@ class RecordDecl:
     )
     name: str | None = field(default=None, metadata=about(Text(LONGEST_NAME), "a name for people"))
     metadata: Metadata = field(
-        default=Metadata(), metadata=about(JsonMap(), "what you want to know of it, by key: texts, or other JSON")
+        default=_NO_METADATA, metadata=about(JsonMap(), "what you want to know of it, by key: texts, or other JSON")
     )
     plan: str | None = field(
         default=None,
@@ -175,18 +176,18 @@ class EntityDecl:
     )
     cascade: bool | None = field(default=None, kw_only=True, metadata=fields(RecordDecl).cascade.metadata)
     name: str | None = field(default=None, kw_only=True, metadata=fields(RecordDecl).name.metadata)
-    metadata: Metadata = field(default=Metadata(), kw_only=True, metadata=fields(RecordDecl).metadata.metadata)
+    metadata: Metadata = field(default=_NO_METADATA, kw_only=True, metadata=fields(RecordDecl).metadata.metadata)
     plan: str | None = field(default=None, kw_only=True, metadata=fields(RecordDecl).plan.metadata)
 
     def __attrs_post_init__(self) -> None:
-        if self.cascade is False and (self.record != RecordDecl() or not self.resources):
+        if self.cascade is False and (self._describes_it or not self.resources):
             object.__setattr__(self, "cascade", None)  # it says no more than the rest
         said = {"cascade": self.cascade, "name": self.name, "plan": self.plan}
         values: dict[str, object] = {key: value for key, value in said.items() if value is not None}
         if self.parents:
             values[PARENTS] = list(self.parents)
         own = {"resources": keys_only(self.resources)} if self.resources else {}
-        metadata = {} if self.metadata == Metadata() else {"metadata": self.metadata.to_dict()}
+        metadata = {} if self.metadata == _NO_METADATA else {"metadata": self.metadata.to_dict()}
         enforce(ENTITY, {**own, **values, **metadata}, "EntityDecl")
 
     @property
@@ -197,7 +198,12 @@ class EntityDecl:
     @property
     def says_record(self) -> bool:
         """Whether the section declares the entity itself, and not only its limits."""
-        return not self.resources or self.cascade is not None or self.record != RecordDecl()
+        return not self.resources or self.cascade is not None or self._describes_it
+
+    @property
+    def _describes_it(self) -> bool:
+        """Whether the section says more of the entity itself than whether it cascades."""
+        return bool(self.parents) or (self.name, self.plan, self.metadata) != (None, None, _NO_METADATA)
 
     @classmethod
     def of(cls, record: RecordDecl | None, resources: Mapping[str, ResourceDecl]) -> Self:

@@ -232,7 +232,9 @@ def _find_conflicts(limit: Mapping[object, object]) -> Iterator[tuple[object, st
 
 short_limits(LimitDecl)
 LIMIT_FIELDS: Final = tuple(each.name for each in fields(LimitDecl))
-LIMIT: Final = evolve(record_of(LimitDecl), conflicts=_find_conflicts, short={name: name for name in LIMIT_FIELDS})
+LIMIT: Final = evolve(
+    record_of(LimitDecl), conflicts=_find_conflicts, short={name: name for name in LIMIT_FIELDS}, recurs=True
+)
 LIMITS: Final = about(
     NamedMap(
         NameKind.LIMIT,

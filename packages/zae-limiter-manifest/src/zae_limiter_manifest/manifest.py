@@ -11,6 +11,7 @@ from attrs.validators import instance_of, optional
 from .addresses import Address, ManagedSet
 from .canonical import canonical
 from .checks import ALREADY_CHECKED, enforce, find_problems, keys_only
+from .collector import paused_collector
 from .converter import CONVERTER
 from .cross_problems import find_cross_problems
 from .declarations import (
@@ -29,7 +30,7 @@ from .merging import has_plans_alone, merge, without_shared_parts
 from .naming import NameKind
 from .shapes import Name, NamedMap, about, record_of
 from .sortedmap import SortedMap, freeze_names, values_are
-from .source import Reading, read_source
+from .source import Reading, Report, read_source
 
 _UNNAMED: Final = "<manifest>"
 _NOTHING_MANAGED: Final = ManagedSet()
@@ -93,7 +94,7 @@ class LimitsManifest:
             "resources": _overflows(self.resources),
             "plans": {plan: {"resources": _overflows(decl.resources)} for plan, decl in self.plans.items()},
             "entities": {
-                entity: {**decl.record.to_plain(), "resources": _overflows(decl.resources)}
+                entity: {**_record(decl), "resources": _overflows(decl.resources)}
                 for entity, decl in self.entities.items()
             },
         }
@@ -103,14 +104,16 @@ class LimitsManifest:
     @classmethod
     def from_yaml(cls, text: str | bytes, name: str = _UNNAMED) -> Self:
         """Return the manifest in a YAML text; raises `ManifestError` with every mistake, placed in the file `name`."""
-        (read,) = _read_all([(name, text)])
-        return CONVERTER.structure(read, cls)
+        with paused_collector():
+            (read,) = _read_all([(name, text)])
+            return CONVERTER.structure(read, cls)
 
     @classmethod
     def from_dict(cls, raw: Mapping[str, Any], name: str = _UNNAMED) -> Self:
         """Return the manifest in plain values, as JSON gives them; raises `ManifestError` with every mistake."""
-        enforce(MANIFEST, raw, name, find_cross_problems(raw))
-        return CONVERTER.structure(raw, cls)
+        with paused_collector():
+            enforce(MANIFEST, raw, name, find_cross_problems(raw))
+            return CONVERTER.structure(raw, cls)
 
     @classmethod
     def of(cls, namespace: str, declared: Mapping[Address, Decl]) -> Self:
@@ -186,6 +189,10 @@ class LimitsManifest:
         return f"sha256:{digest.hexdigest()}"
 
 
+def _record(decl: EntityDecl) -> dict[str, Any]:
+    return decl.record.to_plain() if decl.says_record else {}
+
+
 def _overflows(levels: Mapping[str, ResourceDecl]) -> dict[str, dict[str, object]]:
     """Return each level with its overflow, as plain values; a level without one may be the overflow of another."""
     policies = {resource: decl.on_refused for resource, decl in levels.items()}
@@ -202,24 +209,27 @@ def load(text: str | bytes, name: str = _UNNAMED) -> LimitsManifest:
     return LimitsManifest.from_yaml(text, name)
 
 
-def load_all(sources: Iterable[tuple[str, str | bytes]]) -> tuple[LimitsManifest, ...]:
+def load_all(sources: Iterable[tuple[str, str | bytes]], report: Report | None = None) -> tuple[LimitsManifest, ...]:
     """Return the manifests in files, as name and text, one for each namespace; raises `ManifestError` with all
     mistakes.
 
     A file that has `plans` alone needs no `namespace` if another one has it: its plans are in each of the manifests.
+    `report` gets what loading is at, now and then.
     """
-    return tuple(CONVERTER.structure(value, LimitsManifest) for value in _read_all(sources))
+    with paused_collector():
+        return tuple(CONVERTER.structure(value, LimitsManifest) for value in _read_all(sources, report))
 
 
-def _read_all(sources: Iterable[tuple[str, str | bytes]]) -> list[Mapping[str, Any]]:
+def _read_all(sources: Iterable[tuple[str, str | bytes]], report: Report | None = None) -> list[Mapping[str, Any]]:
     """Return the plain values of each namespace, all of them valid; raises `ManifestError` with the mistakes of all."""
-    reading = Reading()
+    reading = Reading() if report is None else Reading(report=report)
     read = []
     for name, text in sources:
         source = read_source(text, name, reading)
         value = without_shared_parts(source.value)
         if has_plans_alone(value):
             value["namespace"] = ALREADY_CHECKED  # that of another file, which `merge` looks for
+        reading.report(f"checking {name}")
         for finding in find_problems(MANIFEST, value):
             source.note(finding)
         read.append(source)
@@ -228,4 +238,5 @@ def _read_all(sources: Iterable[tuple[str, str | bytes]]) -> list[Mapping[str, A
         for finding in find_cross_problems(document.value):
             document.note(finding)
     reading.problems.refuse()
+    reading.report("making the declarations")
     return [document.value for document in documents]

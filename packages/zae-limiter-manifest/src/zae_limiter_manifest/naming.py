@@ -56,7 +56,8 @@ class _Form(NamedTuple):
         if not self.longest:
             return self.pattern.fullmatch(name) is not None
         fits = len(name) <= self.longest and self.pattern.fullmatch(name) is not None and name.isprintable()
-        return fits and _size(name) <= self.most_bytes
+        # Most names are short enough for every character to be encoded, and need no count.
+        return fits and (3 * len(name.encode()) <= self.most_bytes or _size(name) <= self.most_bytes)
 
 
 _SHORT_NAME: Final = _Form(
@@ -92,9 +93,10 @@ def find_name_problem(kind: NameKind, value: object) -> str | None:
     form = _FORMS[kind]
     if value in form.reserved:
         return "is a reserved name"
-    if kind is NameKind.ENTITY and in_nfc(value).startswith(("$RESOURCE:", "$PLAN:")):
+    composed = in_nfc(value)
+    if kind is NameKind.ENTITY and composed.startswith(("$RESOURCE:", "$PLAN:")):
         return "is a reserved name"
-    return None if form.matches(in_nfc(value) if form.longest else value) else form.rule
+    return None if form.matches(composed if form.longest else value) else form.rule
 
 
 def in_nfc(name: str) -> str:

@@ -33,6 +33,13 @@ class Node:
                 self.keys = {}
             self.keys[key] = key_at
 
+    def add_scalar(self, key: object, key_at: int, at: int) -> None:
+        if not self.parts:
+            self.parts, self.keys = {}, {}
+        self.size += 1
+        self.parts[key] = at
+        self.keys[key] = key_at
+
     def add_again(self, key: object, key_at: int, part: "Node", before: object) -> Repeated:
         """Add a value of a repeated key, and return all its values; the key keeps its first place."""
         values = before if isinstance(before, Repeated) else Repeated([before])

@@ -60,14 +60,13 @@ def read_scalar(event: ScalarEvent) -> object:
     Raises `ScalarError` for a foreign tag, a lone surrogate, a number in base 60, and for text that only looks like
     a number or a date.
     """
+    if event.tag is None and len(event.value) <= _LONGEST_KEPT:
+        return _plain(event.value) if event.implicit[0] else _in_unicode(event.value)
     if event.tag not in _NO_TAG and event.tag != _STRING_TAG:
         raise ScalarError(f"the tag {show(event.tag)} is not supported")
-    if surrogate := _SURROGATE.search(event.value):  # PyYAML without libyaml reads the escape "\ud800"
-        raise ScalarError(f"the lone surrogate U+{ord(surrogate[0]):04X} is not a character")
+    text = _in_unicode(event.value)
     tag = _tag_of(event)
-    if tag in _READ_AS_TEXT:
-        return event.value
-    return _kept(tag, event.value) if len(event.value) <= _LONGEST_KEPT else _construct(tag, event.value)
+    return text if tag in _READ_AS_TEXT else _construct(tag, text)
 
 
 def is_merge_key(event: ScalarEvent) -> bool:
@@ -106,5 +105,16 @@ def _decimal_advice(text: str) -> str:
     return f"write {'-' if text.startswith('-') else ''}{seconds}"
 
 
-# A large manifest repeats few numbers many times.
-_kept = lru_cache(maxsize=4096)(_construct)
+@lru_cache(maxsize=4096)
+def _plain(text: str) -> object:
+    """Return the value of a short scalar without quotes and tag: a large manifest repeats few of them many times."""
+    tag = str(_RESOLVER.resolve(ScalarNode, _in_unicode(text), (True, False)))  # type: ignore[no-untyped-call]
+    return text if tag in _READ_AS_TEXT else _construct(tag, text)
+
+
+def _in_unicode(text: str) -> str:
+    """Return the text. Raises `ScalarError` for a lone surrogate."""
+    # PyYAML without libyaml reads the escape "\ud800".
+    if not text.isascii() and (surrogate := _SURROGATE.search(text)):
+        raise ScalarError(f"the lone surrogate U+{ord(surrogate[0]):04X} is not a character")
+    return text

@@ -179,12 +179,13 @@ class Refill:
     period: str
 
 
-@frozen
+@frozen(eq=False)
 class Record:
     """A map of known keys; its title is the name of its model.
 
     `conflicts` yields the keys of a value that do not go with the others, and why.
     `short`: it may also be the text of a limit, whose fields are these keys.
+    `recurs`: many values of one manifest are equal, so that checks remember those without a problem.
     """
 
     title: str
@@ -192,6 +193,7 @@ class Record:
     members: Mapping[str, Member]
     conflicts: Conflicts | None = None
     short: Mapping[str, str] | None = None
+    recurs: bool = False
     ruled: Mapping[str, Member] = field(init=False, eq=False, repr=False)
     """The members that have rules beside their shape: most entities of a manifest have none of them."""
 
@@ -200,7 +202,7 @@ class Record:
         return {key: member for key, member in self.members.items() if member.has_rules}
 
 
-ValueShape = (
+Shape = (
     Integer
     | Seconds
     | Number
@@ -216,10 +218,9 @@ ValueShape = (
     | Anything
     | Name
     | Names
+    | NamedMap
+    | Record
 )
-"""The shape of a value that is no map of other shapes."""
-
-Shape = ValueShape | NamedMap | Record
 
 _KEY: Final = "zae_limiter_manifest"
 

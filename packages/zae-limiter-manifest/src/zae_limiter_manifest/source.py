@@ -36,6 +36,11 @@ MAX_ALIASED_NODES: Final = 1_000_000
 _TOO_DEEP: Final = f"nested more than {MAX_DEPTH} deep"
 _TOO_MUCH: Final = "move limits that many entities share into a resource"
 
+Report = Callable[[str], None]
+"""Gets what reading is at: `reading limits.yaml: 31 %`."""
+
+_NODES_BETWEEN_REPORTS: Final = 8192
+
 _NodeEvent = AliasEvent | ScalarEvent | CollectionStartEvent
 _CLOSERS: Final = {"{": "}", "[": "]", '"': '"', "'": "'"}
 _LINE_BREAK: Final = re.compile("\r\n|[\n\r\x85\u2028\u2029]")
@@ -75,6 +80,7 @@ class Reading:
     bytes_left: int = Factory(lambda: MAX_BYTES)
     nodes_left: int = Factory(lambda: MAX_NODES)
     aliased_left: int = Factory(lambda: MAX_ALIASED_NODES)
+    report: Report = lambda _: None
 
 
 @frozen
@@ -178,8 +184,8 @@ class _Reader:
             self._stop(match.start(), f"not valid YAML: the character U+{ord(match[0]):04X}")
         # libyaml, if it is installed: ten times as fast, with the same events.
         loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-        self._events: Iterator[Any] = yaml.parse(self._text.text, Loader=loader)
         try:
+            self._events: Iterator[Any] = iter(loader(self._text.text).get_event, None)
             return self._read_document()
         except yaml.MarkedYAMLError as error:
             at = error.problem_mark.index if error.problem_mark else 0
@@ -216,10 +222,15 @@ class _Reader:
             self._stop(_at(event), f"must be a map, not {describe('', shown=False)}")
         return self._read_node(event)
 
-    def _read_node(self, event: _NodeEvent) -> Node:
+    def _count(self, event: _NodeEvent) -> None:
         self._reading.nodes_left -= 1
         if self._reading.nodes_left < 0:
             self._stop(_at(event), f"has more than {MAX_NODES:,} keys and values: {_TOO_MUCH}")
+        if not self._reading.nodes_left % _NODES_BETWEEN_REPORTS:
+            self._reading.report(f"reading {self._text.file}: {_at(event) / len(self._text.text):.0%}")
+
+    def _read_node(self, event: _NodeEvent) -> Node:
+        self._count(event)
         if isinstance(event, AliasEvent):
             return self._read_alias(event)
         if event.anchor is None:
@@ -245,10 +256,15 @@ class _Reader:
         return node
 
     def _read_scalar(self, event: ScalarEvent) -> Node:
+        return Node(self._scalar(event), _at(event))
+
+    def _scalar(self, event: ScalarEvent) -> object:
+        """Return the value of a scalar, `ALREADY_CHECKED` for one with a problem."""
         try:
-            return Node(read_scalar(event), _at(event))
+            return read_scalar(event)
         except ScalarError as error:
-            return self._skip(_at(event), str(error))
+            self._note(_at(event), str(error))
+            return ALREADY_CHECKED
 
     def _read_collection(self, event: CollectionStartEvent) -> Node:
         at = _at(event)
@@ -275,7 +291,7 @@ class _Reader:
         node, shared = Node(entries, _at(start)), []
         last: object = None
         while not isinstance(event := next(self._events), MappingEndEvent):
-            if isinstance(event, ScalarEvent) and is_merge_key(event):
+            if isinstance(event, ScalarEvent) and event.value == "<<" and is_merge_key(event):
                 shared += self._read_merged(event)
                 continue
             key, value = self._read_key(event), next(self._events)
@@ -283,8 +299,18 @@ class _Reader:
                 self._note_comma(node, last, event)
                 entries[last] = ALREADY_CHECKED
                 continue
-            part = self._read_part("?" if key is ALREADY_CHECKED else key, value)
             last = key
+            if isinstance(value, ScalarEvent) and value.anchor is None and key not in entries:
+                # Most values, without the layers that collections and anchors need.
+                self._count(value)
+                self._path.append("?" if key is ALREADY_CHECKED else key)
+                scalar = self._scalar(value)
+                self._path.pop()
+                if key is not ALREADY_CHECKED:
+                    entries[key] = scalar
+                    node.add_scalar(key, _at(event), _at(value))
+                continue
+            part = self._read_part("?" if key is ALREADY_CHECKED else key, value)
             if key in entries:
                 self._note(_at(event), partial(self._duplicate_key, key, node.keys[key]), key)
                 entries[key] = node.add_again(key, _at(event), part, entries[key])
@@ -326,6 +352,9 @@ class _Reader:
 
     def _read_key(self, event: _NodeEvent) -> object:
         """Return the key, or `ALREADY_CHECKED` for an entry to leave out."""
+        if isinstance(event, ScalarEvent) and event.anchor is None:
+            self._count(event)
+            return self._scalar(event)
         key = self._read_node(event).value
         if isinstance(key, dict | list):
             self._note(_at(event), f"a key must be a string, not {describe(key)}")

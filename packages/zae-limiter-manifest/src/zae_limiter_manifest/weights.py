@@ -44,6 +44,7 @@ class WeightsDecl:
 
 
 WEIGHTS_OF_KINDS: Final = record_of(WeightsDecl)
+_NO_WEIGHTS: Final = WeightsDecl()
 
 
 def as_weights(given: Any) -> Any:
@@ -51,4 +52,4 @@ def as_weights(given: Any) -> Any:
     if isinstance(given, Mapping):
         enforce(WEIGHTS_OF_KINDS, given, "WeightsDecl")
         given = WeightsDecl(**given)
-    return None if given == WeightsDecl() else given
+    return None if given == _NO_WEIGHTS else given

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator, Mapping
 from datetime import datetime
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any, Final
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
@@ -21,6 +21,7 @@ _ELAPSED: Final = ("minute", "hour")
 _ZONE: Final = re.compile(r"[A-Z][A-Za-z0-9_+-]{0,29}(/[A-Za-z0-9_+-]{1,30}){0,3}")  # not localtime
 _FIELDS_OF_CRON: Final = 5
 _LONGEST_CRON: Final = 100
+_LONGEST_KEY: Final = 32
 _MAY_BE_FAR: Final = datetime(2000, 1, 1)  # noqa: DTZ001  of a wall clock
 
 
@@ -71,9 +72,8 @@ def has_no_rate(limit: Mapping[Any, object]) -> bool:
 
 def find_conflicts(limit: Mapping[Any, object]) -> Iterator[tuple[object, str]]:
     """Yield each key that does not go with the others, and its problem. The keys may be in any spelling."""
-    spelled = {plain(key): key for key in limit if isinstance(key, str)}
     for name, problem in _conflicts(said_of(limit)):
-        yield spelled[name], problem
+        yield {plain(key): key for key in limit if isinstance(key, str)}[name], problem
 
 
 def _conflicts(said: Mapping[str, object]) -> Iterator[tuple[str, str]]:
@@ -145,4 +145,9 @@ def said_of(limit: Mapping[Any, object]) -> dict[str, object]:
 
 def plain(key: str) -> str:
     """Return a key in the spelling that YAML's and CloudFormation's have in common."""
+    return _plain(key) if len(key) <= _LONGEST_KEY else _plain.__wrapped__(key)
+
+
+@lru_cache(maxsize=256)
+def _plain(key: str) -> str:
     return key.replace("_", "").lower()

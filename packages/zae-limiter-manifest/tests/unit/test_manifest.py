@@ -233,3 +233,18 @@ def test_more_entities_than_an_apply_has_memory_for_are_one_mistake_that_says_wh
         load_all([("1.yaml", f"{head}  e1: {{}}\n  e2: {{}}\n"), ("2.yaml", f"{head}  e3: {{}}\n  e4: {{}}\n")])
     with pytest.raises(ManifestError, match=TOO_MANY):
         LimitsManifest.from_dict({"namespace": "a", "entities": {f"e{number}": {} for number in range(4)}})
+
+
+def test_loading_reports_what_it_is_at() -> None:
+    said: list[str] = []
+    text = "namespace: a\nentities: {ann: {resources: {api: {limits: {rpm: 1/min}}}}}\n"
+    load_all([("a.yaml", text)], said.append)
+    assert said == ["checking a.yaml", "making the declarations"]
+
+
+def test_reading_reports_its_share_of_a_large_file() -> None:
+    said: list[str] = []
+    entities = "".join(f"  {number}a: {{}}\n" for number in range(4_096))
+    load_all([("a.yaml", f"namespace: a\nentities:\n{entities}")], said.append)
+    assert said[0].startswith("reading a.yaml: ")
+    assert said[0].endswith("%")

@@ -11,6 +11,7 @@ from zae_limiter_manifest import MAX_BYTES, LimitsManifest, load_all
 
 from ..errors import CommandError
 from ..inputs import read_head, read_stream
+from ..progress import phases
 
 STANDARD_INPUT: Final = "-"
 SUFFIXES: Final = frozenset({".yaml", ".yml"})
@@ -21,9 +22,11 @@ MOST_ENTRIES: Final = 10_000
 def load_files(paths: Sequence[str], namespace: str | None = None) -> tuple[LimitsManifest, ...]:
     """Return the manifests, one for each namespace, or the one of ``namespace``.
 
-    Raises ``ManifestError`` with every mistake of all files, ``CommandError`` if none is of that namespace.
+    On a terminal it shows what it is at, if that takes longer than a second. Raises ``ManifestError`` with every
+    mistake of all files, ``CommandError`` if none is of that namespace.
     """
-    found = load_all(read_files(paths))
+    with phases() as report:
+        found = load_all(read_files(paths), report)
     chosen = tuple(each for each in found if namespace in (None, each.namespace))
     if namespace is not None and not chosen:
         declared = ", ".join(each.namespace for each in found)
