@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from typing import Any, Self, TypedDict, Unpack
 
 from .clock.system import Clock
@@ -12,6 +11,7 @@ from .engines.engine import Capabilities
 from .exceptions import ValidationError
 from .flows.process.namespace_state import Settings
 from .flows.records.opening import FIRST_NAMESPACE
+from .runtime.dataclass import dataclass, replace
 from .values.limits import Policy, check_on_unavailable
 from .values.naming import check_namespace
 from .values.usage import KEPT_DAYS, Window

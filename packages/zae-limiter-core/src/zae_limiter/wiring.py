@@ -5,7 +5,6 @@ arguments.
 import logging
 import secrets
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from itertools import count
 from types import CoroutineType
@@ -19,6 +18,7 @@ from .flows.process.namespace_state import NamespaceState
 from .flows.records.opening import create_table, open_namespace
 from .flows.steps import Flow, Log, play
 from .runtime.callables import is_awaited, yields
+from .runtime.dataclass import replace
 from .settings import Options
 from .values.audit import Cause, iso_instant
 from .values.limits import Policy

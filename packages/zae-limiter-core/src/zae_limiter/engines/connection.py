@@ -1,11 +1,11 @@
 """The connection of an engine: which store, where it is, and how long to wait for it."""
 
 import os
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from ..exceptions import ValidationError
+from ..runtime.dataclass import dataclass, field
 from ..values.whole import check_flag, check_number, check_whole
 from .dynamodb.options import TRANSPORTS, Handed, Transport, check_handed, is_session, place_in, transport_of
 from .meter import Meter

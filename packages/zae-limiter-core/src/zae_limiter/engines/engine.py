@@ -3,11 +3,11 @@
 Subclass ``Store`` or ``SyncStore`` to write one; ``zae_limiter.stores`` exports all that it needs.
 """
 
-from dataclasses import dataclass
 from typing import Literal, Protocol, TypeVar
 
 from ..clock.system import Clock
 from ..operations.values import Operation
+from ..runtime.dataclass import dataclass
 from .meter import Meter
 
 R = TypeVar("R")

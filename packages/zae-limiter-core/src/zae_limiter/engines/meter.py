@@ -4,7 +4,6 @@ operations themselves, by the items before and after each.
 
 from collections import Counter
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
 from threading import Lock
 from typing import Any, Final
 
@@ -25,6 +24,7 @@ from ..operations.values import (
     Transact,
     Update,
 )
+from ..runtime.dataclass import dataclass, field
 from ..schema.attributes import PK, SK
 
 Lookup = Callable[[Key], Item | None]

@@ -8,11 +8,11 @@ skips an item that cannot be read, and the log record has the error of each, wit
 
 import logging
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field, replace
 from typing import Final, TypeVar
 
 from ..operations.errors import Unreadable
 from ..operations.values import Item, Key, Query
+from ..runtime.dataclass import dataclass, field, replace
 from ..schema import keys
 from ..schema.attributes import PK
 from ..schema.record import UNREADABLE, unreadable

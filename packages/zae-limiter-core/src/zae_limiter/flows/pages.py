@@ -1,10 +1,10 @@
 """Query all pages, and write or delete in batches."""
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
 
 from ..operations.errors import OutcomeUnknown, StoreError, Throttled
 from ..operations.values import BatchWrite, Delete, Item, Key, Put, Query, Unwritten
+from ..runtime.dataclass import replace
 from .retry import with_retries
 from .steps import Flow, Sleep, call_all
 

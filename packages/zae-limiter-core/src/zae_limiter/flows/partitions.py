@@ -5,10 +5,10 @@ by sort key: a row is returned once every partition with further pages has shown
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
 
 from ..operations.errors import OutcomeUnknown, StoreError, Throttled
 from ..operations.values import Item, Key, Page, Query
+from ..runtime.dataclass import dataclass, field, replace
 from ..schema import keys
 from ..schema.attributes import SK
 from ..schema.partitions import INDEX_SUFFIXES, every_gsi2_pk, every_gsi4_pk

@@ -2,12 +2,12 @@
 
 import logging
 from collections.abc import Callable, Generator, Iterable, Sequence
-from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, NamedTuple, Protocol, TypeVar, cast
 
 from ..operations.errors import StoreError, Unreadable
 from ..operations.values import Operation
+from ..runtime.dataclass import dataclass, field
 from .bucket_queue import Waiter
 
 R = TypeVar("R")

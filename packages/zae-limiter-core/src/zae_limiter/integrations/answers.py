@@ -2,13 +2,13 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
 from typing import Any, Final, TypedDict, cast
 from urllib.parse import quote
 
 from ..exceptions import ContentionError, InvalidIdentifierError, RateLimiterUnavailable, ValidationError
 from ..flows.acquire.requests import AcquireOptions
 from ..http import PROBLEM_MEDIA_TYPE, HasStatuses, Names, Show, check_show, headers, is_string, plain_problem, problem
+from ..runtime.dataclass import dataclass, field, replace
 from ..values.refusal import RateLimitExceeded
 
 

@@ -15,7 +15,6 @@ from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future
 from contextlib import contextmanager
 from contextvars import copy_context
-from dataclasses import replace
 from functools import partial
 from inspect import CO_ASYNC_GENERATOR, CO_COROUTINE
 from typing import Any, Final, TypeVar, Unpack
@@ -35,6 +34,7 @@ from ..aio.limiter import RateLimiter
 from ..exceptions import ValidationError
 from ..flows.acquire.lease import check_most
 from ..flows.acquire.requests import AcquireOptions
+from ..runtime.dataclass import replace
 from ..runtime.lru import LRU
 from ..runtime.tasks import result_of
 from ..runtime.threads import in_thread

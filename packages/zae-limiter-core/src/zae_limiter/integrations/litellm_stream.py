@@ -6,9 +6,9 @@ So the call stays open under its id, and is settled when it is fetched. This mod
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any, Final
 
+from ..runtime.dataclass import replace
 from .heard import bytes_heard
 from .tokens import BYTES_PER_TOKEN, floor
 from .usage import TokenUsage, UsageReader, documents, part_of

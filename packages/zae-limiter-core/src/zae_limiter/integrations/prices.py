@@ -8,7 +8,6 @@ call.
 import difflib
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, date, datetime, time
 from decimal import Decimal, InvalidOperation
 from os import PathLike
@@ -16,6 +15,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from ..exceptions import ValidationError, ZAELimiterError
+from ..runtime.dataclass import dataclass
 from ..runtime.extras import install_command
 from ..values.limits import MAX_TOKENS, MILLI
 from ..values.token_usage import TOKEN_KINDS, TokenUsage

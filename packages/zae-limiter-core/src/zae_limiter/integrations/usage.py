@@ -12,10 +12,10 @@ other count have no output (embeddings, rerankers).
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 from ..exceptions import ZAELimiterError
+from ..runtime.dataclass import dataclass
 from ..values.limits import MAX_TOKENS
 from ..values.token_usage import TokenUsage
 from .tokens import number_of

@@ -5,9 +5,9 @@ one for the end of every block.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
+from ..runtime.dataclass import dataclass, field
 from ..values.limit_status import LimitStatus
 from ..values.refusal import binding, path_to, short
 

@@ -1,10 +1,10 @@
 """Operations and their answers, as frozen values. ``render`` has the form of a request, stores execute it."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any, Final, Generic, Literal, NamedTuple, TypeVar
 
+from ..runtime.dataclass import dataclass, replace
 from ..schema.attributes import PK
 
 Value = Any  # str, int, bool, None, list or dict

@@ -8,8 +8,7 @@ again. Until then windows follow one another without a gap, which matters only f
 The price: one number in the item, and a bucket that cannot be split, because each shard would begin windows of its own.
 """
 
-from dataclasses import dataclass
-
+from ..runtime.dataclass import dataclass
 from .rule import Rule
 
 

@@ -8,10 +8,10 @@ conditional update as over one, whatever others have taken meanwhile.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from functools import lru_cache, partial
 from typing import Final, NamedTuple
 
+from ..runtime.dataclass import replace
 from ..values.limits import Limit
 from ..values.timetables import timetable_of
 from .balances import Move, ShardLimit, arrive, move_anchor, refill_bucket

@@ -12,8 +12,7 @@ been minted beyond whole millitokens when it was last new or full, in ``1 / (per
 millitoken does not count again. It says nothing of the anchor, which moves by whole floors as before.
 """
 
-from dataclasses import dataclass
-
+from ..runtime.dataclass import dataclass
 from .rule import FOREVER_MS, Rule
 
 

@@ -1,15 +1,14 @@
 """The item of a config: its limits, its override, its switches, its policy and its fingerprint."""
 
 from collections.abc import Iterable
-from dataclasses import asdict
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
+from .. import values
+from ..runtime.dataclass import fields
 from ..values.limits import Limit, OnUnavailable, PolicyText, check_on_unavailable
 from ..values.naming import check_identifier, check_resource
 from ..values.on_refused import OnRefused
-from ..values.overrides import Override
-from ..values.provisioner import StoredConfig
 from ..values.switches import NO_SWITCHES, Switches
 from .attributes import (
     CAPACITY_SUFFIX,
@@ -73,10 +72,12 @@ class Row(NamedTuple):
         """Return the end of the override (epoch ms), passed or not; ``None`` without one."""
         return None if self.item is None else optional(number, self.item, OVERRIDE_UNTIL)
 
-    def override(self) -> Override | None:
+    def override(self) -> "values.overrides.Override | None":
         """Return the override in force; ``None`` if there is none, or if it has ended."""
         until_ms = self.override_end()
-        return None if until_ms is None or self.now_ms >= until_ms else Override(self.stored("o"), until_ms)
+        if until_ms is None or self.now_ms >= until_ms:
+            return None
+        return values.overrides.Override(self.stored("o"), until_ms)
 
     def switches(self) -> Switches:
         """Return the switches; none are set if there is no item."""
@@ -111,7 +112,7 @@ def read_own_place(item: Item) -> tuple[str, str]:
     return check_identifier(ENTITY_ID, item[ENTITY_ID]), resource
 
 
-def override_attributes(override: Override, *, alone: bool) -> Item:
+def override_attributes(override: "values.overrides.Override", *, alone: bool) -> Item:
     """Return an override as attributes; with ``alone`` the item has nothing else, and expires after the override."""
     expiry = {TTL: -(-(override.until_ms + OVERRIDE_GRACE_MS) // 1000)} if alone else {}
     return {**config_attributes(override.limits, "o"), OVERRIDE_UNTIL: override.until_ms, **expiry}
@@ -119,25 +120,27 @@ def override_attributes(override: Override, *, alone: bool) -> Item:
 
 def switch_attributes(switches: Switches) -> Item:
     """Return the switches that are set, and their reason, as attributes."""
-    values = ((name, getattr(switches, field)) for field, name in SWITCHES.items())
-    return {name: value for name, value in values if value is not None}
+    found = ((name, getattr(switches, field)) for field, name in SWITCHES.items())
+    return {name: value for name, value in found if value is not None}
 
 
 @reads
-def read_config(item: Item, now_ms: int) -> StoredConfig | None:
+def read_config(item: Item, now_ms: int) -> "values.provisioner.StoredConfig | None":
     """Return a config item as a value; ``None`` if it has nothing but an override that has ended."""
     row = Row(item, now_ms)
     limits, override, switches, policy = row.stored(), row.override(), row.switches(), row.on_unavailable()
     if not (limits or override or switches) and row.override_end() is not None:
         return None
-    return StoredConfig(limits, policy, optional(text, item, FINGERPRINT), override, switches, row.on_refused())
+    return values.provisioner.StoredConfig(
+        limits, policy, optional(text, item, FINGERPRINT), override, switches, row.on_refused()
+    )
 
 
 class Columns(NamedTuple):
     """All columns of a level at once, as a change finds and leaves them; ``is_over``: there is nothing in force."""
 
     limits: tuple[Limit, ...] = ()
-    override: Override | None = None
+    override: "values.overrides.Override | None" = None
     switches: Switches = NO_SWITCHES
     on_unavailable: PolicyText | None = None
     on_refused: str | None = None
@@ -157,7 +160,8 @@ class Columns(NamedTuple):
             until = self.override.until.isoformat(timespec="milliseconds").replace("+00:00", "Z")
             found["override"] = {"until": until, "limits": _plain_limits(self.override.limits)}
         if self.switches:
-            found["switches"] = {name: value for name, value in asdict(self.switches).items() if value is not None}
+            switches = {each.name: getattr(self.switches, each.name) for each in fields(self.switches)}
+            found["switches"] = {name: value for name, value in switches.items() if value is not None}
         return found
 
 
@@ -177,7 +181,7 @@ def read_columns(item: Item | None, now_ms: int) -> Columns:
     return Columns(limits, override, switches, row.on_unavailable(), refused, row.version(), is_over)
 
 
-def other_attributes(config: StoredConfig) -> Item:
+def other_attributes(config: "values.provisioner.StoredConfig") -> Item:
     """Return the attributes of a config item beside its limits and its switches."""
     on_refused = None if config.on_refused is None else str(config.on_refused)
     attributes = {ON_UNAVAILABLE: config.on_unavailable, FINGERPRINT: config.fingerprint, ON_REFUSED: on_refused}

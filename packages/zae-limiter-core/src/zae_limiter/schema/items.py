@@ -1,7 +1,6 @@
 """The item of a bucket shard: made of values, and read back."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from math import fsum, inf
 from operator import itemgetter
@@ -13,6 +12,7 @@ from ..rules.registry import keeping_ms, rule_of
 from ..rules.rule import FOREVER_MS
 from ..rules.sharding import MAX_SHARDS, SHARD_COUNTS, Part, new_part
 from ..rules.slots import Slots
+from ..runtime.dataclass import dataclass, field, replace
 from ..values.limits import MILLI, Limit
 from ..values.resolution import Config
 from . import keys

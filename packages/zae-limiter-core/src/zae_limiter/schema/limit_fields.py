@@ -1,10 +1,10 @@
 """Make attributes of the fields of a limit, for an item of a bucket or of a config, and read them back."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import MISSING, fields
 from functools import lru_cache
 from typing import Any, Final
 
+from ..runtime.dataclass import MISSING, fields
 from ..values.alerts import read_alert, write_alert
 from ..values.limit_text import write_limit
 from ..values.limits import Limit

@@ -7,10 +7,10 @@ the rest beside its tokens; so do the counts by the limits of ancestors.
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final, Self
 
+from ..runtime.dataclass import dataclass
 from ..values.limits import MILLI
 from ..values.usage import (
     WINDOW_SECONDS,

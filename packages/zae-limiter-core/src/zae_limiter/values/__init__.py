@@ -1,1 +1,14 @@
-"""The public values, checked where they are made."""
+"""The public values, checked where they are made.
+
+A process imports those that few limits have, such as schedules, when it meets the first.
+"""
+
+from typing import TYPE_CHECKING
+
+from ..runtime.rooms import on_first_use
+
+if TYPE_CHECKING:
+    from . import overrides as overrides
+    from . import provisioner as provisioner
+else:
+    __getattr__ = on_first_use(__name__)

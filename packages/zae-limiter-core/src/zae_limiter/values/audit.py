@@ -1,9 +1,10 @@
 """Audit events: the record of a change, and its cause."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any, Final, Literal, NamedTuple, get_args
+
+from ..runtime.dataclass import dataclass, field, replace
 
 AuditAction = Literal[
     "limits_set",

@@ -4,9 +4,9 @@ The arithmetic is in ``rules``, requests are in ``flows``.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 
 from ..exceptions import InfrastructureError
+from ..runtime.dataclass import dataclass, field
 from .limits import Limit
 
 

@@ -1,10 +1,10 @@
 """The result of a change of many limits."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
 from ..exceptions import InfrastructureError
+from ..runtime.dataclass import dataclass, field
 
 P = TypeVar("P", bound=tuple[str | None, str | None])  # a place of limits: entity_id, resource
 

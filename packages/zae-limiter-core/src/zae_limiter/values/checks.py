@@ -1,7 +1,6 @@
 """What a call would find (``Check``): what is left of each limit, whether it passes, and when."""
 
-from dataclasses import dataclass
-
+from ..runtime.dataclass import dataclass
 from .limit_status import LimitStatus
 from .refusal import binding, short
 

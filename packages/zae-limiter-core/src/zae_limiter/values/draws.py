@@ -1,9 +1,9 @@
 """A further bucket that a call draws on (``Draw``), for what is not a tree of entities."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 
 from ..exceptions import ValidationError
+from ..runtime.dataclass import dataclass, field
 from .estimates import Estimate
 from .naming import check_identifier, check_resource
 

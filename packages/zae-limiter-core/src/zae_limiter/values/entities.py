@@ -1,11 +1,11 @@
 """The entity's record: a consumer of limits and its parents."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Any, Final, Union
 
 from ..exceptions import ValidationError
+from ..runtime.dataclass import dataclass, field, replace
 from .naming import check_identifier
 
 Json = Union[str, int, float, bool, None, Sequence["Json"], Mapping[str, "Json"]]  # noqa: UP007 - it names itself

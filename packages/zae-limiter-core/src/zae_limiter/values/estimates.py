@@ -1,10 +1,10 @@
 """An amount of an acquire that is learnt from what calls before it were settled for (``Estimate``)."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from ..exceptions import ValidationError
+from ..runtime.dataclass import dataclass, field
 from .limits import MAX_TOKENS
 from .naming import check_resource
 

@@ -2,10 +2,10 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Literal
 
+from ..runtime.dataclass import dataclass, field
 from .limits import ConfigSource, Limit
 from .switches import ResolvedSwitches
 from .usage import Refuser

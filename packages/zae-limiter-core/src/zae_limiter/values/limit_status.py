@@ -1,8 +1,8 @@
 """The status of a limit: what an acquire found there."""
 
 import math
-from dataclasses import dataclass
 
+from ..runtime.dataclass import dataclass
 from .limits import Limit
 
 

@@ -1,11 +1,11 @@
 """The rule (`Limit`), its status at a check (`LimitStatus`), and checks of limits and amounts."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
 from enum import StrEnum
 from typing import Any, Final, Literal, TypeAlias, get_args
 
 from ..exceptions import ValidationError
+from ..runtime.dataclass import dataclass, field, fields, replace
 from .alerts import check_alert
 from .limit_text import EXAMPLE, read_limit, write_limit
 from .named_limits import KINDS, REFILL_PERIOD, Kind, NamedLimits

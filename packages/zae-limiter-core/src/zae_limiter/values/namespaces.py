@@ -1,6 +1,6 @@
 """A namespace's registration, as a value. ``schema`` stores it, ``flows`` change it."""
 
-from dataclasses import dataclass
+from ..runtime.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,9 +1,9 @@
 """The policy of a refusal: wait, then overflow, then refuse."""
 
-from dataclasses import dataclass
 from typing import Final, Self
 
 from ..exceptions import ValidationError
+from ..runtime.dataclass import dataclass
 from .naming import check_resource
 
 LONGEST_WAIT: Final = 86_400  # seconds

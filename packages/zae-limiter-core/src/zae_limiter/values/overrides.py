@@ -1,11 +1,11 @@
 """An override: limits that replace an entity's own for a time."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from ..exceptions import ValidationError
+from ..runtime.dataclass import dataclass
 from .limits import Limit, check_limits
 
 LONGEST_OVERRIDE: Final = timedelta(days=366)

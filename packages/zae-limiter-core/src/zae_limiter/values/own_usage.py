@@ -7,9 +7,9 @@ all are. Where some did, the own tokens of everybody below are taken off, by the
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import replace
 from typing import Final, Literal
 
+from ..runtime.dataclass import replace
 from .usage import UsageSnapshot
 
 Part = Literal["all", "none", "some"]

@@ -5,10 +5,10 @@ its applies, as values.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Final
 
 from ..exceptions import ValidationError
+from ..runtime.dataclass import dataclass, field
 from .entities import Json, check_parent_ids
 from .limits import Limit, PolicyText, check_limits, check_on_unavailable
 from .naming import PLAN_SUBJECT, check_identifier, check_plan, check_resource

@@ -1,11 +1,11 @@
 """Resolve the limits that hold for an entity on a resource: the levels, and the one that wins."""
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from types import MappingProxyType
 from typing import NamedTuple
 
+from ..runtime.dataclass import dataclass, field, replace
 from .limits import ConfigSource, Limit, Policy
 from .on_refused import OnRefused
 from .switches import NO_SWITCHES, ResolvedSwitches, Switches

@@ -6,12 +6,12 @@ zone show its time, or a later one: no change of the clocks makes it begin twice
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, fields
 from datetime import date, datetime, timedelta
 from functools import lru_cache
 from typing import Final
 
 from ..exceptions import ValidationError
+from ..runtime.dataclass import dataclass, fields
 from .clocks import clocks_of
 from .schedule_text import FULL_DAY, MAX_ENTRIES, find_unreachable, read_entry, write_entry
 

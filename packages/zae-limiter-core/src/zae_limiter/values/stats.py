@@ -1,7 +1,8 @@
 """What a process counts about its config cache and its store."""
 
-from dataclasses import dataclass
 from typing import Literal
+
+from ..runtime.dataclass import dataclass
 
 BreakerState = Literal["closed", "open"]
 

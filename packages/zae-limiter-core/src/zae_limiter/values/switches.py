@@ -5,10 +5,10 @@ their own, too.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Final, Literal
 
 from ..exceptions import ValidationError
+from ..runtime.dataclass import dataclass
 from .limits import ConfigSource
 
 Cascading = Literal["on", "off", "inherit"]

@@ -1,10 +1,10 @@
 """The values of a limit with a schedule, piece by piece of time."""
 
-from dataclasses import replace
 from functools import lru_cache
 from hashlib import blake2s
 from typing import Final, NamedTuple
 
+from ..runtime.dataclass import replace
 from .clocks import LAST_MS, clocks_of
 from .limits import Limit
 from .schedule_text import write_time_of_day

@@ -1,10 +1,10 @@
 """The tokens of one call of a language model, by kind (``TokenUsage``). No token is of two kinds."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, fields
 from typing import Final, Literal, get_args
 
 from ..exceptions import ValidationError
+from ..runtime.dataclass import dataclass, fields
 
 TokenKind = Literal["input", "cached", "cache_write", "output", "reasoning"]
 MOST_TOKENS: Final = 10**15  # of a kind, as of a limit

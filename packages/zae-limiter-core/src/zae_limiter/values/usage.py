@@ -1,12 +1,12 @@
 """Usage by the hour and by the day: snapshots, their sums, and the names of their windows."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Final, Literal, NamedTuple
 
 from ..exceptions import ValidationError
+from ..runtime.dataclass import dataclass, field
 
 Window = Literal["hourly", "daily"]
 EARLIEST: Final = datetime(1970, 1, 2, tzinfo=UTC)

@@ -1,11 +1,11 @@
 """The version record of a stack, and the check whether a client is compatible with it."""
 
 import re
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
 from ..exceptions import ClientTooOldError, OlderClientsError, StackTooOldError, ValidationError
+from ..runtime.dataclass import dataclass
 from ..runtime.forks import without_forks
 from .whole import check_whole
 

@@ -5,11 +5,11 @@ No name and no value of a caller gets into a text. ``render`` builds the whole r
 
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, Final
 
 from ...operations.values import UNCONDITIONAL, Conditions, Query, Update, Value
+from ...runtime.dataclass import dataclass, replace
 from .marshal import write_value
 
 _NUMBERS: Final = frozenset((int,))

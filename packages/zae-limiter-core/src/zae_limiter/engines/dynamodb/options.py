@@ -7,13 +7,13 @@ they are refreshed once for all of their users.
 """
 
 import os
-from dataclasses import dataclass, field
 from threading import Lock
 from typing import Any, Final, Literal, Protocol, get_args
 
 from ...exceptions import ValidationError
 from ...runtime import forks
 from ...runtime.callables import is_awaited
+from ...runtime.dataclass import dataclass, field
 from ...values.versions import core_version
 
 Transport = Literal["http", "sdk"]

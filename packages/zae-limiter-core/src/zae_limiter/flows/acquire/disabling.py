@@ -7,8 +7,8 @@ nobody can call the processes back, and an entity without a bucket has nothing t
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
 
+from ...runtime.dataclass import replace
 from ...values.limit_status import LimitStatus
 from ...values.refusal import AccessDisabled
 from ...values.resolution import Resolved

@@ -12,11 +12,11 @@ this.
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Final
 
 from ...exceptions import InfrastructureError, ValidationError
 from ...operations.errors import StoreError
+from ...runtime.dataclass import replace
 from ...values.on_refused import OnRefused
 from ...values.refusal import AccessDisabled, RateLimitExceeded
 from ...values.resolution import Resolved

@@ -8,12 +8,12 @@ numbers alone is its own word, and is taken as it is.
 import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from typing import Final
 
 from ...exceptions import LeaseExpiredError, ValidationError
 from ...operations.errors import BudgetSpent, NotApplied, RaceLost, StoreError
 from ...operations.values import sums
+from ...runtime.dataclass import replace
 from ...values.limit_status import LimitStatus
 from ...values.limits import MAX_TOKENS, MILLI, check_amounts
 from ...values.refusal import RateLimitExceeded

@@ -13,7 +13,6 @@ in it cover them, and to charge nothing, which would hand out those tokens twice
 
 import logging
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from math import inf
 from threading import RLock
 from typing import Final
@@ -27,6 +26,7 @@ from ...rules.registry import rule_of
 from ...rules.rule import FOREVER_MS, Rule
 from ...rules.sharding import Part, calculate_wait
 from ...runtime import forks
+from ...runtime.dataclass import dataclass, field, replace
 from ...schema.attributes import UNCOUNTED
 from ...values.limit_status import LimitStatus
 from ...values.limits import MILLI, Limit, OnUnavailable, Policy

@@ -6,11 +6,11 @@ same names, types and defaults, and each option reaches its check.
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Final, TypedDict
 
 from ...exceptions import ValidationError
+from ...runtime.dataclass import dataclass, replace
 from ...values.draws import Draw
 from ...values.entities import MOST_BUCKETS
 from ...values.estimates import Estimate, EstimateKey

@@ -5,10 +5,10 @@ This module has the one rule for the content of a refusal by balances; ``acquire
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 
 from ...operations.values import NOTHING
+from ...runtime.dataclass import replace
 from ...schema.items import BucketState
 from ...values.limit_status import LimitStatus
 from ...values.refusal import LaterStatuses, RateLimitExceeded

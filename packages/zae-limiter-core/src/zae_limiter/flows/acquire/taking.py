@@ -41,8 +41,8 @@ from ...schema.attributes import SHARD_COUNT
 from ...schema.items import BucketId, read_bucket
 from ...values.limits import MILLI
 from ...values.refusal import RateLimitExceeded
+from .. import bucket
 from ..bucket.batch import Batch, Room, fit_batch
-from ..bucket.reading import read_whole
 from ..bucket.serving import cached_shard
 from ..bucket.view import View
 from ..bucket.write_plans import WritePlan
@@ -266,7 +266,7 @@ def read_view(namespace_state: NamespaceState, claim: Claim) -> Flow[View]:
         known = namespace_state.states(claim.home)
         states = known if len(known) == claim.home.shard_count else ()
     if not states:
-        [states] = yield from read_whole([claim.home.id])
+        [states] = yield from bucket.reading.read_whole([claim.home.id])
         if not states:
             namespace_state.learn_beside(claim.home.id, None, now)
         for state in states:

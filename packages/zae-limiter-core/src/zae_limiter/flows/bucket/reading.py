@@ -7,7 +7,6 @@ a resource's limits that told no bucket shows when a process has obeyed.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Final
 
 from ...exceptions import ValidationError
@@ -15,6 +14,7 @@ from ...operations.values import Item, Key, Query
 from ...rules.balances import ShardLimit, limit_share, refill_bucket
 from ...rules.sharding import calculate_balance
 from ...rules.windows import window_at
+from ...runtime.dataclass import dataclass, replace
 from ...schema import keys
 from ...schema.attributes import CONFIG_AS_OF, PK, REFUSED, SHADOWED, TTL, bucket_attributes
 from ...schema.items import BucketId, BucketState, read_bucket

@@ -6,7 +6,6 @@ come to disagree with another.
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from types import MappingProxyType
 from typing import NamedTuple, Protocol
 
@@ -24,6 +23,7 @@ from ...rules.sharding import (
     ripe,
     unseen_parts,
 )
+from ...runtime.dataclass import replace
 from ...schema.items import BucketId, BucketState
 from ...values.limit_status import LimitStatus
 from ...values.limits import MILLI, Limit

@@ -5,12 +5,12 @@ This module remembers, and keeps the memory true; ``batch`` chooses a write.
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from ...operations.errors import Unreachable
 from ...operations.values import NOTHING, Item, Key
 from ...runtime import forks
+from ...runtime.dataclass import dataclass, replace
 from ...runtime.jitter import chance
 from ...runtime.log_throttle import LogThrottle
 from ...runtime.lru import LRU

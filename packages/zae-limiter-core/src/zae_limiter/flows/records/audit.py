@@ -10,13 +10,13 @@ there are none, that is one query that finds nothing.
 
 import heapq
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any, Final, NamedTuple
 
 from ...exceptions import ValidationError
 from ...operations.values import Item, Key, Page, Put, Query
+from ...runtime.dataclass import replace
 from ...schema import keys
 from ...schema.attributes import GSI4PK, GSI4SK, PK, SK
 from ...schema.audit import audit_item, check_subject, read_listed_event

@@ -14,12 +14,12 @@ copied snapshots have that already (``schema.moving``).
 
 import logging
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
 
 from ...exceptions import ClientTooOldError, NamespaceNotFoundError, NamespaceStateError, StackTooOldError
 from ...operations.errors import OutcomeUnknown
 from ...operations.sizes import index_units, write_units
 from ...operations.values import Item, Page, Put, Scan
+from ...runtime.dataclass import dataclass, replace
 from ...schema.attributes import COPIED, COPYING, DELETED, PURGING
 from ...schema.moving import moved, namespace_in
 from ...schema.record import check_item

@@ -6,7 +6,7 @@ limits; afterwards only buckets are left, and these refill. In both cases anothe
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from itertools import accumulate, count
 from typing import Any, NamedTuple
 
@@ -20,6 +20,7 @@ from ...exceptions import (
 from ...operations.errors import ConditionFailed, OutcomeUnknown, StoreError, Throttled, TransactionCancelled
 from ...operations.sizes import item_size
 from ...operations.values import Conditions, Delete, Item, Key, Put, Query, Transact, Update
+from ...runtime.dataclass import replace
 from ...schema import keys
 from ...schema.attributes import (
     ANCESTOR_IDS,

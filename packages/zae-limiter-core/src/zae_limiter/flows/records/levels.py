@@ -28,7 +28,6 @@ change are told twice.
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from datetime import datetime
 from difflib import get_close_matches
 from typing import Any, Final, NamedTuple, TypeVar
@@ -36,6 +35,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 from ...exceptions import ValidationError
 from ...operations.errors import StoreError
 from ...operations.values import NOTHING, Conditions, Delete, Item, Key, Put, Query
+from ...runtime.dataclass import replace
 from ...schema import keys
 from ...schema.attributes import (
     CONFIG_VERSION,

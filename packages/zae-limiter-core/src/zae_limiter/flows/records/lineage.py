@@ -7,10 +7,10 @@ child that is added in the same moment may have too many above it; its acquires 
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 
 from ...exceptions import EntityNotFoundError, ValidationError
 from ...operations.values import Conditions, Item, Key, Query, Update
+from ...runtime.dataclass import dataclass, field
 from ...schema import keys
 from ...schema.attributes import CHILDREN, PARENT_ID, PK, SK, VERSION
 from ...schema.entities import read_child_count, read_child_id, read_entity, read_parent_link

@@ -7,12 +7,12 @@ the page. So a page costs some queries, however many entities there are, and mem
 """
 
 from collections.abc import Callable, Iterable
-from dataclasses import replace
 from itertools import islice
 from typing import Final
 
 from ...exceptions import ValidationError
 from ...operations.values import Item, Key, Page, Query
+from ...runtime.dataclass import replace
 from ...schema import keys
 from ...schema.attributes import GSI3SK, GSI4SK, PK
 from ...schema.entities import read_entity

@@ -7,7 +7,6 @@ on from the other's progress: none of them needs a lock.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
 from ...exceptions import NoUpgradePathError
@@ -22,6 +21,7 @@ from ...operations.errors import (
 )
 from ...operations.sizes import index_units, item_size, read_units, write_units
 from ...operations.values import NOTHING, Conditions, Delete, Item, Key, Page, Put, Query, Scan, Update, Value
+from ...runtime.dataclass import dataclass, replace
 from ...schema import keys
 from ...schema.attributes import MIN_CLIENT_VERSION, PK, SCHEMA_VERSION, SERIAL, SK
 from ...schema.record import UNREADABLE, reads, unreadable

@@ -10,12 +10,12 @@ and one more, so no other apply writes under it. The manifest is written before 
 
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import replace
 from typing import Final
 
 from ...exceptions import RateLimiterUnavailable, StaleStateError, ValidationError
 from ...operations.errors import ConditionFailed, StoreError
 from ...operations.values import Conditions, Item, Key, Put, Query, Update
+from ...runtime.dataclass import replace
 from ...schema import keys
 from ...schema.attributes import LAST_APPLIED, PK, SERIAL, STOP
 from ...schema.provisioner import (

@@ -15,7 +15,6 @@ not shows that nothing does, however long ago the last batch was. So an idle tab
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
 from heapq import nsmallest
@@ -24,6 +23,7 @@ from typing import Final, NamedTuple
 from ...exceptions import ValidationError
 from ...operations.errors import ConditionFailed, RaceLost
 from ...operations.values import Conditions, Item, Key, Query, Update
+from ...runtime.dataclass import dataclass
 from ...schema import keys
 from ...schema.attributes import ACQUIRES, PK, SK, TOTALS, TTL
 from ...schema.changes import Consumption
