@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple, Self, TypeVar
 
-from zae_limiter.maintenance import BucketId
+from zae_limiter.maintenance import BucketId, BucketImages
 
 from .records import (
     BucketChange,
@@ -60,10 +60,11 @@ def read_batch(records: Sequence[Record]) -> Batch:
     """Read a batch. An unreadable record does not stop the others."""
     contents: list[Content] = []
     unreadable: list[Failure] = []
+    images = BucketImages()
     for record in records:
         sequence = sequence_of(record)
         try:
-            content = read_record(record)
+            content = read_record(record, images)
         except UnreadableRecord as problem:
             unreadable.append(Failure(sequence, str(problem)))
             continue

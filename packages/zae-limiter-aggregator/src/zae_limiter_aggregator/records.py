@@ -11,6 +11,7 @@ from zae_limiter.maintenance import (
     ACQUIRES,
     AuditAddress,
     BucketId,
+    BucketImages,
     Consumption,
     Use,
     anchor_of,
@@ -20,7 +21,6 @@ from zae_limiter.maintenance import (
     consumption,
     is_audit_event,
     namespace_of,
-    read_bucket_image,
     read_item,
     shard_count_of,
     stream_mark,
@@ -47,8 +47,7 @@ class Position(NamedTuple):
     sequence: str
 
 
-@dataclass(frozen=True, slots=True)
-class BucketChange:
+class BucketChange(NamedTuple):
     """A bucket shard that was created or changed; ``before`` is ``None`` for a new one. Times are in epoch ms.
 
     ``shards`` is the number of shards of the bucket now, ``shards_before`` the number before the change.
@@ -112,12 +111,12 @@ def sequence_of(record: Record) -> str:
     return number
 
 
-def read_record(record: Record) -> Content | None:
+def read_record(record: Record, images: BucketImages | None = None) -> Content | None:
     """Parse a record; return ``None`` if it is irrelevant. Raises ``UnreadableRecord``, whose text has no value of an
-    item.
+    item. ``images`` are those of its batch.
     """
     try:
-        return _read(record)
+        return _read(record, BucketImages() if images is None else images)
     except ValueError as error:
         raise UnreadableRecord(str(error)) from error
     except KeyError as error:
@@ -126,13 +125,13 @@ def read_record(record: Record) -> Content | None:
         raise UnreadableRecord(f"the record has another form: {type(error).__name__}") from error
 
 
-def _read(record: Record) -> Content | None:
+def _read(record: Record, images: BucketImages) -> Content | None:
     key = _key(record["dynamodb"]["Keys"])
     bucket = bucket_of(key)
     if bucket is not None:
         if bucket.pk not in key.values():
             raise ValueError("the key spells the number of its shard in another way")
-        return None if _is_removal(record) else _bucket_change(record, check_bucket(bucket))
+        return None if _is_removal(record) else _bucket_change(record, check_bucket(bucket), images)
     if not is_audit_event(key):
         return None
     if record["eventName"] == "MODIFY" and record["dynamodb"]["OldImage"] != record["dynamodb"]["NewImage"]:
@@ -144,7 +143,7 @@ def _read(record: Record) -> Content | None:
 
 def _key(keys: Mapping[str, Any]) -> dict[str, str]:
     key = {name: value["S"] for name, value in keys.items()}
-    if not all(isinstance(text, str) for text in key.values()):
+    if not {str}.issuperset(map(type, key.values())):
         raise ValueError("the key is no text")
     return key
 
@@ -157,13 +156,13 @@ def _expired_event(record: Record, key: Mapping[str, str]) -> ExpiredEvent:
     return ExpiredEvent(_position(record), *audit_event_of(key, image))
 
 
-def _bucket_change(record: Record, bucket: BucketId) -> BucketChange:
+def _bucket_change(record: Record, bucket: BucketId, images: BucketImages) -> BucketChange:
     change = record["dynamodb"]
     if record["eventName"] not in {"INSERT", "MODIFY"}:
         raise ValueError("there is no such event")
     # If the old image is missing, the new one may count more than this change consumed.
-    before = read_bucket_image(change["OldImage"]) if record["eventName"] == "MODIFY" else None
-    after = read_bucket_image(change["NewImage"])
+    before = images.read(bucket.pk, change["OldImage"]) if record["eventName"] == "MODIFY" else None
+    after = images.read(bucket.pk, change["NewImage"])
     if bucket.shard >= shard_count_of(after):
         raise ValueError("the bucket has no such shard")
     return BucketChange(

@@ -7,7 +7,7 @@ They are versioned apart from core, so that they import no room of core but this
   whether no repeat can succeed. ``open_store`` gives the store of a program that opens many namespaces,
   ``open_registered`` a namespace that is new, ``open_table`` a repository for what belongs to no namespace.
 - **Its stream**: ``bucket_of``, ``is_audit_event``, ``audit_event_of`` and ``namespace_of`` say which item a record is
-  of; ``check_bucket`` and ``read_bucket_image`` refuse what core cannot have written; ``consumption``, ``writes``,
+  of; ``check_bucket`` and ``BucketImages`` refuse what core cannot have written; ``consumption``, ``writes``,
   ``anchor_of`` and ``shard_count_of`` read the images of a bucket.
 - **Its upkeep**, each a ``Flow`` to run: ``count_usage``, ``reanchor``, ``split_shard``, ``merge_shards`` of a bucket
   that ``is_quiet``, ``look_up``, which returns what is ``Known`` of namespaces; ``stream_state`` says how far it has
@@ -44,7 +44,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 from .clock.system import Clock, SystemClock
 from .engines.dynamodb.aws.identity import CallerIdentity
 from .engines.dynamodb.aws.proxy_password import without_passwords
-from .engines.dynamodb.images import check_bucket, read_bucket_image
+from .engines.dynamodb.images import BucketImages, check_bucket
 from .engines.dynamodb.marshal import read_item, read_row
 from .engines.dynamodb.options import ClientOptions
 from .engines.dynamodb.sync.store import SyncDynamoDBStore
@@ -139,9 +139,9 @@ T = TypeVar("T")
 
 __all__ = [
     "ACQUIRES", "APPLIES_KEPT", "AUDIT_PREFIX", "DISABLED", "INDEXES", "METRICS_NAMESPACE", "MIGRATIONS", "REFUSED",
-    "REGISTRY", "TRACE_PREFIX", "TTL", "UNCOUNTED", "AuditAddress", "Bounds", "BucketId", "BucketLimits",
-    "BucketReplay", "BucketUse", "Capabilities", "Change", "Consumption", "CopyForecast", "Crossing", "Flow",
-    "Forecast", "Hour", "Judged", "Key", "Known", "Migration", "RunFlow", "Skipped", "SnapshotId", "StoreError",
+    "REGISTRY", "TRACE_PREFIX", "TTL", "UNCOUNTED", "AuditAddress", "Bounds", "BucketId", "BucketImages",
+    "BucketLimits", "BucketReplay", "BucketUse", "Capabilities", "Change", "Consumption", "CopyForecast", "Crossing",
+    "Flow", "Forecast", "Hour", "Judged", "Key", "Known", "Migration", "RunFlow", "Skipped", "SnapshotId", "StoreError",
     "StreamState", "SystemClock", "Told", "TracePage", "TracedWrite", "Upkeep", "Use", "anchor_of",
     "audit_event_of", "audit_plan", "audit_resource", "audit_system", "begin_apply", "bucket_of", "caller_arn",
     "change_version_record", "check_bucket", "check_place", "check_tables", "consumption", "copy", "count_usage",
@@ -150,7 +150,7 @@ __all__ = [
     "lasts_seconds", "list_applies", "log_as_json", "look_up", "looks_back_ms", "merge_shards", "migrate",
     "namespace_of", "note_progress", "open_registered", "open_store", "open_table", "open_upkeep", "peek_state",
     "pending", "period_seconds", "pk_audit", "pk_bucket", "pk_entity", "pk_system", "plain_text", "plan_of_subject",
-    "read_apply", "read_bucket_image", "read_item", "read_row", "read_trace", "reanchor", "remember_told",
+    "read_apply", "read_item", "read_row", "read_trace", "reanchor", "remember_told",
     "request_stop", "restrict", "risks_of", "run", "set_trace", "shard_count_of", "sk_state", "split_shard",
     "stream_mark", "stream_state", "summed", "trace_line", "trace_of", "traced_write", "unrecorded_schema", "watch",
     "without_passwords", "writes",

@@ -4,7 +4,8 @@ item: tokens, acquires and writes.
 These are pure functions of images; the aggregator reads the stream and writes the snapshots.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from typing import Any, Final, NamedTuple, TypeVar
 
 from ..exceptions import ValidationError
@@ -24,6 +25,7 @@ Image = Mapping[str, Any]
 K = TypeVar("K")
 NO_ITEM: Final[Image] = {}
 NO_REFUSERS: Final[Mapping[Refuser, int]] = {}
+_ACQUIRES: Final = tuple((name, name) for name in TOTALS)
 
 
 class Consumption(NamedTuple):
@@ -48,28 +50,29 @@ def consumption(before: Image | None, after: Image) -> Consumption:
 
     The differences of all changes of an item add up to its counts at the end, tokens and rests each.
     """
-    was = before or NO_ITEM
-    old, new = _milli(was), _milli(after)
-    if after.get(WRITES, 0) == ONE_WRITE and not after.get(ACQUIRES, 0) and not any(new.values()):
+    was, counts = before or NO_ITEM, _counts(tuple(after))
+    if (
+        after.get(WRITES, 0) == ONE_WRITE
+        and not after.get(ACQUIRES, 0)
+        and not any(after[name] for _, name in counts.tokens)
+    ):
         return Consumption({})  # a split has just put it in place of a leftover, whose tokens are not given back
     if before is not None and after.get(SHARD_COUNT, 1) < before.get(SHARD_COUNT, 1):
         return Consumption({})  # a merge: what the other shard had counted is counted already
     tokens: dict[str, int] = {}
     rests: dict[str, int] = {}
-    for limit, total in new.items():
-        former = old.get(limit, 0)
+    for limit, name in counts.tokens:
+        total, former = after[name], was.get(name, 0)
         if total != former:
             tokens[limit] = total // MILLI - former // MILLI
-        if total % MILLI != former % MILLI:
-            rests[limit] = total % MILLI - former % MILLI
-    acquires = {name: after.get(name, 0) - was.get(name, 0) for name in TOTALS}
-    refusers = {name: refuser for name in after if (refuser := parse_refused_by(name)) is not None}
-    refused = {refuser: after[name] - was.get(name, 0) for name, refuser in refusers.items()}
-    return Consumption(tokens, _if_any(acquires), rests, _if_any(refused))
+            if total % MILLI != former % MILLI:
+                rests[limit] = total % MILLI - former % MILLI
+    return Consumption(tokens, _grown(_ACQUIRES, was, after), rests, _grown(counts.refusals, was, after))
 
 
-def _if_any(counts: Mapping[K, int]) -> dict[K, int]:
-    return {name: number for name, number in counts.items() if number}
+def _grown(names: Iterable[tuple[K, str]], was: Image, after: Image) -> dict[K, int]:
+    """Return by how much each of some counts has changed, without those that did not."""
+    return {what: number for what, name in names if (number := after.get(name, 0) - was.get(name, 0))}
 
 
 def writes(before: Image | None, after: Image) -> int:
@@ -88,14 +91,24 @@ def shard_count_of(image: Image) -> Any:
     return image[SHARD_COUNT]
 
 
-def _milli(image: Image) -> dict[str, int]:
-    """Return the millitokens that an item has counted, by limit."""
-    counted = {}
-    for name, total in image.items():  # a generator costs more, and every record of the stream comes by here
-        at = parse_bucket_attribute(name)
-        if at is not None and at.field == "consumed" and at.limit != WCU:
-            counted[at.limit] = total
-    return counted
+class _Counts(NamedTuple):
+    """The attributes of a bucket item that count, each with what it counts: millitokens of a limit, acquires that a
+    limit of an ancestor refused.
+    """
+
+    tokens: tuple[tuple[str, str], ...]
+    refusals: tuple[tuple[Refuser, str], ...]
+
+
+@lru_cache(maxsize=256)
+def _counts(names: tuple[str, ...]) -> _Counts:
+    """Return the counts among the names of an item; the same names come with nearly every change of a bucket."""
+    parsed = [(at.limit, name) for name in names if (at := parse_bucket_attribute(name)) and at.field == "consumed"]
+    refusers = ((parse_refused_by(name), name) for name in names)
+    return _Counts(
+        tuple((limit, name) for limit, name in parsed if limit != WCU),
+        tuple((refuser, name) for refuser, name in refusers if refuser is not None),
+    )
 
 
 def bucket_of(key: Key) -> BucketId | None:

@@ -24,6 +24,7 @@ from ..values.usage import (
 )
 from . import keys
 from .attributes import (
+    ACQUIRES,
     ENTITY_ID,
     GSI2SK,
     GSI4SK,
@@ -129,14 +130,21 @@ class SnapshotId:
 
 def additions(uses: Iterable[Consumption]) -> dict[str, int]:
     """Return what a snapshot adds to its attributes for these uses."""
-    add: Counter[str] = Counter()
-    totals: Counter[str] = Counter()
+    # Each sum by the name that a use has for it: the stream brings a thousand uses of few names at once.
+    totals, tokens, rests, refused = Counter[str](), Counter[str](), Counter[str](), Counter[Refuser]()
     for use in uses:
-        totals.update({TOTALS[name]: number for name, number in use.acquires.items()})
-        add.update({counter_attribute(limit): tokens for limit, tokens in use.tokens.items()})
-        add.update({rest_attribute(limit): milli for limit, milli in use.rests.items()})
-        add.update({refuser_attribute(refuser): number for refuser, number in use.refused_by.items()})
-    return {TOTAL_EVENTS: totals[TOTAL_EVENTS], **add, **{name: total for name, total in totals.items() if total}}
+        for sums, counts in ((totals, use.acquires), (tokens, use.tokens), (rests, use.rests)):
+            for name, count in counts.items():
+                sums[name] += count
+        for refuser, count in use.refused_by.items():
+            refused[refuser] += count
+    return {
+        TOTAL_EVENTS: totals.pop(ACQUIRES, 0),
+        **{counter_attribute(limit): count for limit, count in tokens.items()},
+        **{rest_attribute(limit): milli for limit, milli in rests.items()},
+        **{refuser_attribute(refuser): count for refuser, count in refused.items()},
+        **{TOTALS[name]: count for name, count in totals.items() if count},
+    }
 
 
 def is_hourly(sk: str) -> bool:

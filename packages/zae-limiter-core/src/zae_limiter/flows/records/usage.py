@@ -250,8 +250,7 @@ def _queries(namespace_state: NamespaceState, asked: Asked, limit: int, behind: 
     return of_resource(namespace_state, asked.resource, query)
 
 
-@dataclass(frozen=True, slots=True)
-class Use:
+class Use(NamedTuple):
     """The consumption of one stream record; ``mark`` sorts in the order of a shard's records.
 
     ``at_ms``: when the record was written; ``events``: the acquires that the shard had by then.
