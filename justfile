@@ -188,6 +188,7 @@ docs folder="site":
 pictures:
     PYTHONPATH=tools uv run python -m website.pictures
     PYTHONPATH=tools uv run python -m website.redis
+    PYTHONPATH=tools uv run python -m website.quotes
     PYTHONPATH=tools uv run python -m website.alarms
     PYTHONPATH=tools uv run python -m website.cost
     PYTHONPATH=tools uv run python -m website.quota

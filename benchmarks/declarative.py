@@ -1,12 +1,15 @@
-"""Manifests of 10, 1,000 and 50,000 entities: how long the provisioner takes, what it asks of the table, its memory.
+"""Manifests of 1,000 and 50,000 entities: how long the provisioner takes, what it asks of the table, its memory.
 
 Lives here: its handler in a process of its own, given what Lambda gives it, against dynoxide, on a table without a
-stream. Never: the command line, or Lambda itself.
+stream; and the CPU of `limits validate`. Never: Lambda itself.
 """
 
 import json
 import logging
 import re
+import resource
+import subprocess
+import sys
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -15,6 +18,7 @@ from dataclasses import dataclass
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 from unittest.mock import patch
 
@@ -32,7 +36,10 @@ from .report import Row
 
 TABLE = "zae-limiter-benchmarks"
 REGION = "us-east-1"
-SIZES = (10, 1_000, 50_000)
+SIZES = (1_000, 50_000)
+APPLY_SECONDS, APPLY_UNITS = 25 / 20_000, 5  # of an entity; a small apply has a fixed part, too
+VALIDATE_SECONDS = 6
+COMMAND = str(Path(sys.executable).with_name("zae-limiter"))
 READS = frozenset(("BatchGetItem", "GetItem", "Query"))
 LAMBDA_MB = 512  # what `deploy` gives the provisioner
 LAMBDA_SECONDS = 900
@@ -88,9 +95,10 @@ def measure() -> list[Row]:
         for count in SIZES:
             for what, request in _requests(_manifest(count)):
                 taken = process.finish(request)
-                rows += _rows(f"{count:,} entities: {what}", request, taken)
+                rows += _rows(f"{count:,} entities: {what}", request, taken, count)
                 invocations += taken
         longest, most = max(each.seconds for each in invocations), max(each.peak_mb for each in invocations)
+        rows.append(_validate(max(SIZES)))
         rows.append(Row("the longest invocation", longest, "s", at_most=LAMBDA_SECONDS))
         rows.append(Row("memory of the process that runs the handler, at most", most, "MB", at_most=LAMBDA_MB))
         return rows
@@ -104,20 +112,38 @@ def _requests(wanted: LimitsManifest) -> Iterator[tuple[str, Request]]:
     yield "export", Request("export", wanted.namespace)
 
 
-def _rows(what: str, request: Request, taken: list[Invocation]) -> list[Row]:
+def _rows(what: str, request: Request, taken: list[Invocation], count: int) -> list[Row]:
     requests = sum((Counter(each.requests) for each in taken), Counter())
     reads = sum(count for name, count in requests.items() if name in READS)
     writes = requests.total() - reads
     most_writes = None if what.endswith(": apply") else int(request.action == "apply")
+    is_first = request.action == "apply" and "unchanged" not in what and count == max(SIZES)
+    seconds = sum(each.seconds for each in taken)
     rows = [
-        Row(what, sum(each.seconds for each in taken), "s"),
+        Row(what, seconds, "s", at_most=APPLY_SECONDS * count if is_first else None),
         Row(f"{what}: requests that read", reads),
         Row(f"{what}: requests that write", writes, at_most=most_writes),
     ]
     if request.action != "apply":
         return rows
     units = sum(each.units for each in taken)
-    return [*rows, Row(f"{what}: units written", units), Row(f"{what}: invocations", len(taken))]
+    return [
+        *rows,
+        Row(f"{what}: units written", units, at_most=APPLY_UNITS * count if is_first else None),
+        Row(f"{what}: invocations", len(taken)),
+    ]
+
+
+def _validate(count: int) -> Row:
+    """CPU of the command on a file of so many entities."""
+    with TemporaryDirectory() as folder:
+        path = Path(folder, "limits.yaml")
+        path.write_text(json.dumps(_manifest(count).to_dict()))
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        subprocess.run([COMMAND, "limits", "validate", "--file", str(path)], check=True, stdout=subprocess.DEVNULL)
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    seconds = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return Row(f"{count:,} entities: CPU of `limits validate`", seconds, "s", at_most=VALIDATE_SECONDS)
 
 
 def _manifest(count: int) -> LimitsManifest:

@@ -14,7 +14,7 @@ from .import_time import THEIRS, bytecode_apart, cpu_ms
 from .measure import pin_client
 from .report import Row
 
-ROUNDS = 7
+ROUNDS = 3
 
 
 def measure() -> list[Row]:
@@ -28,7 +28,8 @@ def measure() -> list[Row]:
     slowest, name = max(zip(ours, helps, strict=True))
     return [
         Row(f"the slowest, {name} --help / import boto3", slowest / theirs, at_most=0.67),
-        *(Row(f"{name} --help", ms, "ms") for ms, name in zip(ours, helps, strict=True)),
+        Row(f"{name} --help", slowest, "ms"),
+        Row(f"the median of {len(helps)} commands", median(ours), "ms"),
         Row("import boto3", theirs, "ms"),
     ]
 

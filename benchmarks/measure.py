@@ -5,8 +5,9 @@ Lives here: a process that is fit to measure in, interleaving, medians, percenti
 
 import os
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from statistics import median
+from typing import NamedTuple
 
 AWS_ENVIRONMENT = {
     "AWS_ACCESS_KEY_ID": "benchmark",
@@ -72,6 +73,26 @@ async def interleaved_async(chunks: Sequence[Callable[[], Awaitable[object]]], r
     """As ``interleaved``, for chunks that are awaited."""
     taken = [[await cpu_seconds_async(chunk) for chunk in chunks] for _ in range(rounds)]
     return [median(column) for column in zip(*taken, strict=True)]
+
+
+class Taken(NamedTuple):
+    """CPU seconds of one call of a side: the median of its rounds, and the best of them."""
+
+    median: float
+    least: float
+
+
+def compared(sides: Mapping[str, Callable[[], object]], calls: int, rounds: int = 5) -> dict[str, Taken]:
+    """What one call of each side takes. Each makes so many calls in a round, and the sides take turns."""
+
+    def chunk(side: Callable[[], object]) -> float:
+        return cpu_seconds(lambda: [side() for _ in range(calls)]) / calls
+
+    for side in sides.values():  # to warm up
+        chunk(side)
+    taken = [[chunk(side) for side in sides.values()] for _ in range(rounds)]
+    columns = zip(*taken, strict=True)
+    return {name: Taken(median(column), min(column)) for name, column in zip(sides, columns, strict=True)}
 
 
 def percentile(values: Sequence[float], percent: float) -> float:

@@ -1,15 +1,18 @@
-"""Acquires of two limits of one user by several processes of this host, beside what other libraries offer for that.
+"""Acquires of two limits of one user by several processes of this host, beside what else there is for that.
 
-Lives here: ours over a file of SQLite, PyrateLimiter's bucket in one, as its documentation says for several processes,
-and ``limits`` in the memory of each process, which share nothing. Never: a network.
+Lives here: ours over a file of SQLite; PyrateLimiter's bucket in one, as its documentation says for several processes;
+and the least that such a file can do, an UPDATE in a transaction, with a lock of the file if there are several
+processes. Never: a network.
 
 Each process has an interpreter of its own: ``python -m benchmarks.sqlite --case NAME --folder FOLDER`` waits for a
-line, acquires for ``SECONDS``, and prints its times as JSON. PyrateLimiter counts the rows of a window with each
+line, acquires for ``SECONDS``, and prints what it took as JSON. PyrateLimiter counts the rows of a window with each
 acquire: its windows are short here, which is to its advantage.
 """
 
 import argparse
+import fcntl
 import json
+import sqlite3
 import subprocess
 import sys
 import time
@@ -17,38 +20,86 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
+from typing import NamedTuple
 
-from .measure import percentile
-from .report import Line, Row
+from .measure import Taken, percentile
+from .report import Line, Row, microseconds
 
-OURS, PYRATE, LIMITS = "zae-limiter", "PyrateLimiter's SQLiteBucket", "limits, in memory"
-PROCESSES = (1, 4, 8)
-ROUNDS = 3
+OURS, PYRATE, RAW = "zae-limiter", "PyrateLimiter's SQLiteBucket", "raw BEGIN IMMEDIATE"
+RAW_IN_TURN = f"{RAW}, with flock"
+PROCESSES = {1: (OURS, RAW, PYRATE), 8: (OURS, RAW_IN_TURN, PYRATE)}  # and the cases, which take turns
+ROUNDS = 5
 SECONDS = 1.0
 MANY = 10**9
 
 Acquire = Callable[[], object]
 
 
+class Worker(NamedTuple):
+    """What one process took: the seconds of each acquire, and those of its CPU in all."""
+
+    times: Sequence[float]
+    cpu: float
+
+
+class Round(NamedTuple):
+    """What all processes of a case took at the same time."""
+
+    workers: Sequence[Worker]
+
+    @property
+    def acquires(self) -> int:
+        """Those of all processes."""
+        return sum(len(each.times) for each in self.workers)
+
+    @property
+    def cpu(self) -> float:
+        """Seconds of CPU of an acquire."""
+        return sum(each.cpu for each in self.workers) / self.acquires
+
+    @property
+    def p99(self) -> float:
+        """Of the acquires of all processes, in seconds."""
+        return percentile([seconds for each in self.workers for seconds in each.times], 99)
+
+    @property
+    def share(self) -> float:
+        """The acquires of the process that got the least, over those of the process that got the most."""
+        counts = [len(each.times) for each in self.workers]
+        return min(counts) / max(counts)
+
+
 def measure() -> Sequence[Line]:
-    """The cases take turns, so that a disturbance hits all alike."""
-    rows = []
-    for processes in PROCESSES:
-        rounds = [{case: _run(case, processes) for case in CASES} for _ in range(ROUNDS)]
-        every = {case: [each[case] for each in rounds] for case in CASES}
-        rate = {case: median(len(times) / SECONDS for times in found) for case, found in every.items()}
-        of_so_many = f"{processes} process{'es' if processes > 1 else ''}"
-        for case, found in every.items():
-            p99 = median(percentile(times, 99) for times in found)
-            rows.append(Row(f"{case}, {of_so_many}: acquires per second", round(rate[case])))
-            rows.append(Row(f"{case}, {of_so_many}: p99 of an acquire", p99 * 1e3, "ms"))
-        ratio = rate[PYRATE] / rate[OURS]
-        rows.append(Row(f"our time per acquire, PyrateLimiter's being 1, {of_so_many}", ratio, at_most=1.0))
-    return rows
+    return [row for processes, cases in PROCESSES.items() for row in _rows(processes, cases)]
 
 
-def _run(case: str, processes: int) -> list[float]:
-    """The seconds of every acquire of all processes."""
+def _rows(processes: int, cases: Sequence[str]) -> list[Row]:
+    rounds = [{case: _run(case, processes) for case in cases} for _ in range(ROUNDS)]
+    found = {case: [each[case] for each in rounds] for case in CASES}
+    alone, who = processes == 1, f"{processes} process{'es' if processes > 1 else ''}"
+    cpu = {case: _taken([each.cpu for each in of]) for case, of in found.items()}
+    p99 = {case: _taken([each.p99 * 1e3 for each in of]) for case, of in found.items()}
+    rows = [microseconds(f"{OURS}, {who}: CPU of an acquire", cpu[OURS], at_most=35 if alone else None)]
+    rows += [microseconds(f"{case}, {who}: CPU of an acquire", cpu[case]) for case in cases[1:]]
+    for case in cases:
+        most = 5 if case == OURS and not alone else None
+        rows.append(
+            Row(f"{case}, {who}: p99 of an acquire", p99[case].median, "ms", at_most=most, least=p99[case].least)
+        )
+    rate = {case: median(each.acquires / SECONDS for each in of) for case, of in found.items()}
+    rows += [Row(f"{case}, {who}: acquires per second", round(rate[case])) for case in cases]
+    if not alone:
+        share = median(each.share for each in found[OURS])
+        rows.append(Row(f"{OURS}, {who}: the least that one got / the most", share, at_least=0.8))
+    times = rate[PYRATE] / rate[OURS]
+    return [*rows, Row(f"our time per acquire, PyrateLimiter's being 1, {who}", times, at_most=1.0)]
+
+
+def _taken(values: Sequence[float]) -> Taken:
+    return Taken(median(values), min(values))
+
+
+def _run(case: str, processes: int) -> Round:
     with TemporaryDirectory() as folder:
         CASES[case](Path(folder))()  # makes the file
         command = [sys.executable, "-m", "benchmarks.sqlite", "--case", case, "--folder", folder]
@@ -61,7 +112,7 @@ def _run(case: str, processes: int) -> list[float]:
             assert worker.stdin is not None
             worker.stdin.write("\n")
             worker.stdin.flush()
-        return [seconds for worker in workers for seconds in json.loads(worker.communicate()[0])]
+        return Round([Worker(**json.loads(worker.communicate()[0])) for worker in workers])
 
 
 def zae_limiter(folder: Path) -> Acquire:
@@ -91,16 +142,44 @@ def pyrate_limiter(folder: Path) -> Acquire:
     return lambda: limiter.try_acquire("user")
 
 
-def limits(_: Path) -> Acquire:
-    """A counter for each of two windows."""
-    from limits import RateLimitItemPerMinute, RateLimitItemPerSecond, storage, strategies
+def raw(folder: Path) -> Acquire:
+    """One UPDATE of two counters that have enough, in a transaction of its own, as ours are written to the log."""
+    connection = sqlite3.connect(folder / "raw.db", isolation_level=None, timeout=30)
+    connection.execute("PRAGMA journal_mode = WAL")
+    connection.execute("PRAGMA synchronous = NORMAL")
+    connection.execute("CREATE TABLE IF NOT EXISTS bucket (id TEXT PRIMARY KEY, requests INTEGER, tokens INTEGER)")
+    connection.execute("INSERT OR IGNORE INTO bucket VALUES ('user', ?, ?)", (MANY, MANY))
+    take = (
+        "UPDATE bucket SET requests = requests - 1, tokens = tokens - 1 WHERE id = ? AND requests >= 1 AND tokens >= 1"
+    )
 
-    limiter = strategies.FixedWindowRateLimiter(storage.MemoryStorage())
-    rates = RateLimitItemPerSecond(MANY), RateLimitItemPerMinute(MANY)
-    return lambda: [limiter.hit(rate, "user") for rate in rates]
+    def acquire() -> None:
+        connection.execute("BEGIN IMMEDIATE")
+        if connection.execute(take, ("user",)).rowcount != 1:
+            raise RuntimeError("a limit that never runs out ran out")
+        connection.execute("COMMIT")
+
+    return acquire
 
 
-CASES: dict[str, Callable[[Path], Acquire]] = {OURS: zae_limiter, PYRATE: pyrate_limiter, LIMITS: limits}
+def raw_in_turn(folder: Path) -> Acquire:
+    """The same for several processes, which sleep until the lock of a file is theirs."""
+    take, lock = raw(folder), (folder / "raw.lock").open("w")
+
+    def acquire() -> None:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        take()
+        fcntl.flock(lock, fcntl.LOCK_UN)
+
+    return acquire
+
+
+CASES: dict[str, Callable[[Path], Acquire]] = {
+    OURS: zae_limiter,
+    RAW: raw,
+    RAW_IN_TURN: raw_in_turn,
+    PYRATE: pyrate_limiter,
+}
 
 
 def main() -> None:
@@ -114,7 +193,9 @@ def main() -> None:
         acquire()
     print("ready", flush=True)
     sys.stdin.readline()
-    print(json.dumps(_times(acquire)))
+    begun = time.process_time()
+    times = _times(acquire)
+    print(json.dumps({"times": times, "cpu": time.process_time() - begun}))
 
 
 def _times(acquire: Acquire) -> list[float]:
