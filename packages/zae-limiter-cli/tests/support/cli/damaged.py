@@ -196,7 +196,7 @@ def write(repository: SyncRepository, copies: Sequence[Damaged]) -> None:
 def replace(path: Path, key: tuple[str, str], item: Item) -> None:
     """Overwrite one record in a file."""
     with sqlite3.connect(path) as database:
-        database.execute("UPDATE items SET item = ? WHERE pk = ? AND sk = ?", (json.dumps(item), *key))
+        database.execute("UPDATE items SET item = ?, counters = NULL WHERE pk = ? AND sk = ?", (json.dumps(item), *key))
     database.close()
 
 

@@ -11,7 +11,7 @@ is shown.
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing
-from functools import lru_cache, partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Final, TypeAlias
 
@@ -21,16 +21,19 @@ from .place import check_again, make_file
 
 # Of the tables below: `PRAGMA user_version`. Each version has other tables than the one before: a program that has the
 # file open looks at it only when the schema has changed.
-VERSION: Final = 2
+VERSION: Final = 3
 APPLICATION: Final = 0x7A61656C  # "zael": `PRAGMA application_id`, by which `file` and other programs know it
+NUMBERS: Final = tuple(f"c{place}" for place in range(16))  # the columns of a bucket's numbers: of six limits
 CHECKPOINT_PAGES: Final = 4_000  # of the log: a commit of that many waits for the disk
 LOG_BYTES: Final = CHECKPOINT_PAGES * 4096  # to which a log that became longer is cut, once its pages are in the file
 
 _TABLES: Final = (
     # An item as JSON. ``expires``: the second from which it may be removed. ``hour``: that of a bucket's uncounted use,
-    # ``written``: the millisecond of its last write.
-    """CREATE TABLE items (pk TEXT NOT NULL, sk TEXT NOT NULL, item TEXT NOT NULL, expires INTEGER, hour INTEGER,
-    written INTEGER, PRIMARY KEY (pk, sk)) WITHOUT ROWID""",
+    # ``written``: the millisecond of its last write. ``counters``: the names, as JSON, of the attributes that are in
+    # the columns after it, in their order, and not in ``item``.
+    f"""CREATE TABLE items (pk TEXT NOT NULL, sk TEXT NOT NULL, item TEXT NOT NULL, expires INTEGER, hour INTEGER,
+    written INTEGER, counters TEXT, {", ".join(f"{name} INTEGER" for name in NUMBERS)}, PRIMARY KEY (pk, sk))
+    WITHOUT ROWID""",
     "CREATE INDEX items_by_expiry ON items (expires) WHERE expires IS NOT NULL",
     # A row for each index that an item is in.
     """CREATE TABLE entries (name TEXT NOT NULL, pk TEXT NOT NULL, sk TEXT NOT NULL, item_pk TEXT NOT NULL,
@@ -49,15 +52,36 @@ _TABLES: Final = (
     f"PRAGMA user_version = {VERSION}",
 )
 
+# From version 2: an item keeps its numbers in its JSON until it is written.
+_SINCE_2: Final = (
+    "ALTER TABLE items ADD COLUMN counters TEXT",
+    *(f"ALTER TABLE items ADD COLUMN {name} INTEGER" for name in NUMBERS),
+    f"PRAGMA user_version = {VERSION}",
+)
 _SINCE_1: Final = (
     "ALTER TABLE items ADD COLUMN written INTEGER",
     "ALTER TABLE file ADD COLUMN seen INTEGER NOT NULL DEFAULT 0",
     "ALTER TABLE file ADD COLUMN before INTEGER NOT NULL DEFAULT 0",
-    f"PRAGMA user_version = {VERSION}",
 )
+_UPGRADES: Final = {0: _TABLES, 1: (*_SINCE_1, *_SINCE_2), 2: _SINCE_2}  # by the version that a file has
 
-# The tables of version 1.
-_FIRST: Final = tuple(each.replace("written INTEGER, ", "").replace(", 0 AS seen, 0 AS before", "") for each in _TABLES)
+# The tables of the versions before.
+_SECOND: Final = (
+    """CREATE TABLE items (pk TEXT NOT NULL, sk TEXT NOT NULL, item TEXT NOT NULL, expires INTEGER, hour INTEGER,
+    written INTEGER, PRIMARY KEY (pk, sk)) WITHOUT ROWID""",
+    *_TABLES[1:],
+)
+_FIRST: Final = tuple(each.replace("written INTEGER, ", "").replace(", 0 AS seen, 0 AS before", "") for each in _SECOND)
+
+# What a file may have: the tables of this version, of one before, and those that were upgraded to it.
+_KNOWN: Final = (
+    _TABLES,
+    (*_SECOND, *_SINCE_2),
+    (*_FIRST, *_SINCE_1, *_SINCE_2),
+    _SECOND,
+    (*_FIRST, *_SINCE_1),
+    _FIRST,
+)
 
 # What SQLite writes itself for ANALYZE is left out.
 _SCHEMA: Final = """SELECT type, name, tbl_name, sql FROM sqlite_schema WHERE ifnull(sql, '') NOT IN
@@ -141,7 +165,7 @@ def check_tables(connection: sqlite3.Connection, path: Path, is_late: Callable[[
     connection.set_progress_handler(partial(bool, True), SCHEMA_STEPS)
     try:
         application, version, tables = connection.execute(_MARKS).fetchone()
-        if application == APPLICATION and version not in (1, VERSION):
+        if application == APPLICATION and version not in {*_UPGRADES, VERSION} - {0}:
             raise other_version(path)
         if application != APPLICATION and (application or version or tables):
             raise NotApplied(f"{path} is the database of another program: name another file")
@@ -161,8 +185,11 @@ def check_tables(connection: sqlite3.Connection, path: Path, is_late: Callable[[
 
 def _check_schema(connection: sqlite3.Connection, path: Path) -> None:
     """Raise ``NotApplied`` unless the file has the tables and indexes that this project writes, and nothing else."""
-    found, known = _schema_of(connection), _known()
-    if found in known or (found := _in_one_line(found)) in (known := tuple(map(_in_one_line, known))):
+    found = _schema_of(connection)
+    if any(found == _made_by(each) for each in _KNOWN):  # the first one, as a rule
+        return
+    found, known = _in_one_line(found), [_in_one_line(_made_by(each)) for each in _KNOWN]
+    if found in known:
         return
     nearest = min(known, key=lambda each: len(each ^ found))
     (kind, name, *_) = min(found - nearest or nearest - found)
@@ -181,16 +208,13 @@ def _in_one_line(schema: Schema) -> Schema:
     return frozenset((kind, *(" ".join(str(each).split()) for each in row)) for kind, *row in schema)
 
 
-@lru_cache(maxsize=1)
-def _known() -> tuple[Schema, ...]:
-    """Return the schemas of a new file, of one of version 1, and of one that was upgraded."""
-    found = []
-    for statements in (_TABLES, _FIRST, (*_FIRST, *_SINCE_1)):
-        with closing(sqlite3.connect(":memory:", isolation_level=None)) as made:
-            for statement in statements:
-                made.execute(statement)
-            found.append(_schema_of(made))
-    return tuple(found)
+@cache
+def _made_by(statements: tuple[str, ...]) -> Schema:
+    """Return the schema that statements make."""
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as made:
+        for statement in statements:
+            made.execute(statement)
+        return _schema_of(made)
 
 
 def has_version(connection: sqlite3.Connection) -> bool:
@@ -224,7 +248,7 @@ def _make_tables(connection: sqlite3.Connection) -> None:
     try:
         if not has_version(connection):
             (version,) = connection.execute("PRAGMA user_version").fetchone()
-            for statement in _SINCE_1 if version == 1 else _TABLES:
+            for statement in _UPGRADES[version]:
                 connection.execute(statement)
         connection.execute("COMMIT")
     finally:

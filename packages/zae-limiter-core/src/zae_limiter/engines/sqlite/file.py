@@ -75,7 +75,7 @@ LOOK_SECONDS: Final = 0.01  # from one look at the inodes to the next: the syste
 PROBE_SECONDS: Final = 0.25  # for which a probe of writes waits for the lock: the reads of this process wait behind it
 LOG_WARNS: Final = 4 * LOG_BYTES  # the size of a log that no checkpoint could cut for a while
 BESIDE: Final = ("-wal", "-shm")  # the log, and its index
-_READS: Final = (Get, BatchGet, Query)
+_READS: Final = frozenset((Get, BatchGet, Query))
 
 
 class WallClock:
@@ -152,7 +152,7 @@ class SQLiteFile:
         was taken.
         """
         self._until[0] = until
-        if self._connection is not None:
+        if self._connection is not None and self._connection.in_transaction:
             self._roll_back(self._connection)  # a second signal may have interrupted the handler of the first one
         connection = self._opened(until)
         reads_alone = all(_only_reads(call.operation) for call in tuple(self.waiting))
@@ -209,9 +209,13 @@ class SQLiteFile:
         """Reset after a fork: the child opens a connection of its own."""
         self._carried_over = self._carried_over or not self._held_for_fork
         self._held_for_fork = False
+        self._look_at = 0.0
         self.lock, self.server, self.waiting = RLock(), None, deque()
 
     def _opened(self, until: float) -> Connection:
+        self._batches += 1
+        if self._connection is not None and time.monotonic() < self._look_at:
+            return self._connection
         if self._closed:
             raise Closed("the store is closed")
         if self._log_is_lost:
@@ -220,9 +224,7 @@ class SQLiteFile:
             raise Unreachable(
                 f"{self.path} was in use for too long when this process was forked: open it after the fork"
             )
-        self._batches += 1
-        if self._connection is None or time.monotonic() >= self._look_at:
-            self._check_inodes()
+        self._check_inodes()
         if self._connection is None:
             connection, file_id = connect(self.path, lambda call: self._patiently(call, until), self._is_late)
             try:
@@ -267,7 +269,8 @@ class SQLiteFile:
         of another release: what another program has added to them would run with our statements.
         """
         self._patiently(lambda: connection.execute(statement), until)
-        self._schema = checked_schema(connection, self.path, self._is_late, self._schema)
+        if not self._table.begin():
+            self._schema = checked_schema(connection, self.path, self._is_late, self._schema)
 
     def _patiently(self, call: Callable[[], T], until: float) -> T:
         """Return the result of a call, which is repeated while the file is locked. Raises ``sqlite3.Error``."""
@@ -308,6 +311,7 @@ class SQLiteFile:
             # One call of C, so that no signal comes between a commit and what makes the calls done. An error of COMMIT
             # leaves the first entry: the transaction may be in the file, so its calls are not performed again.
             outcome.extend(chain((self._in_doubt,), map(connection.execute, ("COMMIT",))))
+            self._table.committed = True
         except Exception as error:
             behind = answered == len(calls) and not isinstance(error, SQLiteError)
             if len(outcome) > 1 or behind or is_of_signal(error):
@@ -333,7 +337,7 @@ class SQLiteFile:
     def _count_usage(self, connection: Connection, calls: Sequence[Call], until: float) -> None:
         """Count what the calls could read of usage, in transactions of their own but for the last; and sweep."""
         for call in calls:
-            while self._table.count_usage_for(call.operation):
+            while reads_usage(call.operation) and self._table.count_usage_for(call.operation):
                 connection.execute("COMMIT")
                 self._begin(connection, until)
         if self._batches >= self._sweep_at and not all(_only_reads(call.operation) for call in calls):
@@ -410,4 +414,4 @@ class OverFile:
 
 
 def _only_reads(operation: Operation[Any]) -> bool:
-    return isinstance(operation, _READS) and not reads_usage(operation)
+    return type(operation) in _READS and not reads_usage(operation)

@@ -10,48 +10,80 @@ began ahead begin now.
 
 import json
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache
 from itertools import islice
 from typing import Any, Final, NamedTuple, NoReturn
 
 from ...clock.system import Clock
-from ...operations.values import Item, Key, Query, Scan
+from ...operations.values import Item, Key, Query, Scan, Update, is_flat
 from ...rules.balances import refill_bucket
 from ...schema.attributes import CONFIG_AS_OF, PK, SK, TTL, bucket_attributes
 from ...schema.items import AHEAD_MS, anchor_attributes, read_bucket
 from ...schema.record import UNREADABLE
-from ...schema.table import INDEXES
+from ...schema.table import INDEXES, KEY_ATTRIBUTES
+from .connection import NUMBERS
 
 MOST_ITEMS: Final = 4_000  # on a page, where DynamoDB has 1 MB
 EXPIRY_STEP: Final = 60  # seconds: the expiry of a bucket moves with each acquire, its row in the index does not
 MOST_AT_ONCE: Final = 64  # buckets that are brought back in one transaction
 _LATEST: Final = 2**62
+_KEY_NAMES: Final = frozenset(KEY_ATTRIBUTES)
 _PLACES: Final = [name for index in INDEXES.values() for name in index[:2]]
 
 write_json: Final[Callable[[Any], str]] = json.JSONEncoder(separators=(",", ":"), check_circular=False).encode
 MOST_LEVELS: Final = 32  # of lists and maps in each other, as DynamoDB has them
 
-_SELECT: Final = "SELECT item, hour, written FROM items WHERE pk = ? AND sk = ?"
-_UPDATE: Final = "UPDATE items SET item = ?, written = ? WHERE pk = ? AND sk = ?"
-_UPDATE_ALL: Final = "UPDATE items SET item = ?, written = ?, expires = ?, hour = ? WHERE pk = ? AND sk = ?"
+_ROW: Final = f"item, hour, written, counters, {', '.join(NUMBERS)}"
+_SELECT: Final = f"SELECT {_ROW} FROM items WHERE pk = ? AND sk = ?"
+_OF_KEY: Final = " WHERE pk = ? AND sk = ?"
+_UPDATE: Final = (
+    "UPDATE items SET item = ?, written = ?, expires = ?, hour = ?, counters = ?, "
+    f"{' = ?, '.join(NUMBERS)} = ?{_OF_KEY}"
+)
 _INSERT: Final = "INSERT INTO items (item, written, expires, hour, pk, sk) VALUES (?, ?, ?, ?, ?, ?)"
 _DELETE: Final = "DELETE FROM items WHERE pk = ? AND sk = ?"
 _ENTER: Final = "INSERT INTO entries (name, pk, sk, item_pk, item_sk) VALUES (?, ?, ?, ?, ?)"
 _LEAVE: Final = "DELETE FROM entries WHERE name = ? AND pk = ? AND sk = ? AND item_pk = ? AND item_sk = ?"
+MOST_SEEN: Final = 1_000  # buckets that are kept in memory, of some KB each
+_UNSEEN: Final = (-1, None)
+_INT: Final = {int}
+LEAST: Final = -(2**63)  # in a column; what is beyond stays in the JSON
+MOST: Final = 2**63 - 1
+LONGEST_NAMES: Final = 4_000  # characters of JSON
 DAMAGED: Final = (ValueError, TypeError, RecursionError)
 BEGINS_WITH: Final = "{0} >= ? AND {0} < ? || CAST(x'ff' AS TEXT)"  # no UTF-8 has the byte ff
+
+
+class Counters(NamedTuple):
+    """The attributes that a row has in columns, in their order."""
+
+    text: str
+    names: tuple[str, ...]
+    set: frozenset[str]
+    update: str
+    """The statement that writes the columns alone."""
+
+    def numbers(self, item: Item) -> list[int] | None:
+        """Return what the columns have of an item; ``None`` if not all of it is numbers that SQLite has."""
+        values = [item[name] for name in self.names]
+        return values if {*map(type, values)} == _INT and min(values) >= LEAST and max(values) <= MOST else None
 
 
 class Row(NamedTuple):
     """An item, and the hour of its uncounted use. ``ahead``: it is stored as a clock that was ahead has left it.
 
-    ``problem``: why the text cannot be read, whose item has its keys alone then.
+    ``problem``: why the row cannot be read, whose item has its keys alone then.
     """
 
     item: Item
     hour: int | None
     ahead: bool = False
     problem: str | None = None
+    counters: Counters | None = None
+    written_ms: int = 0
+    text: str = ""
+    """The JSON of what is not in columns."""
 
 
 class Rows:
@@ -59,26 +91,63 @@ class Rows:
 
     def __init__(self, connection: sqlite3.Connection, clock: Clock) -> None:
         self._execute = connection.execute
-        self._now_ms = clock.now_ms
+        self._clock = clock
+        # Buckets as they were read or written last, each with the generation of that. Those of the current generation
+        # are as the file has them: it ends when somebody else may have written.
+        self._seen: dict[Key, tuple[int, Row]] = {}
+        self._generation = 0
+        self.now_ms = 0
+        """The instant of the transaction."""
         self.ahead: set[Key] = set()
         """The buckets that were read as if they had been written now. Time counts once they are."""
 
+    def begin(self, *, unchanged: bool) -> None:
+        """Begin a transaction. ``unchanged``: whether the file is as the last one has left it."""
+        self.now_ms = self._clock.now_ms()
+        if not unchanged:
+            self._generation += 1
+
     def get(self, key: Key) -> Row | None:
-        """Return the row of an item."""
+        """Return the row of an item, whose values are not to be changed."""
+        generation, seen = self._seen.get(key, _UNSEEN)
+        if generation == self._generation and seen is not None and seen.written_ms <= self.now_ms + AHEAD_MS:
+            return seen
         found = self._execute(_SELECT, key).fetchone()
         if found is None:
             return None
-        text, hour, written_ms = found
+        row = self._row(key, found, seen)
+        if row.counters is not None and ((seen is not None and row.text == seen.text) or is_flat(row.item)):
+            self._keep(key, row)
+        return row
+
+    def _keep(self, key: Key, row: Row) -> None:
+        if len(self._seen) >= MOST_SEEN:
+            self._seen.clear()
+        self._seen[key] = self._generation, row
+
+    def _row(self, key: Key, columns: Sequence[Any], seen: Row | None = None) -> Row:
+        """Return a row of the columns ``_ROW``. ``seen``: as it was before, which has most of what it has."""
+        text, hour, written_ms, names = columns[:4]
+        counters = None
         try:
-            item = _read(text, key)
+            if seen is not None and seen.counters is not None and text == seen.text and names == seen.counters.text:
+                item, counters = seen.item.copy(), seen.counters
+            else:
+                item = _read(text, key)
+                counters = None if names is None else _counters(names)
+            if counters is not None:
+                numbers = columns[4 : 4 + len(counters.names)]
+                if {*map(type, numbers)} != _INT:  # SQLite keeps any type in any column
+                    raise TypeError("a column is not a number")
+                item.update(zip(counters.names, numbers, strict=True))
             if type(written_ms) is not int and written_ms is not None:
                 raise TypeError("the time of its last write is not a number")
         except DAMAGED as error:
             return Row(_keys_of(text, key), hour, problem=f"it has a value that no record has: {error}")
-        if written_ms is None or written_ms <= (now_ms := self._now_ms()) + AHEAD_MS:
-            return Row(item, hour)
+        if written_ms is None or written_ms <= self.now_ms + AHEAD_MS:
+            return Row(item, hour, False, None, counters, written_ms or 0, text)
         self.ahead.add(key)
-        return Row(_brought_back(item, written_ms, now_ms), hour, ahead=True)
+        return Row(_brought_back(item, written_ms, self.now_ms), hour, ahead=True)
 
     def bring_back(self) -> None:
         """Write some of the buckets that were ahead."""
@@ -86,21 +155,21 @@ class Rows:
             self.ahead.remove(key)
             if (row := self.get(key)) is not None and row.ahead:
                 self.ahead.remove(key)
-                self.replace(key, row, row.item, row.hour, self._now_ms())
-
-    def _item(self, text: str, written_ms: int | None, pk: str, sk: str) -> Item:
-        item = parsed(text, Key(pk, sk))
-        if type(written_ms) is not int:  # SQLite keeps any type in any column
-            return item if written_ms is None else _keys_of(text, Key(pk, sk))
-        if written_ms <= (now_ms := self._now_ms()) + AHEAD_MS:
-            return item
-        self.ahead.add(Key(item[PK], item[SK]))
-        return _brought_back(item, written_ms, now_ms)
+                self.replace(key, row, row.item, row.hour, self.now_ms)
 
     def replace(
-        self, key: Key, before: Row | None, item: Item | None, hour: int | None, written_ms: int | None = None
+        self,
+        key: Key,
+        before: Row | None,
+        item: Item | None,
+        hour: int | None,
+        written_ms: int | None = None,
+        update: Update | None = None,
     ) -> None:
-        """Write an item in place of ``before``, or remove it. ``written_ms``: the instant, for a bucket."""
+        """Write an item in place of ``before``, or remove it. ``written_ms``: the instant, for a bucket. ``update``:
+        the only change, if it removes no attribute.
+        """
+        seen = self._seen.pop(key, None)
         if item is None:
             if before is not None:
                 self._execute(_DELETE, key)
@@ -110,11 +179,27 @@ class Rows:
             self._execute(_INSERT, (write_json(item), written_ms, _expiry(item), hour, *key))
             self._change_entries(key, {}, item)
             return
-        expires = _expiry(item)
-        if not before.ahead and hour == before.hour and expires == _expiry(before.item):
-            self._execute(_UPDATE, (write_json(item), written_ms, *key))
-        else:
-            self._execute(_UPDATE_ALL, (write_json(item), written_ms, expires, hour, *key))
+        expires, counters = _expiry(item), before.counters
+        if (
+            counters is not None
+            and written_ms is not None
+            and update is not None
+            and counters.set.issuperset(update.add)
+            and counters.set.issuperset(update.set)
+            and hour == before.hour
+            and expires == _expiry(before.item)
+            and (numbers := counters.numbers(item)) is not None
+        ):  # as nearly every acquire
+            self._execute(counters.update, (*numbers, written_ms, *key))  # no index has a number
+            if seen is not None:
+                self._keep(key, Row(item, hour, False, None, counters, written_ms, before.text))
+            return
+        # The columns get what acquires have changed: other numbers of a bucket stay in its JSON.
+        names = [] if written_ms is None or update is None else _numbers_of(item, counters, update)
+        rest = {name: value for name, value in item.items() if name not in names} if names else item
+        numbers = [item[name] for name in names] + [None] * (len(NUMBERS) - len(names))
+        values = (write_json(rest), written_ms, expires, hour, write_json(names) if names else None)
+        self._execute(_UPDATE, (*values, *numbers, *key))
         self._change_entries(key, before.item, item)
 
     def _change_entries(self, key: Key, before: Item, after: Item) -> None:
@@ -136,23 +221,51 @@ class Rows:
         values.append(page_size(query.limit))
         found = self._execute(sql, values)
         if not query.index:
-            return [self._item(*row) for row in found]
+            return [self._row(Key(pk, sk), columns).item for pk, sk, *columns in found]
         names = INDEXES[query.index][:2]  # as the index has them, whatever the text of a damaged item has
-        return [self._item(*row[:4]) | dict(zip(names, row[4:], strict=True)) for row in found]
+        return [
+            self._row(Key(pk, sk), columns).item | dict(zip(names, places, strict=True))
+            for pk, sk, *places, columns in ((*row[:4], row[4:]) for row in found)
+        ]
 
     def scan(self, scan: Scan) -> list[Item]:
         """Return the items of a page, by key."""
         start = (scan.start[PK], scan.start[SK]) if scan.start else ("", "")
         where = f"(pk, sk) > (?, ?) AND {_texts('pk', 'sk')}"
-        sql = f"SELECT item, written, pk, sk FROM items WHERE {where} ORDER BY pk, sk LIMIT ?"
-        return [self._item(*found) for found in self._execute(sql, (*start, page_size(scan.limit)))]
+        sql = f"SELECT pk, sk, {_ROW} FROM items WHERE {where} ORDER BY pk, sk LIMIT ?"
+        found = self._execute(sql, (*start, page_size(scan.limit)))
+        return [self._row(Key(pk, sk), columns).item for pk, sk, *columns in found]
 
     def expired(self, now_seconds: int, *, at_most: int) -> Iterator[tuple[Key, Row]]:
         """Return items whose ``ttl`` has passed, with their keys."""
         where = f"expires < ? AND {_texts('pk', 'sk')}"
-        sql = f"SELECT pk, sk, item, hour FROM items WHERE {where} ORDER BY expires LIMIT ?"
-        for pk, sk, text, hour in self._execute(sql, (now_seconds, at_most)).fetchall():
-            yield Key(pk, sk), Row(parsed(text, Key(pk, sk)), hour)
+        sql = f"SELECT pk, sk, {_ROW} FROM items WHERE {where} ORDER BY expires LIMIT ?"
+        for pk, sk, *columns in self._execute(sql, (now_seconds, at_most)).fetchall():
+            yield (key := Key(pk, sk)), self._row(key, columns)
+
+
+@lru_cache(maxsize=256)
+def _counters(text: str) -> Counters:
+    """Return the attributes that a row has in columns. Raises an error of ``DAMAGED``."""
+    if len(text) > LONGEST_NAMES:
+        raise ValueError("the names of its columns are too long")
+    names = json.loads(text)
+    if type(names) is not list or {*map(type, names)} != {str} or not len({*names}) == len(names) <= len(NUMBERS):
+        raise ValueError("its columns have no names")
+    _check(names, 1)
+    if not _KEY_NAMES.isdisjoint(names):
+        raise ValueError("a column has the name of a key")
+    columns = " = ?, ".join(NUMBERS[: len(names)])
+    return Counters(text, tuple(names), frozenset(names), f"UPDATE items SET {columns} = ?, written = ?{_OF_KEY}")
+
+
+def _numbers_of(item: Item, counters: Counters | None, update: Update) -> list[str]:
+    """Return the attributes of a bucket that go into columns: those that are there, and what an update has changed."""
+    names = dict.fromkeys((*(counters.names if counters else ()), *update.add, *update.set))
+    found = [
+        name for name in names if type(item.get(name)) is int and LEAST <= item[name] <= MOST and name not in _KEY_NAMES
+    ][: len(NUMBERS)]
+    return found if len(write_json(found)) <= LONGEST_NAMES else []
 
 
 def _brought_back(item: Item, written_ms: int, now_ms: int) -> Item:
@@ -241,7 +354,7 @@ def _of_table(query: Query) -> tuple[str, list[Any]]:
         narrowed += f" AND sk {'<' if query.descending else '>'} ?"
         values.append(query.start[SK])
     order = "sk DESC" if query.descending else "sk"
-    return f"SELECT item, written, pk, sk FROM items WHERE pk = ?{narrowed} ORDER BY {order}", [query.pk, *values]
+    return f"SELECT pk, sk, {_ROW} FROM items WHERE pk = ?{narrowed} ORDER BY {order}", [query.pk, *values]
 
 
 def _of_index(query: Query) -> tuple[str, list[Any]]:
@@ -252,7 +365,7 @@ def _of_index(query: Query) -> tuple[str, list[Any]]:
     way = " DESC" if query.descending else ""
     joined = "entries e CROSS JOIN items i ON i.pk = item_pk AND i.sk = item_sk"  # CROSS: the entries first
     order = f"e.sk{way}, item_pk{way}, item_sk{way}"
-    columns = "item, written, i.pk, i.sk, e.pk, e.sk"
+    columns = f"i.pk, i.sk, e.pk, e.sk, {_ROW}"
     sql = f"SELECT {columns} FROM {joined} WHERE e.name = ? AND e.pk = ?{narrowed} ORDER BY {order}"
     return sql, [query.index, query.pk, *values]
 

@@ -38,11 +38,11 @@ class SyncSQLiteStore(OverFile, SyncStore):
             if not is_probe:  # it enters below: a thread that reads must not wait for the write lock on its behalf
                 file.waiting.append(call)
             try:
-                if not lock.acquire(timeout=min(max(until - time.monotonic(), 0.0), threading.TIMEOUT_MAX)):
+                if not lock.acquire(timeout=min(max(seconds, 0.0), threading.TIMEOUT_MAX)):
                     problem = f"{self.path}: other threads of this process use it for too long"
                     raise Unreachable(problem) if file.withdraw(call) else OutcomeUnknown(problem)
                 file.server = thread
-                while not call.done:
+                while not call.outcome:
                     if call not in file.waiting:  # or a signal came just as another thread took it
                         file.waiting.append(call)
                     file.serve(until)

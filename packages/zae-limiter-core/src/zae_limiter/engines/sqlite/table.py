@@ -33,6 +33,7 @@ from ...operations.values import (
     Unwritten,
     Update,
     changes_nothing,
+    copy_of,
 )
 from ...schema.items import AHEAD_MS
 from ...schema.keys import sk_state
@@ -42,7 +43,7 @@ from ..effects import HOUR_MS, after, checked_key, distinct, key_of, outcomes, r
 from ..meter import Meter, metered
 from .connection import VERSION
 from .rows import Row, Rows, page_size
-from .usage import Usage, reads_usage
+from .usage import Usage
 
 TOKENS_KEPT_MS: Final = 15 * 60_000  # DynamoDB: ten minutes
 SWEPT_AT_ONCE: Final = 64
@@ -62,10 +63,12 @@ class SQLiteTable:
         usage_days: Mapping[Window, int] = KEPT_DAYS,
     ) -> None:
         self._execute = connection.execute
-        self._now_ms = clock.now_ms
         self._rows = Rows(connection, clock)
         self._usage = Usage(connection, self._rows, self._update, usage_days)
         self._meter = meter
+        self._version: int | None = None  # of the file's content, which other connections change
+        self.committed = False
+        """Whether the last transaction was committed; set by its end."""
         self._handlers: dict[type, Callable[[Any], Any]] = {
             Update: self._update,
             Get: self._get,
@@ -95,6 +98,16 @@ class SQLiteTable:
                 self._execute(f"PRAGMA user_version = {VERSION}")
             raise
 
+    def begin(self) -> bool:
+        """Begin a transaction, which ends by ``committed`` or is undone; return whether nobody else has written since
+        the last one.
+        """
+        version: int = self._execute("PRAGMA data_version").fetchone()[0]
+        unchanged = self.committed and version == self._version
+        self.committed, self._version = False, version
+        self._rows.begin(unchanged=unchanged)
+        return unchanged
+
     @property
     def has_ahead(self) -> bool:
         """Whether a clock that was ahead has written buckets that were read, so that a transaction has to write."""
@@ -106,13 +119,13 @@ class SQLiteTable:
 
     def count_usage_for(self, operation: Operation[Any]) -> bool:
         """Count usage that ``operation`` could read; return whether there may be more, for another transaction."""
-        return reads_usage(operation) and self._usage.count_for(operation)
+        return self._usage.count_for(operation)
 
     def sweep(self) -> int:
         """Remove some of what has expired, and return the number of items."""
         # Sweep by what a clock showed a minute ago or earlier: one that jumps ahead and is corrected within a minute
         # removes nothing; one that went back is followed at once.
-        now_ms = self._now_ms()
+        now_ms = self._rows.now_ms
         seen, by_ms = self._execute("SELECT seen, before FROM file").fetchone() or (None, None)
         if type(seen) is not int or type(by_ms) is not int:
             raise NotApplied("the file is damaged: its table `file` has no times; restore a copy")
@@ -132,20 +145,22 @@ class SQLiteTable:
         row = self._rows.get(key)
         return None if row is None else row.item
 
-    def _replace(self, key: Key, before: Row | None, item: Item | None, *, adds: bool = False) -> None:
+    def _replace(self, key: Key, before: Row | None, item: Item | None, write: object = None) -> None:
+        """Write an item in place of ``before``. ``write``: the only one of it."""
         hour = now_ms = None
+        update = write if isinstance(write, Update) and not write.remove else None
         if key.sk == _STATE:
-            now_ms = self._now_ms()
-            hour = self._usage.note(key, before, item, hour=now_ms // HOUR_MS, adds=adds)
-        self._rows.replace(key, before, item, hour, now_ms)
+            now_ms = self._rows.now_ms
+            hour = self._usage.note(key, before, item, hour=now_ms // HOUR_MS, adds=update is not None)
+        self._rows.replace(key, before, item, hour, now_ms, update)
 
     def _update(self, update: Update) -> Item:
         key = checked_key(update.key)
         before = _readable(key, self._rows.get(key))
         item = after(update, key, None if before is None else before.item)
         assert item is not None  # an update leaves an item
-        self._replace(key, before, item, adds=not update.remove)
-        return item
+        self._replace(key, before, item, update)
+        return item.copy()  # a row may be kept in memory
 
     def _put_or_delete(self, write: Put | Delete) -> None:
         key = key_of(write)
@@ -155,11 +170,11 @@ class SQLiteTable:
     def _get(self, get: Get) -> Item | None:
         key = checked_key(get.key)
         row = _readable(key, self._rows.get(key))
-        return None if row is None else row.item
+        return None if row is None else copy_of(row.item)
 
     def _batch_get(self, batch: BatchGet) -> Found:
         keys = distinct([checked_key(key) for key in batch.keys], at_most=100)
-        return Found({key: item for key in keys if (item := self._look_up(key)) is not None})
+        return Found({key: copy_of(item) for key in keys if (item := self._look_up(key)) is not None})
 
     def _batch_write(self, batch: BatchWrite) -> Unwritten:
         keys = distinct([key_of(write) for write in batch.writes], at_most=25)
@@ -183,9 +198,9 @@ class SQLiteTable:
         items = outcomes(transact.writes, keys, [None if row is None else row.item for row in rows])
         for write, key, row, item in zip(transact.writes, keys, rows, items, strict=True):
             if type(write) is not Check:
-                self._replace(key, row, item, adds=isinstance(write, Update) and not write.remove)
+                self._replace(key, row, item, write)
         if token is not None:
-            values = (token, _digest(transact), self._now_ms())
+            values = (token, _digest(transact), self._rows.now_ms)
             self._execute("INSERT INTO tokens (token, digest, used) VALUES (?, ?, ?)", values)
 
     def _query(self, query: Query) -> Page:

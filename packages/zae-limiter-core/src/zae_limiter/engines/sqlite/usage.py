@@ -73,10 +73,11 @@ class Usage:
         """Count some of what an operation could read; return whether there may be more, for another transaction."""
         where, values = _read_by(operation) or ("0", ())
         joined = "uncounted u CROSS JOIN items i ON i.pk = u.pk AND i.sk = ?"  # CROSS: not all items first
-        sql = f"SELECT u.pk, item FROM {joined} WHERE {where} LIMIT ?"
+        sql = f"SELECT u.pk FROM {joined} WHERE {where} LIMIT ?"
         found = self._execute(sql, (keys.sk_state(), *values, AT_ONCE)).fetchall()
-        for pk, text in found:
-            self._count_row(pk, parsed(text, Key(pk, keys.sk_state())))
+        for (pk,) in found:
+            if (row := self._rows.get(Key(pk, keys.sk_state()))) is not None:
+                self._count_row(pk, row.item)
             self._execute("UPDATE items SET hour = NULL WHERE pk = ? AND sk = ?", (pk, keys.sk_state()))
         return len(found) == AT_ONCE
 
@@ -108,7 +109,7 @@ class Usage:
 
 def reads_usage(operation: Operation[Any]) -> bool:
     """Return whether an operation could read snapshots, so that they have to be counted first."""
-    return _read_by(operation) is not None
+    return isinstance(operation, Query | Scan) and _read_by(operation) is not None
 
 
 def _read_by(operation: Operation[Any]) -> tuple[str, tuple[str, ...]] | None:

@@ -1,13 +1,11 @@
 """A clock of the host that was wrong once: ahead for a while, and corrected."""
 
-import sqlite3
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from zae_limiter import Limit, RateLimitExceeded, SyncRateLimiter, SyncRepository
-from zae_limiter.engines.sqlite.connection import VERSION
 from zae_limiter.engines.sqlite.sync import SyncSQLiteStore
 from zae_limiter.operations.values import Get, Key, Put, Update
 
@@ -141,23 +139,3 @@ def test_a_file_that_is_seldom_used_is_swept_too(path: Path, host: Host) -> None
             busy(store, 100)
     with closing(SyncSQLiteStore(path, clock=host)) as store:
         assert store.perform(Get(Key("ns/B", "s"))) is None
-
-
-@pytest.fixture
-def first_version(path: Path, host: Host) -> Path:
-    """A file as the first version of the tables left it."""
-    with program(path, host, Limit.per_minute("n", BURST)) as limiter:
-        take(limiter, 3)
-    with closing(sqlite3.connect(path, isolation_level=None)) as old:
-        old.execute("ALTER TABLE items DROP COLUMN written")
-        old.execute("ALTER TABLE file DROP COLUMN seen")
-        old.execute("ALTER TABLE file DROP COLUMN before")
-        old.execute("PRAGMA user_version = 1")
-    return path
-
-
-def test_a_file_of_the_first_version_is_upgraded(first_version: Path, host: Host) -> None:
-    with program(first_version, host, Limit.per_minute("n", BURST)) as limiter:
-        assert take(limiter, BURST)[0] == BURST - 3
-    with closing(sqlite3.connect(first_version)) as database:
-        assert database.execute("PRAGMA user_version").fetchone() == (VERSION,)

@@ -89,10 +89,24 @@ COLUMNS = {
     "a time that is bytes": "UPDATE items SET written = x'00' WHERE {bucket}",
     "a time without end": "UPDATE items SET written = 9e999 WHERE {bucket}",
     "an item of bytes": "UPDATE items SET item = x'00ff' WHERE {bucket}",
+    "a counter that is text": "UPDATE items SET c0 = 'zz' WHERE {bucket}",
+    "a counter that is a fraction": "UPDATE items SET c0 = 0.5 WHERE {bucket}",
+    "a counter without a value": "UPDATE items SET c0 = NULL WHERE {bucket}",
+    "counters of bytes": "UPDATE items SET counters = x'00' WHERE {bucket}",
+    "counters that are a number": "UPDATE items SET counters = 7 WHERE {bucket}",
+    "counters that are cut": "UPDATE items SET counters = '[' || counters WHERE {bucket}",
+    "counters without names": "UPDATE items SET counters = '[]' WHERE {bucket}",
+    "counters of one name": 'UPDATE items SET counters = \'["ev","ev"]\' WHERE {bucket}',
+    "counters that are lists": "UPDATE items SET counters = '[[]]' WHERE {bucket}",
+    "a counter that is a key": "UPDATE items SET counters = '[\"PK\"]' WHERE {bucket}",
+    "a counter of half a pair": "UPDATE items SET counters = '[\"\\ud83d\"]' WHERE {bucket}",
+    "counters too long": "UPDATE items SET counters = '[\"' || hex(zeroblob(9000)) || '\"]' WHERE {bucket}",
 }
 LOOSE = {
-    "a key of bytes": "INSERT INTO items SELECT CAST(pk AS BLOB), sk, item, 1, hour, written FROM items WHERE {bucket}",
-    "a sort key of bytes": "INSERT INTO items SELECT pk, CAST(sk AS BLOB), item, 1, 2, 'zz' FROM items WHERE {bucket}",
+    "a key of bytes": "INSERT INTO items (pk, sk, item, expires, hour, written) SELECT CAST(pk AS BLOB), sk, item, 1,"
+    " hour, written FROM items WHERE {bucket}",
+    "a sort key of bytes": "INSERT INTO items (pk, sk, item, expires, hour, written) SELECT pk, CAST(sk AS BLOB), item,"
+    " 1, 2, 'zz' FROM items WHERE {bucket}",
     "an entry of bytes": "UPDATE entries SET sk = CAST(sk AS BLOB) WHERE item_{bucket}",
     "an entry for bytes": "UPDATE entries SET item_sk = CAST(sk AS BLOB) WHERE item_{bucket}",
     "an hour that is text": "UPDATE items SET hour = 'x', expires = 'y' WHERE {bucket}",
@@ -104,9 +118,9 @@ LOOSE = {
 
 
 def with_a_damaged_row(repository: SyncRepository, path: Path, statement: str) -> SyncRateLimiter:
-    """Return a limiter whose buckets of ann and bob are full but for one token, one of them with the damage."""
+    """Return a limiter whose buckets of ann and bob are full but for two tokens, one of them with the damage."""
     limiter = SyncRateLimiter(repository, default_limits=[Limit.per_day("rpd", 10)])
-    for entity in ("ann", "bob"):
+    for entity in ("ann", "ann", "bob"):  # the second acquire puts numbers into columns
         with limiter.acquire(entity, "answers", {"rpd": 1}):
             pass
     with closing(sqlite3.connect(path)) as other, other:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from zae_limiter import Limit, StoreRefusedError, SyncRateLimiter, SyncRepository
-from zae_limiter.engines.sqlite.connection import LONGEST_STATEMENT, LONGEST_VALUE, VERSION, connect
+from zae_limiter.engines.sqlite.connection import LONGEST_STATEMENT, LONGEST_VALUE, connect
 from zae_limiter.engines.sqlite.file import REST, SQLiteFile
 from zae_limiter.engines.sqlite.sync import SyncSQLiteStore
 from zae_limiter.operations.errors import NotApplied
@@ -86,21 +86,6 @@ def test_what_an_operator_does_to_a_file_is_no_change_of_its_schema(path: Path, 
     change(path, statement)
     with closing(SyncSQLiteStore(path)) as store:
         assert store.perform(ADD)["n"] == 1
-
-
-def test_an_upgraded_file_has_our_schema(path: Path) -> None:
-    change(
-        path,
-        "ALTER TABLE items DROP COLUMN written",
-        "ALTER TABLE file DROP COLUMN seen",
-        "ALTER TABLE file DROP COLUMN before",
-        "PRAGMA user_version = 1",
-    )
-    for _ in range(2):
-        with closing(SyncSQLiteStore(path)) as store:
-            store.perform(ADD)
-    with closing(sqlite3.connect(path)) as database:
-        assert database.execute("PRAGMA user_version").fetchone() == (VERSION,)
 
 
 def test_the_schema_of_a_file_is_not_trusted(path: Path) -> None:
