@@ -7,9 +7,9 @@ from time import perf_counter
 
 from .engines.meter import Meter
 from .exceptions import LeaseExpiredError, ValidationError
+from .flows import acquire as acquiring
 from .flows.acquire.claims import Grant
 from .flows.acquire.requests import AcquireRequest
-from .flows.acquire.statuses import shadowed
 from .flows.process.namespace_state import NamespaceState
 from .flows.slots import lost_slots
 from .observers import AcquireEvent, Call, Ending, Event, LeaseEvent, Observer, Outcome
@@ -98,7 +98,7 @@ class Watch:
             self._tell_call(call, amounts, outcome, perf_counter() - begun, error)
             raise
         outcome = "admitted" if self._outage() is outage else "degraded"
-        would_refuse = () if self.grant is None else shadowed(self.grant.all_claims, known)
+        would_refuse = () if self.grant is None else acquiring.statuses.shadowed(self.grant.all_claims, known)
         self._tell_call(call, amounts, outcome, perf_counter() - begun, would_refuse=would_refuse)
 
     @contextmanager

@@ -3,7 +3,8 @@ arguments.
 """
 
 import logging
-import secrets
+import os
+from base64 import urlsafe_b64encode
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from itertools import count
@@ -72,7 +73,7 @@ def opening(options: Options, name: str, clock: Clock) -> Flow[OpenedNamespace]:
         partial(new_namespace, name, clock),
         stack=options.stack_name,
         register=options.register,
-        client_version=core_version() if options.check_version else None,
+        client_version=core_version if options.check_version else None,
         doubted=partial(is_doubted, clock),
     )
 
@@ -94,7 +95,7 @@ def open_in_memory(options: Options, name: str, clock: Clock, table: "MemoryTabl
 def new_namespace(name: str, clock: Clock) -> Namespace:
     """Return a new namespace, with a random id. Raises ``ValidationError`` for a bad name."""
     check_namespace("namespace", name)
-    while (drawn := secrets.token_urlsafe(NAMESPACE_ID_BYTES)).startswith("-"):
+    while (drawn := urlsafe_b64encode(os.urandom(NAMESPACE_ID_BYTES)).decode().rstrip("=")).startswith("-"):
         pass  # a command line would take it for an option
     return Namespace(name, drawn, iso_time(clock))
 
@@ -151,7 +152,7 @@ def cause_of(options: Options, clock: Clock, principal: str | None) -> Cause:
         check_principal("principal", principal)
     days = options.audit_days
     expires_at = clock.now_ms() // 1000 + days * SECONDS_PER_DAY if days else None
-    serial = f"{next(_serials) % 10**8:08d}-{secrets.token_hex(8)}"
+    serial = f"{next(_serials) % 10**8:08d}-{os.urandom(8).hex()}"
     return Cause(principal, iso_time(clock), serial, expires_at)
 
 

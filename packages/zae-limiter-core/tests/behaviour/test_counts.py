@@ -29,7 +29,7 @@ CALLS = {
     "parent": ("user", "gpt", 1),
     "held": ("a", "h", 1),
 }
-MODULES = 169
+MODULES = 145
 
 ONE_ACQUIRE = """
 import asyncio, sys

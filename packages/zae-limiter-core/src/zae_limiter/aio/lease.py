@@ -8,24 +8,11 @@ from types import TracebackType
 from typing import Self, TypeVar
 
 from ..exceptions import InfrastructureError, LeaseExpiredError
+from ..flows import acquire as acquiring
 from ..flows.acquire.ahead import grant_ahead
 from ..flows.acquire.claims import Grant
 from ..flows.acquire.fallbacks import acquire_with_fallbacks, may_wait
-from ..flows.acquire.lease import (
-    adjust,
-    check_open,
-    checked,
-    consume,
-    correct,
-    free_slots,
-    release,
-    roll_back,
-    settle,
-    statuses,
-    would_exceed,
-)
 from ..flows.acquire.requests import AcquireRequest
-from ..flows.acquire.statuses import shadowed
 from ..flows.bucket_queue import in_tokens
 from ..flows.process.namespace_state import NamespaceState
 from ..flows.slots import lost_slots, resume, stall
@@ -54,7 +41,7 @@ class LeaseCalls:
 
         ``LeaseExpiredError`` also means that the block ended before the store answered: the tokens go back.
         """
-        milli = checked(self._grant, "consume", amounts)
+        milli = acquiring.lease.checked(self._grant, "consume", amounts)
         await self._take(self._grant, milli)
 
     async def adjust(self, /, **amounts: int) -> None:
@@ -62,12 +49,12 @@ class LeaseCalls:
 
         Raises ``LeaseExpiredError``, and ``ValidationError`` if the lease would hold less than nothing.
         """
-        adjust(self._grant, "adjust", amounts)
+        acquiring.lease.adjust(self._grant, "adjust", amounts)
 
     async def release(self, /, **amounts: int) -> None:
         """Give tokens back at the end of the block; free slots at once. Raises the errors of ``adjust``."""
-        if slots := release(self._grant, amounts):
-            await self._run(free_slots(slots))
+        if slots := acquiring.lease.release(self._grant, amounts):
+            await self._run(acquiring.lease.free_slots(slots))
 
     async def settle(self, usage: TokenUsage | None = None, most: int | None = None, /, **amounts: int) -> None:
         """Set what was really used; the end of the block writes the difference.
@@ -81,7 +68,7 @@ class LeaseCalls:
         are as you say.
         """
         grant = self._grant
-        if beyond := settle(grant, amounts, usage, most):
+        if beyond := acquiring.lease.settle(grant, amounts, usage, most):
             _log_bounded(self._namespace_state, grant, beyond)
 
     def would_exceed(self, usage: TokenUsage | None = None, /, **amounts: int) -> tuple[LimitStatus, ...]:
@@ -92,7 +79,7 @@ class LeaseCalls:
         limits are left out, shards that it has not seen count as full. A lease that the store did not serve knows
         nothing. Arguments and errors are those of ``settle``.
         """
-        return would_exceed(self._namespace_state, self._grant, amounts, usage)
+        return acquiring.lease.would_exceed(self._namespace_state, self._grant, amounts, usage)
 
     @property
     def consumed(self) -> dict[str, int]:
@@ -193,7 +180,7 @@ class Lease(LeaseCalls):
 
     def keep(self) -> None:
         """Keep the tokens even if the block raises. Raises ``LeaseExpiredError``."""
-        check_open(self._grant)
+        acquiring.lease.check_open(self._grant)
         self._grant.request.rollback = False
 
     @property
@@ -261,12 +248,12 @@ class Lease(LeaseCalls):
 
         Corrections are in them at once, though the end of the block writes them.
         """
-        return statuses(self._namespace_state, self._grant)
+        return acquiring.lease.statuses(self._namespace_state, self._grant)
 
     @property
     def shadowed(self) -> tuple[LimitStatus, ...]:
         """The shadow limits that would have refused the acquire or a ``consume``; empty if none."""
-        return shadowed(self._grant.all_claims)
+        return acquiring.statuses.shadowed(self._grant.all_claims)
 
     @property
     def _grant(self) -> Grant:
@@ -299,11 +286,11 @@ class Lease(LeaseCalls):
             await self._correct(grant, error)
 
     async def _take(self, grant: Grant, milli: Mapping[str, int]) -> None:
-        await self._run(consume(self._namespace_state, grant, milli))
+        await self._run(acquiring.lease.consume(self._namespace_state, grant, milli))
 
     async def _correct(self, grant: Grant, error: BaseException | None) -> None:
         try:
-            await self._run(correct(self._namespace_state, grant))
+            await self._run(acquiring.lease.correct(self._namespace_state, grant))
         except InfrastructureError as problem:
             if error is None and grant.corrected:
                 raise
@@ -312,7 +299,7 @@ class Lease(LeaseCalls):
 
     async def _roll_back(self, grant: Grant) -> None:
         try:
-            await self._run(roll_back(self._namespace_state, grant))
+            await self._run(acquiring.lease.roll_back(self._namespace_state, grant))
         except InfrastructureError as problem:
             grant.lost = problem
             _log(self._namespace_state, grant, f"{in_tokens(grant.consumed)} were not given back", problem)

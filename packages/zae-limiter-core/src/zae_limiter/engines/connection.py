@@ -1,14 +1,16 @@
 """The connection of an engine: which store, where it is, and how long to wait for it."""
 
 import os
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..exceptions import ValidationError
 from ..runtime.dataclass import dataclass, field
 from ..values.whole import check_flag, check_number, check_whole
 from .dynamodb.options import TRANSPORTS, Handed, Transport, check_handed, is_session, place_in, transport_of
 from .meter import Meter
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 DEFAULT_STACK = "zae-limiter"
 
@@ -73,7 +75,7 @@ class Connection:
         return self.stack or os.environ.get("ZAEL_STACK") or DEFAULT_STACK
 
     @property
-    def file(self) -> Path | None:
+    def file(self) -> "Path | None":
         """The path of the file that is the store; ``None`` for DynamoDB. Raises ``ValidationError`` for a bad
         ``ZAEL_STORE``.
         """

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
+from .. import schema
 from ..operations.errors import ConditionFailed, Invalid, NotApplied, Reason, TableExists, TransactionCancelled
 from ..operations.sizes import item_size
 from ..operations.values import (
@@ -20,10 +21,8 @@ from ..operations.values import (
     plain,
 )
 from ..schema.attributes import PK, SK, TTL
-from ..schema.changes import consumption
 from ..schema.items import BucketId
 from ..schema.table import KEY_ATTRIBUTES, TABLE_KEYS
-from ..schema.usage import SnapshotId, additions
 from ..values.usage import WINDOW_SECONDS, Window
 
 MAX_ITEM_BYTES: Final = 400 * 1024
@@ -209,9 +208,9 @@ def usage_updates(bucket: BucketId, before: Item, after: Item, hour: int, days: 
     ``days``: for how long each window is kept. Raises one of ``UNREADABLE`` for a damaged item.
     """
     updates: list[Update] = []
-    add = additions([used]) if (used := consumption(before, after)) else {}
+    add = schema.usage.additions([used]) if (used := schema.changes.consumption(before, after)) else {}
     for window in WINDOW_SECONDS if add else ():
-        snapshot = SnapshotId.of_bucket(bucket, window, hour * HOUR_MS)
+        snapshot = schema.usage.SnapshotId.of_bucket(bucket, window, hour * HOUR_MS)
         values = snapshot.attributes(spread=False)  # no key of these engines is hot
         if (expires_at := snapshot.expires_at(days[window])) is not None:
             values[TTL] = expires_at

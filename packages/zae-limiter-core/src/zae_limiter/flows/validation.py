@@ -1,6 +1,5 @@
 """Check the arguments of changes and lists. Rules that need the stored state are in ``records``."""
 
-import json
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
@@ -234,8 +233,11 @@ def _validate_json_key(field: str, key: object) -> None:
 
 def _json_bytes(value: object) -> int:
     """Return the size of a value: of a string its own, of any other value that of its JSON."""
-    text = value if isinstance(value, str) else json.dumps(value, separators=(",", ":"), ensure_ascii=False)
-    return len(text.encode())
+    if isinstance(value, str):
+        return len(value.encode())
+    import json  # few metadata have more than strings
+
+    return len(json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode())
 
 
 def _validate_size(field: str, text: str, most: int) -> int:

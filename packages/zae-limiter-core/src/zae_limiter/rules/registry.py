@@ -3,22 +3,25 @@
 from collections.abc import Callable
 from typing import Final
 
+from .. import rules
 from ..values.limits import MILLI, Limit
 from ..values.named_limits import Kind
-from .calendar import calendar_of
-from .first_use import FirstUse
 from .rule import FOREVER_MS, Rule
 from .slots import Concurrent
 from .token_bucket import TokenBucket
-from .total import Total
 
 NANOS: Final = 1_000_000_000
 
+
+def _calendar(limit: Limit) -> Rule:
+    return rules.calendar.calendar_of(limit.refill_amount, limit.window, limit.timezone, limit.starts_on)
+
+
 RULES: Final[dict[Kind, Callable[[Limit], Rule]]] = {
     "token_bucket": lambda limit: TokenBucket(limit.refill_amount, limit.refill_period),
-    "calendar": lambda limit: calendar_of(limit.refill_amount, limit.window, limit.timezone, limit.starts_on),
-    "first_use": lambda limit: FirstUse(limit.refill_amount * MILLI, limit.refill_period * 1000),
-    "total": lambda _: Total(),
+    "calendar": _calendar,
+    "first_use": lambda limit: rules.first_use.FirstUse(limit.refill_amount * MILLI, limit.refill_period * 1000),
+    "total": lambda _: rules.total.Total(),
     "concurrent": lambda limit: Concurrent(limit.expires),
 }
 

@@ -1,16 +1,19 @@
 """What calling a function, a ``functools.partial`` or a callable object returns."""
 
-import inspect
 from functools import partial
 
 
 def is_awaited(called: object) -> bool:
     """Return whether the caller has to await the result."""
+    import inspect
+
     return any(map(inspect.iscoroutinefunction, _run_by(called)))
 
 
 def yields(called: object) -> bool:
     """Return whether a call only makes a generator."""
+    import inspect
+
     return any(inspect.isgeneratorfunction(each) or inspect.isasyncgenfunction(each) for each in _run_by(called))
 
 

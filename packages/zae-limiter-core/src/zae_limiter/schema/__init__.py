@@ -1,9 +1,13 @@
 """The content of the table: every key, every attribute name and every item is built here and nowhere else.
 
 This package itself has the builders and parsers of keys, for programs that read exports, streams or the table;
-docs/design/table.md says what each key is of. Its modules are this library's own.
+docs/design/table.md says what each key is of. Its modules are this library's own; a process imports those of records
+beside the buckets when it meets the first.
 """
 
+from typing import TYPE_CHECKING
+
+from ..runtime.rooms import on_first_use
 from .keys import (
     REGISTRY,
     gsi1_pk_parent,
@@ -44,6 +48,12 @@ from .keys import (
     sk_version,
 )
 from .partitions import index_suffix
+
+if TYPE_CHECKING:
+    from . import changes as changes
+    from . import usage as usage
+else:
+    __getattr__ = on_first_use(__name__)
 
 __all__ = [
     "REGISTRY", "gsi1_pk_parent", "gsi1_sk_child", "gsi2_pk_resource", "gsi2_sk_bucket", "gsi2_sk_usage",

@@ -1,6 +1,5 @@
 """The item of an entity: made of the value, and read back."""
 
-import json
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
@@ -85,6 +84,8 @@ def write_metadata(metadata: Mapping[str, Any]) -> dict[str, str] | str:
     """Return the metadata as they are stored: a map of strings, or a text in JSON if a value is no string."""
     if all(isinstance(value, str) for value in metadata.values()):
         return dict(metadata)
+    import json  # few metadata have more than strings
+
     return json.dumps(metadata, separators=(",", ":"), ensure_ascii=False, sort_keys=True)
 
 
@@ -96,10 +97,14 @@ def read_metadata(stored: Mapping[str, str] | str) -> Mapping[str, Any]:
     def refuse(constant: str) -> None:
         raise ValueError(f"metadata have {constant}")
 
-    try:
-        found: Any = json.loads(stored, parse_constant=refuse) if isinstance(stored, str) else stored
-    except RecursionError as error:
-        raise ValueError("metadata are nested too deep") from error
+    found: Any = stored
+    if isinstance(stored, str):
+        import json
+
+        try:
+            found = json.loads(stored, parse_constant=refuse)
+        except RecursionError as error:
+            raise ValueError("metadata are nested too deep") from error
     if not isinstance(found, Mapping):
         raise ValueError(f"metadata are no map: {found!r}")
     return found

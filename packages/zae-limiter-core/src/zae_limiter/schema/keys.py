@@ -10,7 +10,6 @@ import re
 from functools import lru_cache
 from typing import Final, NamedTuple
 from unicodedata import is_normalized
-from urllib.parse import quote, unquote
 
 from ..values.naming import DEFAULT_RESOURCE, PLAN_SUBJECT, RESOURCE_SUBJECT, SYSTEM_SUBJECT, check_plan, check_resource
 
@@ -43,6 +42,8 @@ def encode(name: str) -> str:
 
 @lru_cache(maxsize=16_384)
 def _encode(name: str) -> str:
+    from urllib.parse import quote  # most names are plain
+
     return quote(name, safe=":@/")
 
 
@@ -52,6 +53,8 @@ def decode(part: str) -> str:
     """
     if _PLAIN.fullmatch(part):  # nothing is encoded in most names, and a read of usage has a name in each row
         return part
+    from urllib.parse import unquote
+
     name = unquote(part, errors="strict")
     if encode(name) != part or not is_normalized("NFC", name):
         raise ValueError(f"no name in a key: {part!r}")

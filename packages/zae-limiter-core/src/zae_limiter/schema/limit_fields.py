@@ -4,11 +4,9 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Final
 
+from .. import values
 from ..runtime.dataclass import MISSING, fields
-from ..values.alerts import read_alert, write_alert
-from ..values.limit_text import write_limit
 from ..values.limits import Limit
-from ..values.schedules import SEPARATOR, parse_schedule
 from ..values.weights import Weights
 from .attributes import BucketAttributes, LimitAttributes
 
@@ -46,15 +44,15 @@ def read_limit(item: Item, name: str, at: Attributes, *, unit: int = 1) -> Limit
 
 def _limit(name: str, at: Attributes, unit: int, *stored: object) -> Limit:
     """Return the limit whose attributes are ``stored``, in the order of ``_places``."""
-    values: dict[str, Any] = {"burst": MISSING}
+    found: dict[str, Any] = {"burst": MISSING}
     for (field, attribute), value in zip(_places(at), stored, strict=True):
         if value is not MISSING:
-            values[field] = _read(field, value, unit)
+            found[field] = _read(field, value, unit)
         elif field not in _DEFAULTS and field != "burst":
             raise KeyError(attribute)
-    if values["burst"] is MISSING:
-        values["burst"] = values["capacity"]
-    return Limit(name=name, **values)
+    if found["burst"] is MISSING:
+        found["burst"] = found["capacity"]
+    return Limit(name=name, **found)
 
 
 _known_limit: Final = lru_cache(maxsize=1024, typed=True)(_limit)  # typed: True is no 1
@@ -80,7 +78,7 @@ def plain_text(plain: Mapping[str, Any]) -> str:
     """
     stored = {field: plain.get(_SECONDS.get(field, field)) for field in _FIELDS - {"name", "weights", "schedule"}}
     read = {field: _read(field, value, 1) for field, value in stored.items() if value is not None}
-    return write_limit(_DEFAULTS | read)
+    return values.limit_text.write_limit(_DEFAULTS | read)
 
 
 @lru_cache(maxsize=256)
@@ -90,21 +88,21 @@ def _places(at: Attributes) -> Sequence[tuple[str, str]]:
 
 def _stored(field: str, value: Any, unit: int) -> object:
     if field == "alert":
-        return write_alert(value)
+        return values.alerts.write_alert(value)
     if type(value) is float:  # seconds; no item has a float
         return round(value * 1000)
     if isinstance(value, Weights):
         return str(value)
     if isinstance(value, tuple):
-        return SEPARATOR.join(map(str, value))
+        return values.schedules.SEPARATOR.join(map(str, value))
     return value * unit if type(value) is int else value
 
 
 def _read(field: str, value: object, unit: int) -> object:
     if field == "schedule" and isinstance(value, str):
-        return parse_schedule(value)
+        return values.schedules.parse_schedule(value)
     if field == "alert" and isinstance(value, str):
-        return read_alert(value)
+        return values.alerts.read_alert(value)
     if type(value) is not int:
         return Weights.parse(field, str(value)) if field == "weights" and isinstance(value, str) else value
     return value / 1000 if field in _SECONDS else value // unit

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-import secrets
+import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -44,7 +44,7 @@ class SyncStateMethods(SyncFlowRunner):
         ``expected_serial`` is that of the state to replace, 0 for none; ``state.serial`` is ignored. Raises
         ``StaleStateError`` if the stored serial differs, and ``ValidationError``.
         """
-        tag = secrets.randbits(39)
+        tag = int.from_bytes(os.urandom(5)) >> 1
         put = stored.provisioner_state.put_state(self.namespace_state, state, expected_serial=expected_serial, tag=tag)
         return self._run(put)
 

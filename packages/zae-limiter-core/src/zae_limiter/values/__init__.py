@@ -8,7 +8,12 @@ from typing import TYPE_CHECKING
 from ..runtime.rooms import on_first_use
 
 if TYPE_CHECKING:
+    from . import alerts as alerts
+    from . import limit_text as limit_text
     from . import overrides as overrides
     from . import provisioner as provisioner
+    from . import schedules as schedules
+    from . import slots as slots
+    from . import timetables as timetables
 else:
     __getattr__ = on_first_use(__name__)

@@ -4,14 +4,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
 from typing import Any, Final, Literal, TypeAlias, get_args
 
+from .. import values
 from ..exceptions import ValidationError
 from ..runtime.dataclass import dataclass, field, fields, replace
-from .alerts import check_alert
-from .limit_text import EXAMPLE, read_limit, write_limit
 from .named_limits import KINDS, REFILL_PERIOD, Kind, NamedLimits
 from .naming import check_limit_name
-from .schedules import ScheduleEntry, check_schedule
-from .slots import EXPIRES, check_slots
 from .token_usage import TokenUsage
 from .weights import NO_WEIGHTS, Weights
 from .whole import check_whole
@@ -95,7 +92,7 @@ class Limit(NamedLimits):
     expires: int = 0
     """Of concurrent slots: whole seconds after which the slot of a lost holder is on its way back. Of a total: whole
     seconds after its last use at which its bucket is removed, and begins anew; 0 for never."""
-    schedule: tuple[ScheduleEntry, ...] = field(default=(), hash=False)
+    schedule: "tuple[values.schedules.ScheduleEntry, ...]" = field(default=(), hash=False)
     """Other values at other times: the first entry that holds wins. Texts become entries."""
     alert: tuple[int, ...] = field(default=(), hash=False)
     """At which percent of its window the aggregator tells: whole numbers, ascending."""
@@ -137,14 +134,15 @@ class Limit(NamedLimits):
                     )
                     raise ValidationError(f"{each} of limit {self.name!r}", getattr(self, each), problem)
         if self.kind == "concurrent" and type(self.expires) is int and self.expires == 0:
-            object.__setattr__(self, "expires", EXPIRES)
-        check_slots(self.kind, {each.name: getattr(self, each.name) for each in fields(Limit)})
+            object.__setattr__(self, "expires", values.slots.EXPIRES)
+        values.slots.check_slots(self.kind, {each.name: getattr(self, each.name) for each in fields(Limit)})
         if self.kind in _NO_RATE:
             self._check_no_rate()
         if self.schedule != ():
-            object.__setattr__(self, "schedule", check_schedule(self.name, self.kind, self.schedule, self.during))
+            checked = values.schedules.check_schedule(self.name, self.kind, self.schedule, self.during)
+            object.__setattr__(self, "schedule", checked)
         if self.alert != ():
-            object.__setattr__(self, "alert", check_alert(self.name, self.kind, self.alert))
+            object.__setattr__(self, "alert", values.alerts.check_alert(self.name, self.kind, self.alert))
 
     def _check_no_rate(self) -> None:
         unused: dict[str, object] = {"ahead": 0.0}
@@ -210,7 +208,7 @@ class Limit(NamedLimits):
         plain = {"shadow": False, "ahead": 0.0, "weights": NO_WEIGHTS, "schedule": ()}
         return replace(self, capacity=capacity, burst=burst, **plain)  # type: ignore[arg-type]
 
-    def during(self, entry: ScheduleEntry) -> "Limit":
+    def during(self, entry: "values.schedules.ScheduleEntry") -> "Limit":
         """Return the limit with the values of an entry, without a schedule. Raises ``ValidationError``."""
         return replace(
             self,
@@ -239,12 +237,14 @@ class Limit(NamedLimits):
         """
         name, colon, rest = text.partition(":") if isinstance(text, str) else ("", "", "")
         if not colon:
-            raise ValidationError("limit", text, f"must be a name and a limit, such as rpm: 100/min; limits: {EXAMPLE}")
+            raise ValidationError(
+                "limit", text, f"must be a name and a limit, such as rpm: 100/min; limits: {values.limit_text.EXAMPLE}"
+            )
         try:
-            values = read_limit(rest)
+            found = values.limit_text.read_limit(rest)
         except ValueError as error:
             raise ValidationError("limit", text, str(error)) from None
-        return cls.custom(name.strip(), **values)
+        return cls.custom(name.strip(), **found)
 
     @property
     def text(self) -> str:
@@ -255,7 +255,7 @@ class Limit(NamedLimits):
         if self.weights or self.schedule:
             plain = self.to_dict()
             return f"{{{', '.join(f'{name}: {plain[name]}' for name in plain if name != 'name')}}}"
-        return write_limit({each.name: getattr(self, each.name) for each in fields(Limit)})
+        return values.limit_text.write_limit({each.name: getattr(self, each.name) for each in fields(Limit)})
 
     def __str__(self) -> str:
         return f"{self.name}: {self.text}"

@@ -3,9 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, Literal, Self, get_args
 
+from .. import values
 from ..exceptions import ValidationError
-from .schedules import ScheduleEntry
-from .slots import check_expires, check_expires_of_total
 from .weights import NO_WEIGHTS
 from .windows import CALENDAR, SECONDS, UTC, burst_of
 
@@ -42,7 +41,7 @@ class NamedLimits:
         starts_on: int = 1,
         weights: Mapping[str, float] = NO_WEIGHTS,
         expires: int = 0,
-        schedule: Sequence[ScheduleEntry] | Sequence[str] = (),
+        schedule: "Sequence[values.schedules.ScheduleEntry] | Sequence[str]" = (),
         alert: Sequence[int] = (),
     ) -> Self:
         """Return a limit of any rate; ``burst`` and ``refill_amount`` default to ``capacity``, ``refill_period`` to 60
@@ -248,7 +247,7 @@ class NamedLimits:
         stays for ever, or until it was unused for ``expires`` seconds, at least a day: then it begins anew.
         """
         if expires is not None:
-            check_expires_of_total(name, expires)
+            values.slots.check_expires_of_total(name, expires)
         return cls.custom(
             name, capacity, burst=burst, shadow=shadow, weights=weights, alert=alert, kind="total", expires=expires or 0
         )
@@ -260,7 +259,7 @@ class NamedLimits:
         A long block renews its slots. Those of a holder that is gone come back between ``expires`` seconds and twice
         that after it took or renewed them last.
         """
-        check_expires(name, expires)
+        values.slots.check_expires(name, expires)
         return cls.custom(name, capacity, shadow=shadow, kind="concurrent", expires=expires)
 
 

@@ -4,7 +4,6 @@ import re
 from functools import lru_cache
 from typing import Final
 from unicodedata import normalize
-from urllib.parse import quote
 
 from ..exceptions import InvalidIdentifierError, InvalidNameError, ValidationError
 
@@ -141,6 +140,10 @@ def _compose(value: str, longest: int) -> str:
 def _fits(name: str, longest: int, most_bytes: int) -> bool:
     if not (1 <= len(name) <= longest and name.isprintable() and " " not in name):
         return False
+    if 3 * len(name.encode()) <= most_bytes:  # most names are short, however they are encoded
+        return True
+    from urllib.parse import quote
+
     return len(quote(name, safe=":@")) <= most_bytes
 
 

@@ -5,11 +5,11 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import NamedTuple
 
+from .. import values
 from ..runtime.dataclass import dataclass, field, replace
 from .limits import ConfigSource, Limit, Policy
 from .on_refused import OnRefused
 from .switches import NO_SWITCHES, ResolvedSwitches, Switches
-from .timetables import schedule_id, timetable_of
 from .weights import NO_WEIGHTS, Weights
 
 NOTHING: Mapping[str, Limit] = MappingProxyType({})
@@ -72,7 +72,7 @@ class Config:
         if self.since_ms < 0:
             return self
         scheduled = self.scheduled
-        found = {name: timetable_of(limit).at(now_ms) for name, limit in scheduled.items()}
+        found = {name: values.timetables.timetable_of(limit).at(now_ms) for name, limit in scheduled.items()}
         since_ms = max(piece.begin_ms for piece in found.values())
         limits = tuple(found[limit.name].limit if limit.name in found else limit for limit in self.limits)
         if limits == self.limits and since_ms == self.since_ms:
@@ -93,7 +93,9 @@ class Config:
         """Return whether a bucket with these rules has values that the limits of this config have at any time."""
         known, scheduled = {rule.name: rule for rule in rules}, self.scheduled
         return all(
-            known.get(name) in timetable_of(scheduled[name]).variants if name in scheduled else known.get(name) == limit
+            known.get(name) in values.timetables.timetable_of(scheduled[name]).variants
+            if name in scheduled
+            else known.get(name) == limit
             for name, limit in self.by_name.items()
         )
 
@@ -105,17 +107,19 @@ class Config:
     def schedule_id(self, name: str) -> str:
         """Return what tells the schedule of a limit from others; empty without one."""
         limit = self.scheduled.get(name)
-        return "" if limit is None else schedule_id(limit)
+        return "" if limit is None else values.timetables.schedule_id(limit)
 
     def most_milli(self, name: str) -> int:
         """Return the most millitokens that a limit ever holds, at whatever time of its schedule."""
         declared = self.scheduled.get(name)
-        variants = (self.by_name[name],) if declared is None else timetable_of(declared).variants
+        variants = (self.by_name[name],) if declared is None else values.timetables.timetable_of(declared).variants
         return max(each.ceiling_milli for each in variants)
 
     def until_ms(self, now_ms: int) -> int | None:
         """Return the next instant at which a schedule may change the values; ``None`` if there is no schedule."""
-        return min((timetable_of(limit).at(now_ms).end_ms for limit in self.scheduled.values()), default=None)
+        return min(
+            (values.timetables.timetable_of(limit).at(now_ms).end_ms for limit in self.scheduled.values()), default=None
+        )
 
     @property
     def weights(self) -> Mapping[str, Weights]:

@@ -1,7 +1,6 @@
 """How much a token of each kind counts for a limit (``Weights``), in exact millionths."""
 
 from collections.abc import Iterator, Mapping
-from decimal import Decimal
 from types import MappingProxyType
 from typing import Any, Final, cast
 
@@ -44,6 +43,8 @@ class Weights(Mapping[str, float]):
     @classmethod
     def parse(cls, field: str, text: str) -> "Weights":
         """Return the weights of a text like ``input=1,cached=0.1,output=4``. Raises ``ValidationError``."""
+        from decimal import Decimal  # few limits have weights
+
         found: dict[str, object] = {}
         for part in text.split(",") if text else ():
             kind, equals, number = part.partition("=")
@@ -94,6 +95,8 @@ def _check_kind(field: str, kind: object) -> TokenKind:
 
 
 def _check_weight(field: str, weight: object) -> int:
+    from decimal import Decimal
+
     problem = f"must be a number from 0 to {MAX_WEIGHT}, with at most {DECIMALS} decimals"
     if isinstance(weight, bool) or not isinstance(weight, int | float | Decimal):
         raise ValidationError(field, weight, problem)

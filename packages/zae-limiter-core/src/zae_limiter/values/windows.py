@@ -5,11 +5,13 @@ from collections.abc import Mapping, Sequence
 from datetime import date, datetime
 from functools import lru_cache
 from itertools import pairwise
-from typing import Final
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+from typing import TYPE_CHECKING, Final
 
+from .. import values
 from ..exceptions import ValidationError
-from .limit_text import cron_problem, near_zone
+
+if TYPE_CHECKING:
+    from zoneinfo import ZoneInfo
 
 UTC: Final = "UTC"
 CALENDAR: Final = "calendar"
@@ -33,7 +35,7 @@ def check_window(limit: str, window: str, timezone: str, starts_on: int) -> str:
         names = ", ".join(SECONDS)
         problem = f"must be one of {names}, or a cron expression of five fields, like '0 6 * * MON'"
         if isinstance(window, str) and len(window.split()) == _FIELDS_OF_CRON + 1:
-            problem = f"is not a window: {cron_problem(window.split())}"
+            problem = f"is not a window: {values.limit_text.cron_problem(window.split())}"
         raise ValidationError(f"window of limit {limit!r}", window, problem)
     zone_of(timezone, f"timezone of limit {limit!r}")
     if window in ELAPSED and timezone != UTC:
@@ -49,15 +51,17 @@ def check_window(limit: str, window: str, timezone: str, starts_on: int) -> str:
 
 
 @lru_cache(maxsize=1024)
-def zone_of(timezone: str, field: str = "timezone") -> ZoneInfo:
+def zone_of(timezone: str, field: str = "timezone") -> "ZoneInfo":
     """Return a time zone of the IANA database. Raises ``ValidationError`` for one that this machine does not know."""
     problem = "is not a time zone of this machine's database: use a name like Europe/Berlin, or `pip install -U tzdata`"
     if not isinstance(timezone, str) or not _ZONE.fullmatch(timezone):
         raise ValidationError(field, timezone, problem)
+    from zoneinfo import ZoneInfo, ZoneInfoNotFoundError  # most limits have no calendar
+
     try:
         return ZoneInfo(timezone)
     except (ZoneInfoNotFoundError, OSError, ValueError) as error:  # a folder of the database, a broken file
-        near = near_zone(timezone)
+        near = values.limit_text.near_zone(timezone)
         problem = problem if near is None else f"is not a time zone, did you mean {near}?"
         raise ValidationError(field, timezone, problem) from error
 

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 
 from ...operations.errors import RaceLost, StoreError
 from ...values.refusal import RateLimitExceeded
+from .. import acquire as acquiring
 from ..bucket.serving import resolve
 from ..bucket.view import View
 from ..process.namespace_state import NamespaceState
@@ -16,13 +17,9 @@ from ..process.queueing import enqueue_and_wait, give_back_all
 from ..process.waiting_line import Turn
 from ..steps import Enqueue, Flow, Sleep
 from .claims import Claim, Grant
-from .copies import refuse_by_copies
 from .disabling import read_if_old_and_disabled, refuse_if_disabled
-from .outdated import decided_by, may_refuse
 from .path import find_claims, known_claims
 from .requests import AcquireRequest
-from .statuses import refusal_of
-from .taking import ASKS_AGAIN, read_view, take_in_turn, take_together, try_other_shards, until_decided
 
 ROUNDS, AGAIN_SECONDS = 8, 0.01
 
@@ -48,7 +45,9 @@ def acquire(namespace_state: NamespaceState, request: AcquireRequest, turn: Turn
                 return grant
         except RateLimitExceeded as refusal:
             # calls under way may give back what this one lacks: once they are decided, it asks again
-            if asked_again == ASKS_AGAIN or not (yield from until_decided(namespace_state, claims, refusal)):
+            if asked_again == acquiring.taking.ASKS_AGAIN or not (
+                yield from acquiring.taking.until_decided(namespace_state, claims, refusal)
+            ):
                 raise
             asked_again += 1
         else:
@@ -65,7 +64,7 @@ def _take(
     if not (others or claim.stale or waits):
         # a bucket that nobody was refused by, and whose queue is empty, is not worth a look
         if claim.target.short_ms or claim.target.queue.busy:
-            refuse_by_copies(namespace_state, request, claims)
+            acquiring.copies.refuse_by_copies(namespace_state, request, claims)
         request_of_claim = claim.new_request()
         if request_of_claim.queue.hold is None:
             yield Enqueue(request_of_claim)  # as `enqueue_and_wait` does, at less cost: most acquires come by here
@@ -73,7 +72,7 @@ def _take(
             yield from enqueue_and_wait([request_of_claim])
         if request_of_claim.admitted:
             return True
-        yield from try_other_shards(namespace_state, claims)
+        yield from acquiring.taking.try_other_shards(namespace_state, claims)
         return (yield from _conclude(namespace_state, request, claims))
     try:
         if any(each.stale for each in claims):  # as each that is disabled
@@ -81,11 +80,11 @@ def _take(
                 return False
             refuse_if_disabled(namespace_state, request, claims)
         if others or not waits:  # a caller that waits for one bucket has looked at the copy
-            refuse_by_copies(namespace_state, request, claims)
+            acquiring.copies.refuse_by_copies(namespace_state, request, claims)
         if turn is not None and waits:
-            yield from take_in_turn(namespace_state, claims, turn)
+            yield from acquiring.taking.take_in_turn(namespace_state, claims, turn)
         else:
-            yield from take_together(namespace_state, claims)
+            yield from acquiring.taking.take_together(namespace_state, claims)
         return (yield from _conclude(namespace_state, request, claims))
     finally:
         for each in claims:
@@ -115,12 +114,18 @@ def _conclude(namespace_state: NamespaceState, request: AcquireRequest, claims: 
         raise error
     refusal = yield from refusal_by_answers(namespace_state, request, claims)
     refused, now_ms = [claim for claim in claims if claim.refused], namespace_state.now()
-    old = [each for each in refused if not may_refuse(namespace_state, each, decided_by(each), now_ms)]
+    old = [each for each in refused if not _may_refuse(namespace_state, each, now_ms)]
     if not old:
         raise refusal
     for claim in old:
         namespace_state.expire(claim.home)
     return False
+
+
+def _may_refuse(namespace_state: NamespaceState, claim: Claim, now_ms: int) -> bool:
+    """Return whether the limits of a claim may refuse it, beside the states that decided it."""
+    decided_by = acquiring.outdated.decided_by(claim)
+    return acquiring.outdated.may_refuse(namespace_state, claim, decided_by, now_ms)
 
 
 def first_error(claims: Iterable[Claim]) -> StoreError | None:
@@ -141,8 +146,8 @@ def refusal_by_answers(
     for claim in claims:
         if claim.is_split and claim.decided_by_view is None:
             try:
-                view = yield from read_view(namespace_state, claim)
+                view = yield from acquiring.taking.read_view(namespace_state, claim)
             except StoreError:  # also a spent budget: the refusal itself is certain
                 view = View(namespace_state.states(claim.home), claim.config, namespace_state.now())
             claim.decided_by_view = view if view.states else None
-    return refusal_of(request, claims, namespace_state.now())
+    return acquiring.statuses.refusal_of(request, claims, namespace_state.now())

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from ...exceptions import ValidationError
 from ...schema.items import BucketState
 from ...values.resolution import Resolved
+from .. import acquire as acquiring
 from ..bucket.serving import hold_ahead
 from ..bucket_queue import BucketRequest, Outcome, Waiter, renewal
 from ..hold import Hold
@@ -16,7 +17,6 @@ from ..tally import Tally
 from .claims import Claim, Grant
 from .path import Known, Place, join, parents_to_ask, walk
 from .requests import AcquireRequest
-from .taking import choose_shard
 
 Part = tuple[CachedShard, Resolved, BucketState | None]
 """A bucket that an acquire draws on, with its limits and its shard 0 as they were then."""
@@ -142,6 +142,6 @@ def _renew(
 ) -> None:
     """Take the next block before this one runs out, from any shard."""
     hold.renews(hold.now())
-    shard = choose_shard(namespace_state, home)
+    shard = acquiring.taking.choose_shard(namespace_state, home)
     hold_ahead(namespace_state, home, shard)
     post(renewal(shard.queue, resolved.config, "renew"))

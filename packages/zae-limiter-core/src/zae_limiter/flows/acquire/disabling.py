@@ -12,13 +12,13 @@ from ...runtime.dataclass import replace
 from ...values.limit_status import LimitStatus
 from ...values.refusal import AccessDisabled
 from ...values.resolution import Resolved
+from .. import acquire as acquiring
 from ..bucket.serving import resolve
 from ..bucket.view import View
 from ..process.namespace_state import NamespaceState
 from ..steps import Flow
 from .claims import Claim
 from .requests import AcquireRequest
-from .statuses import statuses_before
 
 
 def is_disabled(request: AcquireRequest, resolved: Resolved) -> bool:
@@ -65,7 +65,9 @@ def refuse_if_disabled(namespace_state: NamespaceState, request: AcquireRequest,
     for claim in claims:
         claim.decided_by_view = claim.decided_by_view or View(namespace_state.states(claim.home), claim.config, now)
     statuses = [
-        never(status) if claim is shut else status for claim in claims for status in statuses_before(claim, now)
+        never(status) if claim is shut else status
+        for claim in claims
+        for status in acquiring.statuses.statuses_before(claim, now)
     ]
     switch = shut.resolved.switches.disabled if shut.resolved.switches is not None else None
     asker, resource = request.asker

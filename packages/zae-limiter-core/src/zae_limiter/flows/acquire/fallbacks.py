@@ -20,6 +20,7 @@ from ...runtime.dataclass import replace
 from ...values.on_refused import OnRefused
 from ...values.refusal import AccessDisabled, RateLimitExceeded
 from ...values.resolution import Resolved
+from .. import acquire as acquiring
 from ..bucket.serving import cached_shard, resolve
 from ..process.namespace_state import NamespaceState
 from ..steps import Flow
@@ -29,7 +30,6 @@ from .counting import count_refusal
 from .outage import or_by_policy
 from .path import known_claims
 from .requests import AcquireRequest
-from .waiting import Caller
 
 OF_THE_RESOURCE: Final = ("entity", "plan", "resource")  # the levels that name it
 
@@ -41,7 +41,7 @@ def acquire_with_fallbacks(namespace_state: NamespaceState, request: AcquireRequ
     """
     if namespace_state.configs.has_on_refused and not request.max_wait:
         request = _with_wait(namespace_state, request)
-    caller = Caller(namespace_state, request) if request.max_wait else None
+    caller = acquiring.waiting.Caller(namespace_state, request) if request.max_wait else None
     try:
         if caller is None:
             grant = yield from or_by_policy(namespace_state, request, acquire(namespace_state, request))
@@ -76,7 +76,10 @@ def _policy_of(namespace_state: NamespaceState, request: AcquireRequest) -> OnRe
 
 
 def _after(
-    namespace_state: NamespaceState, request: AcquireRequest, refusal: RateLimitExceeded, caller: Caller | None
+    namespace_state: NamespaceState,
+    request: AcquireRequest,
+    refusal: RateLimitExceeded,
+    caller: "acquiring.waiting.Caller | None",
 ) -> Flow[Grant]:
     """Return the grant of the next steps, if one serves the call. Raises the refusal, which is counted."""
     policy = _policy_of(namespace_state, request)
@@ -84,7 +87,7 @@ def _after(
         try:
             if policy.wait and not request.max_wait:  # the acquire was the first to read the levels
                 request = replace(request, max_wait=policy.wait)
-                caller = Caller(namespace_state, request)
+                caller = acquiring.waiting.Caller(namespace_state, request)
                 return (yield from caller.acquire())
         except RateLimitExceeded as later:
             refusal = later

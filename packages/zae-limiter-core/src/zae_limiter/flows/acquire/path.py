@@ -24,6 +24,7 @@ from ...schema.items import BucketId
 from ...values.entities import MOST_BUCKETS
 from ...values.limits import MILLI, Limit
 from ...values.resolution import FOLLOWS, Config, Resolved
+from .. import acquire as acquiring
 from ..bucket.serving import cached_shard, hold_ahead, resolve_all
 from ..bucket.versions import with_birth
 from ..process.late_opening import opened
@@ -32,7 +33,6 @@ from ..steps import Flow
 from .claims import Claim, unknown_limit
 from .disabling import are_old_and_disabled
 from .requests import AcquireRequest
-from .taking import choose_shard
 
 Place = tuple[str, str]  # an entity, and a resource
 Known = tuple[CachedShard, Resolved, bool]  # a bucket, its limits, and whether these are to be read again
@@ -228,7 +228,7 @@ def _choose_shards(namespace_state: NamespaceState, claims: list[Claim]) -> list
     for claim in claims:
         state = claim.home.state
         if state is not None and state.item[SHARD_COUNT] > 1:
-            claim.target = choose_shard(namespace_state, claim.home, claim.amounts)
+            claim.target = acquiring.taking.choose_shard(namespace_state, claim.home, claim.amounts)
         if not claim.config.stored:
             claim.config = with_birth(namespace_state, claim.home, claim.target, claim.config)
         elif claim.home.passed is not ANY_LEVEL:

@@ -12,17 +12,16 @@ from ...operations.values import NOTHING, Get, Item, Operation, Put, Update
 from ...schema.attributes import CONFIG_AS_OF, REFUSED_ASK, bucket_attributes, late_counts_of
 from ...schema.items import BucketState
 from ...values.resolution import Config
+from .. import bucket
 from ..bucket_queue import BucketRequest, Outcome, RefusalCount, Verdict, counts
 from ..process.namespace_state import CachedShard, NamespaceState
 from ..retry import ATTEMPTS, CAPPED_PAUSES, PAUSES, RACE_PAUSES
 from ..slots import settle_slots
 from ..steps import Flow, Sleep
-from .anchors import repair
 from .batch import Batch, Room, fit_batch
 from .limit_removal import TooManyLimits, excess, make_room
 from .lost_answers import LostAnswers
 from .shifting import begins_for, ignores_schedule, in_force
-from .splitting import find_or_create_shard
 from .versions import shape_of
 from .view import View
 from .write_plans import Decision, WritePlan, begins_window, reshape
@@ -64,7 +63,7 @@ class CommitRun:
                 yield from self._find_shard()
             now = self.namespace_state.now()
             if cached.state is not None and cached.state.is_ahead(now):
-                item, writes = yield from repair(cached.state, now)
+                item, writes = yield from bucket.anchors.repair(cached.state, now)
                 self._learn(item, now, own_writes=writes)
                 if not writes:
                     yield from self._lose()
@@ -90,7 +89,7 @@ class CommitRun:
 
         What comes back goes to the shard that this one has merged with.
         """
-        heir = yield from find_or_create_shard(self.namespace_state, self.cached)
+        heir = yield from bucket.splitting.find_or_create_shard(self.namespace_state, self.cached)
         self.has_answer = True
         if self.cached.state is None:
             for request in self.pending:

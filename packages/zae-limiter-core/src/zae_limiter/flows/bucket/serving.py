@@ -12,6 +12,7 @@ from ...operations.errors import StoreError
 from ...schema.attributes import CASCADE, CONFIG_AS_OF, PARENT_ID
 from ...schema.items import BucketId, BucketState
 from ...values.resolution import Config, Resolved
+from .. import bucket
 from ..bucket_queue import BucketRequest, Outcome, RunQueue, Waiter, renewal
 from ..hold import Hold
 from ..process.namespace_state import CachedShard, NamespaceState
@@ -19,7 +20,6 @@ from ..process.queueing import enqueue_and_wait
 from ..steps import Enqueue, Flow, Post, Wake
 from .group_commit import commit
 from .limit_removal import leaving, tidy
-from .splitting import split_hot_shard
 
 READS: Final = 3
 
@@ -28,8 +28,8 @@ def cached_shard(namespace_state: NamespaceState, entity_id: str, resource: str,
     """Return a shard as this process knows it, with its queues; made if it has none."""
     cached = namespace_state.cached_shards.get((entity_id, resource, shard))
     if cached is None:
-        bucket = BucketId(namespace_state.namespace_id, entity_id, resource, shard)
-        cached = CachedShard(bucket, spread=namespace_state.spread)
+        shard_id = BucketId(namespace_state.namespace_id, entity_id, resource, shard)
+        cached = CachedShard(shard_id, spread=namespace_state.spread)
         cached.queue = RunQueue(partial(serve, namespace_state, cached), cached)
         cached.loading = RunQueue(partial(load, namespace_state, cached))
         cached = namespace_state.cached_shards.setdefault((entity_id, resource, shard), cached)
@@ -79,7 +79,7 @@ def serve(namespace_state: NamespaceState, cached: CachedShard, requests: Sequen
         and not namespace_state.doubted()
     ):
         yield Wake(requests)
-        yield from split_hot_shard(namespace_state, cached)
+        yield from bucket.splitting.split_hot_shard(namespace_state, cached)
 
 
 def _pass_hold_on(namespace_state: NamespaceState, gone: CachedShard, hold: Hold, config: Config | None) -> Flow[None]:

@@ -3,10 +3,9 @@
 from collections.abc import Iterable
 from typing import Final
 
-from ...rules.schedules import carry_through
+from ... import rules, values
 from ...schema.items import BucketState
 from ...values.resolution import Config
-from ...values.timetables import timetable_of
 from ..bucket_queue import BucketRequest
 from .writing import Change, written
 
@@ -28,7 +27,7 @@ def begins_for(config: Config | None, state: BucketState | None, request: Bucket
     """
     if state is not None or config is None or config.since_ms < 0:
         return False
-    variants = {name: timetable_of(limit).variants for name, limit in config.scheduled.items()}
+    variants = {name: values.timetables.timetable_of(limit).variants for name, limit in config.scheduled.items()}
     of = {name: variants.get(name, (config.by_name[name],)) for name in request.checked}
     later = all(config.most_milli(name) >= amount for name, amount in request.checked.items())
     return later and any(each.ceiling_milli > each.initial_milli for every in of.values() for each in every)
@@ -58,5 +57,7 @@ def shifted(state: BucketState, config: Config, now_ms: int) -> BucketState:
     anchor_ms, moves = max(now_ms, state.anchor_ms + 1), {}
     for name, declared in scheduled.items():
         shard_limit, limit = state.shard_limits[name], config.by_name[name]
-        moves[name] = carry_through(shard_limit, state.tokens_milli(name), declared, limit, anchor_ms, now_ms)
+        moves[name] = rules.schedules.carry_through(
+            shard_limit, state.tokens_milli(name), declared, limit, anchor_ms, now_ms
+        )
     return written(state, Change(anchor_ms, moves, rules=config.by_name), now_ms)

@@ -9,10 +9,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import NamedTuple, Protocol
 
+from ... import rules, values
 from ...operations.values import NOTHING
 from ...rules.balances import force_consume, move_anchor, refill_bucket
 from ...rules.registry import due_ms, minting_ms
-from ...rules.schedules import next_token_through, wait_through
 from ...rules.sharding import (
     Amounts,
     Part,
@@ -28,7 +28,6 @@ from ...schema.items import BucketId, BucketState
 from ...values.limit_status import LimitStatus
 from ...values.limits import MILLI, Limit
 from ...values.resolution import Config
-from ...values.timetables import timetable_of
 from .shifting import all_shifted
 from .versions import where_it_holds
 
@@ -151,7 +150,7 @@ class View(NamedTuple):
 
     def wait(self, name: str, amount: int) -> float:
         """Return the seconds until the amount is there; 0 if it is. To look for it through a schedule takes time."""
-        return wait_through(self.config.scheduled.get(name), self.parts(name), amount, self.at_ms)
+        return rules.schedules.wait_through(self.config.scheduled.get(name), self.parts(name), amount, self.at_ms)
 
     def spare_seconds(self, name: str, amount: int) -> float:
         """Return the seconds in which time brings what is there beyond the amount."""
@@ -172,7 +171,7 @@ class View(NamedTuple):
         """Return the status of a limit for a call; ``wait_seconds`` if they are known, or by something else."""
         parts, declared = self.parts(name), self.config.scheduled.get(name)
         if wait_seconds is None:
-            wait_seconds = wait_through(declared, parts, amount, self.at_ms)
+            wait_seconds = rules.schedules.wait_through(declared, parts, amount, self.at_ms)
         limit = self.config.by_name[name] if self.reshaped else parts[0].shard_limit.limit
         return status_of(
             asked,
@@ -180,8 +179,8 @@ class View(NamedTuple):
             calculate_balance(parts, self.at_ms),
             amount,
             wait_seconds,
-            next_token_seconds=next_token_through(declared, parts, self.at_ms),
-            schedule="" if declared is None else timetable_of(declared).at(self.at_ms).text,
+            next_token_seconds=rules.schedules.next_token_through(declared, parts, self.at_ms),
+            schedule="" if declared is None else values.timetables.timetable_of(declared).at(self.at_ms).text,
         )
 
 

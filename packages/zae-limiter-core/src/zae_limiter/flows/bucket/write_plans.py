@@ -7,11 +7,11 @@ A plan says what each limit has for the requests; ``batch`` chooses those that f
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from ... import rules
 from ...operations.values import Conditions, Get, Put, Update
 from ...rules.balances import Begin, Move, ShardLimit, become, limit_share, stay
 from ...rules.registry import keeping_ms
 from ...rules.rule import FOREVER_MS
-from ...rules.schedules import carry_through
 from ...schema.attributes import CONFIG_AS_OF, PK, REFUSED_ASK, TTL, bucket_attributes
 from ...schema.items import BucketState, LimitBalance, bucket_item, window_end
 from ...values.limits import Limit
@@ -191,7 +191,7 @@ def reshape(
             continue
         tokens = state.tokens_milli(name)
         if shifts and name in config.scheduled:
-            move = carry_through(was, tokens, config.scheduled[name], limit, anchor_ms, now_ms)
+            move = rules.schedules.carry_through(was, tokens, config.scheduled[name], limit, anchor_ms, now_ms)
         elif limit.has_slots:  # all holders keep their slots, whatever their number becomes
             gained = was.minted_since_anchor(now_ms) + ruled.ceiling_milli - was.ceiling_milli
             move = Move(gained, gained, ruled.ceiling_milli, gained)

@@ -36,7 +36,7 @@ def open_namespace(
     *,
     stack: str,
     register: bool,
-    client_version: str | None,
+    client_version: Callable[[], str] | None,
     doubted: Callable[[], bool],
 ) -> Flow[OpenedNamespace]:
     """Return the namespace; with ``register``, register a missing namespace, with a warning.
@@ -44,8 +44,9 @@ def open_namespace(
     Before it is registered, the first answer corrects the clock, and further ones if the clock is still in doubt.
 
     A deleted namespace is not found, whatever ``register`` says: the next process that opens it would undo the
-    deletion. Without ``client_version`` the stack's versions are not checked. Raises ``NamespaceNotFoundError``,
-    ``InfrastructureNotFoundError``, ``RateLimiterUnavailable``, ``StoreRefusedError``, ``VersionError``.
+    deletion. Without ``client_version`` the stack's versions are not checked; it is asked if there are some. Raises
+    ``NamespaceNotFoundError``, ``InfrastructureNotFoundError``, ``RateLimiterUnavailable``, ``StoreRefusedError``,
+    ``VersionError``.
     """
     try:
         found, spread = yield from _find(name, stack=stack, client_version=client_version)
@@ -66,7 +67,9 @@ def open_namespace(
     return OpenedNamespace(found.id, spread)
 
 
-def _find(name: str, *, stack: str, client_version: str | None) -> Flow[tuple[RegistryRecord | None, bool]]:
+def _find(
+    name: str, *, stack: str, client_version: Callable[[], str] | None
+) -> Flow[tuple[RegistryRecord | None, bool]]:
     """Return the record of the name, and whether the table's schema has suffixes in the indexes: unless a record says
     so, older clients may use the table, which would not find such rows.
     """
@@ -75,7 +78,7 @@ def _find(name: str, *, stack: str, client_version: str | None) -> Flow[tuple[Re
     spread = False
     if client_version is not None and registry.VERSION_KEY in found:
         record = registry.recorded(found[registry.VERSION_KEY], stack)
-        check_compatible(record, stack=stack, client_version=client_version)
+        check_compatible(record, stack=stack, client_version=client_version())
         spread = record.schema_version >= SPREAD_SCHEMA
     return read_record(found[key]) if key in found else None, spread
 
