@@ -75,7 +75,7 @@ def measure() -> Sequence[Line]:
 
 def _rows(processes: int, cases: Sequence[str]) -> list[Row]:
     rounds = [{case: _run(case, processes) for case in cases} for _ in range(ROUNDS)]
-    found = {case: [each[case] for each in rounds] for case in CASES}
+    found = {case: [each[case] for each in rounds] for case in cases}
     alone, who = processes == 1, f"{processes} process{'es' if processes > 1 else ''}"
     cpu = {case: _taken([each.cpu for each in of]) for case, of in found.items()}
     p99 = {case: _taken([each.p99 * 1e3 for each in of]) for case, of in found.items()}
