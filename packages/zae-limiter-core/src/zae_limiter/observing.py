@@ -113,7 +113,7 @@ class Watch:
         if grant is not None and grant.lost is not None:
             self._tell_end("failed", seconds, grant.lost)
         else:
-            rolled_back = error is not None and grant is not None and grant.request.rollback
+            rolled_back = error is not None and grant is not None and grant.rollback
             self._tell_end("rolled_back" if rolled_back else "settled", seconds)
 
     def _tell_call(

@@ -12,7 +12,7 @@ from typing import NamedTuple, Protocol
 
 from zae_limiter.exceptions import ContentionError, RateLimiterUnavailable, ValidationError, ZAELimiterError
 from zae_limiter.flows.acquire import lease, statuses
-from zae_limiter.flows.acquire.ahead import HeldGrant
+from zae_limiter.flows.acquire.at_once import GrantAtOnce
 from zae_limiter.flows.acquire.claims import Claim, Grant
 from zae_limiter.flows.acquire.fallbacks import acquire_with_fallbacks
 from zae_limiter.flows.acquire.requests import AcquireRequest, validate_request
@@ -169,7 +169,7 @@ class Caller:
         process = self._process
         begun_ms, began_ms = self._kernel.now_ms, process.namespace_state.now()
         begun = self.calls.copy(), self.shadowed.copy()
-        held = self._process.driver.grant_ahead(request, self.account)
+        held = self._process.driver.grant_at_once(request, self.account)
         grant: Grant
         if held is not None:
             grant = held
@@ -233,7 +233,7 @@ class Caller:
 
         A limiter in shadow refuses nobody; without an answer of the store, what was known last decides.
         """
-        if self._process.shadow or self.degraded or not self._plan.switches or isinstance(grant, HeldGrant):
+        if self._process.shadow or self.degraded or not self._plan.switches or isinstance(grant, GrantAtOnce):
             return
         for claim in grant.all_claims if not self._plan.moves else ():
             if not any(claim.amounts.values()):
@@ -304,9 +304,9 @@ class Caller:
 
     def _check_held(self, grant: Grant, begun_ms: int, began_ms: int) -> None:
         """The same for an acquire without a request, whose claims are made when they are needed."""
-        if not isinstance(grant, HeldGrant):
+        if not isinstance(grant, GrantAtOnce):
             self._check_limits(grant, begun_ms, began_ms)
-        for claim in grant.claims if isinstance(grant, HeldGrant) else ():
+        for claim in grant.claims if isinstance(grant, GrantAtOnce) else ():
             self._check_config(claim.home.id, claim.resolved.config, begun_ms, began_ms, at_any_time=False)
 
     def _check_config(self, of: BucketId, config: Config, begun_ms: int, began_ms: int, *, at_any_time: bool) -> None:

@@ -8,7 +8,7 @@ from functools import partial
 from random import Random
 from typing import Any, TypeVar, cast
 
-from zae_limiter.flows.acquire.ahead import grant_ahead
+from zae_limiter.flows.acquire.at_once import grant_at_once
 from zae_limiter.flows.acquire.claims import Claim, Grant
 from zae_limiter.flows.acquire.requests import AcquireRequest
 from zae_limiter.flows.acquire.taking import PathRequest
@@ -131,9 +131,9 @@ class Driver:
         self._held.driver, self._playing = self, account
         return go_on()
 
-    def grant_ahead(self, request: AcquireRequest, account: Account) -> Grant | None:
+    def grant_at_once(self, request: AcquireRequest, account: Account) -> Grant | None:
         """What the process holds, if it is enough; then without a flow."""
-        granted = grant_ahead(self.namespace_state, self.told(request), self.post)
+        granted = grant_at_once(self.namespace_state, self.told(request), self.post)
         for claim in granted.all_claims if granted is not None else ():
             pk, events, hold = claim.target.key.pk, 1 if any(claim.amounts.values()) else 0, claim.home.queue.hold
             assert hold is not None, "what it holds served it"

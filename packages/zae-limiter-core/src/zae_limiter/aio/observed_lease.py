@@ -41,7 +41,7 @@ class ObservedLease(Lease):
                 self._watch.grant, taken = self._grant, True
         except BaseException as error:
             if taken:  # an observer was interrupted, and no block follows
-                self._begun, self._grant.request.rollback = perf_counter(), True
+                self._begun, self._grant.rollback = perf_counter(), True
                 await self.__aexit__(type(error), error, error.__traceback__)
             raise
         self._begun = perf_counter()

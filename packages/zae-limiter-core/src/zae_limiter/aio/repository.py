@@ -118,7 +118,9 @@ class Repository(LimitMethods, EntityMethods, HistoryMethods, BucketMethods, Sta
         store = MemoryStore(meter=Meter() if chosen.count_units else None)
         time = clock_over(store, chosen)
         namespace_id = open_in_memory(chosen, namespace, time, store.table)
-        return cls(store, namespace_state_of(chosen, namespace, namespace_id, time), chosen, time)
+        namespace_state = namespace_state_of(chosen, namespace, namespace_id, time)
+        namespace_state.take_from(None if chosen.count_units else store.table)
+        return cls(store, namespace_state, chosen, time)
 
     @classmethod
     async def sqlite(
@@ -159,6 +161,7 @@ class Repository(LimitMethods, EntityMethods, HistoryMethods, BucketMethods, Sta
         """Return another namespace of the same table, over the same client; a missing one is registered."""
         find = partial(opening, self._options, name, self._clock)
         namespace_state = await _open(self.driver, self._store, self._options, name, self._clock, find)
+        namespace_state.take_from(self.namespace_state.own_table)
         return type(self)(self._store, namespace_state, self._options, self._clock, driver=self.driver, owner=False)
 
     @property

@@ -7,7 +7,7 @@ admission comes at most that long after its tokens left the table. Every process
 that time, so the burst holds strictly, though nobody knows who holds what. What is left of a block comes back with a
 later write, less what was minted since: the bucket may have refilled behind it, and would have it twice. The price is a
 lower burst, tokens that a crash loses, and usage that is counted with the next write.
-docs/design/admission.md ("Tokens held ahead") has the proof; ``acquire.ahead`` admits by what is held.
+docs/design/admission.md ("Tokens held ahead") has the proof; ``acquire.at_once`` admits by what is held.
 """
 
 from collections import deque
@@ -227,20 +227,21 @@ class Hold:
                 with self._change:
                     self._look(now_ms)
             left, low, some = self._left, self._low, 0
-            for name in amounts:
-                amount = amounts[name]
-                some = some or amount
-                if name not in left or amount > left[name] or (amount < 0 and left[name] - amount > self._taken[name]):
+            for name, amount in amounts.items():
+                there = left.get(name)
+                if there is None or amount > there or (amount < 0 and there - amount > self._taken[name]):
                     return False
-            for name in amounts:
-                left[name] = rest = left[name] - amounts[name]
+                some = some or amount
+            for name, amount in amounts.items():
+                left[name] = rest = left[name] - amount
                 if rest < low[name]:
                     self.due = True
             if counted:
                 self._served.add_amounts(counted)
             if some or counted:
                 self._served.events += events
-                self._served.below += below
+                if below:
+                    self._served.below += below
             return True
 
     def left(self) -> Mapping[str, int]:
@@ -526,11 +527,7 @@ class Change:
 
 
 class Holds:
-    """The holds of one process, one a bucket. ``ever``: there has been any. ``in_use``: those that have something, each
-    with the request that ends it.
-    """
-
-    ever = False
+    """The holds of one process, one a bucket. ``in_use``: those that have something, each with what ends it."""
 
     def __init__(self, now: Callable[[], int]) -> None:
         self._now = now
@@ -539,7 +536,6 @@ class Holds:
 
     def of(self, entity_id: str, resource: str) -> Hold:
         """Return the hold of a bucket: that which is in use, also if the process has forgotten the bucket since."""
-        self.ever = True
         return self._by_bucket.setdefault((entity_id, resource), Hold(self._now))
 
 

@@ -186,6 +186,16 @@ def move_anchor(
     return moved, min(balance, moved.ceiling_milli)
 
 
+def take(tokens_milli: int, cost_milli: int, ceiling: int, minted: int) -> int | None:
+    """Return the stored balance after the cost is taken of one with the ``ceiling``, for which so much was ``minted``
+    since its anchor; ``None`` if less is there. What overflowed is forgotten.
+    """
+    full = ceiling - minted
+    if tokens_milli > full:
+        tokens_milli = full
+    return tokens_milli - cost_milli if cost_milli <= tokens_milli + minted else None
+
+
 def force_consume(shard_limit: ShardLimit, tokens_milli: int, cost_milli: int, now_ms: int) -> tuple[ShardLimit, int]:
     """Return the limit and its stored balance (as of the anchor) after the cost is taken at ``now_ms``, even into debt:
     a limit at its ceiling is whole then.

@@ -16,6 +16,10 @@ class _Call:
     def __init__(self, entity_id: str, resource: str, place: Place) -> None:
         self.entity_id, self.resource, self.place = entity_id, resource, place
 
+    def enter(self) -> bool:
+        """Note that the block is entered; return ``False`` if it was before."""
+        return False
+
 
 class Unentered(_Call):
     """A call of ``acquire`` whose block was not entered: it warns, at the place of the call, when it is collected.
@@ -25,13 +29,17 @@ class Unentered(_Call):
 
     __slots__ = ()
 
-    def enter(self) -> None:
-        """Note that the block is entered."""
+    def enter(self) -> bool:
+        try:
+            del self.place  # one step: of two threads that enter, one finds it
+        except AttributeError:
+            return False
         self.__class__ = _Call  # type: ignore[assignment]
+        return True
 
     def __del__(self) -> None:
         """Warn of an acquire that limited nothing."""
-        if not hasattr(self, "place"):  # a signal came while it was made
+        if not hasattr(self, "place"):  # a signal came while it was made, or entered
             return
         code, instruction = self.place
         lines = (line for begin, end, line in code.co_lines() if begin <= instruction < end)

@@ -3,13 +3,12 @@
 
 import logging
 from collections.abc import Mapping
-from threading import Lock
 from types import TracebackType
 from typing import Self, TypeVar
 
 from ..exceptions import InfrastructureError, LeaseExpiredError
 from ..flows import acquire as acquiring
-from ..flows.acquire.ahead import grant_ahead
+from ..flows.acquire.at_once import grant_at_once
 from ..flows.acquire.claims import Grant
 from ..flows.acquire.fallbacks import acquire_with_fallbacks, may_wait
 from ..flows.acquire.requests import AcquireRequest
@@ -149,7 +148,7 @@ class SyncLease(SyncLeaseCalls):
     A lease can be entered once: for another block, acquire again. One that nobody enters warns when it is collected.
     """
 
-    __slots__ = ("_call", "_driver", "_granted", "_namespace_state", "_once", "_process", "_request")
+    __slots__ = ("_call", "_driver", "_granted", "_namespace_state", "_process", "_request")
 
     def __init__(
         self, driver: SyncDriver, namespace_state: NamespaceState, request: AcquireRequest, called_at: Place
@@ -159,7 +158,6 @@ class SyncLease(SyncLeaseCalls):
         self._request = request
         self._granted: Grant | None = None
         self._call = Unentered(request.entity_id, request.resource, called_at)
-        self._once = Lock()
         self._process = forks.generation
 
     def draw(self, entity_id: str | None = None, *, resource: str | None = None) -> SyncDrawLease:
@@ -181,7 +179,7 @@ class SyncLease(SyncLeaseCalls):
     def keep(self) -> None:
         """Keep the tokens even if the block raises. Raises ``LeaseExpiredError``."""
         acquiring.lease.check_open(self._grant)
-        self._grant.request.rollback = False
+        self._grant.rollback = False
 
     @property
     def entity_id(self) -> str:
@@ -262,12 +260,11 @@ class SyncLease(SyncLeaseCalls):
         return self._granted
 
     def __enter__(self) -> Self:
-        if not self._once.acquire(blocking=False):  # never released: a lease can be entered once, whatever happens
+        if not self._call.enter():  # a lease can be entered once, whatever happens
             raise LeaseExpiredError(self._request.entity_id, self._request.resource)
-        self._call.enter()
         granted: Grant | None = None
-        if self._namespace_state.holds.ever and self._driver.is_here:
-            granted = grant_ahead(self._namespace_state, self._request, self._driver.post)
+        if self._namespace_state.grants_at_once and self._driver.is_here:
+            granted = grant_at_once(self._namespace_state, self._request, self._driver.post)
         if granted is None:
             granted = self._run(acquire_with_fallbacks(self._namespace_state, self._request))
         self._granted = granted
@@ -276,11 +273,11 @@ class SyncLease(SyncLeaseCalls):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        grant = self._grant
+        grant = self._granted or self._grant
         grant.close()
         if self._process != forks.generation:
             return  # a forked child has its parent's block, but not the tokens
-        if error is not None and grant.request.rollback:
+        if error is not None and grant.rollback:
             self._roll_back(grant)
         elif grant.corrections or grant.has_slots or (grant.draws and grant.has_end):
             self._correct(grant, error)

@@ -9,7 +9,15 @@ from functools import wraps
 from typing import TYPE_CHECKING, Any, Self, Unpack, cast
 
 from ..flows import acquire as acquiring
-from ..flows.acquire.requests import ONE_OF_EACH, AcquireOptions, AcquireRequest, validate_request
+from ..flows.acquire.requests import (
+    NO_DRAWS,
+    NO_WAIT,
+    ONE_OF_EACH,
+    AcquireOptions,
+    AcquireRequest,
+    remembering,
+    validate_request,
+)
 from ..flows.validation import validate_flag
 from ..observers import Observer
 from ..observing import audience_of
@@ -51,6 +59,7 @@ class SyncRateLimiter(SyncLimitMethods, SyncEntityMethods):
         """The repository that the limiter uses."""
         self._default_limits = () if default_limits is None else check_limits("default_limits", default_limits)
         self._shadow = validate_flag("shadow", shadow)
+        self._plain_request = remembering(self._default_limits, shadow=self._shadow)
         self._audience = audience_of(observers, repository.namespace_state, repository._store.capabilities.meter)
 
     def acquire(
@@ -63,8 +72,8 @@ class SyncRateLimiter(SyncLimitMethods, SyncEntityMethods):
         cascade: bool = False,
         on_unavailable: Policy | None = None,
         rollback: bool = True,
-        max_wait: float = 0.0,
-        also: Sequence[Draw] = (),
+        max_wait: float = NO_WAIT,
+        also: Sequence[Draw] = NO_DRAWS,
         on_refused: OnRefused | None = None,
         max_hold: float | None = None,
     ) -> SyncLease:
@@ -78,21 +87,33 @@ class SyncRateLimiter(SyncLimitMethods, SyncEntityMethods):
         bucket. ``max_hold``: seconds after which slots are released even if the block goes on; see ``lost_slots``.
         Raises ``ValidationError`` here or on entry; on entry ``RateLimitExceeded``, ``RateLimiterUnavailable``.
         """
-        request = validate_request(
-            entity_id,
-            resource,
-            consume,
-            limits=limits,
-            default_limits=self._default_limits,
-            cascade=cascade,
-            on_unavailable=on_unavailable,
-            rollback=rollback,
-            max_wait=max_wait,
-            also=also,
-            on_refused=on_refused,
-            max_hold=max_hold,
-            shadow=self._shadow,
-        )
+        if (
+            limits is None
+            and cascade is False
+            and on_unavailable is None
+            and rollback is True
+            and max_wait is NO_WAIT
+            and also is NO_DRAWS
+            and on_refused is None
+            and max_hold is None
+        ):
+            request = self._plain_request(entity_id, resource, consume)
+        else:
+            request = validate_request(
+                entity_id,
+                resource,
+                consume,
+                limits=limits,
+                default_limits=self._default_limits,
+                cascade=cascade,
+                on_unavailable=on_unavailable,
+                rollback=rollback,
+                max_wait=max_wait,
+                also=also,
+                on_refused=on_refused,
+                max_hold=max_hold,
+                shadow=self._shadow,
+            )
         caller = sys._getframe(1)
         place = caller.f_code, caller.f_lasti
         if self._audience is not None:

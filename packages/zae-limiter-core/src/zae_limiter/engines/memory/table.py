@@ -127,7 +127,10 @@ class MemoryTable:
         self._tokens: dict[str, tuple[Write, ...]] = {}
         self.meter: Meter | None = meter
         """Counts requests and units, if there is one."""
-        self._lock = Lock()
+        self.lock = Lock()
+        """Held by whoever looks at an item, or replaces it."""
+        self.look = self._items.get
+        """Returns an item as it is, or ``None``: not to be changed."""
         self._handlers: dict[type, Callable[[Any], Any]] = {
             Update: self._update,
             Get: self._get,
@@ -146,18 +149,26 @@ class MemoryTable:
 
     def forget(self) -> None:
         """Take a new lock after a fork: the child goes on with its own copy of the table."""
-        self._lock = Lock()
+        self.lock = Lock()
 
     def execute(self, operation: Operation[Any]) -> Any:
         """Return the answer of ``operation``. Raises the ``StoreError`` of DynamoDB's refusal."""
         handler = self._handlers[type(operation)]
-        with self._lock:
+        with self.lock:
             self._done += 1
             if self._done >= _REST:
                 self._look()
             if self.meter is None:
                 return handler(operation)
             return metered(self.meter, operation, self._items.get, handler)
+
+    def replace(self, key: Key, before: Item, item: Item, now_ms: int) -> None:
+        """Replace an item, as the holder of the ``lock`` looked at it, by one with other numbers."""
+        self._items[key] = item
+        self._count(key, before, item, now_ms)
+        self._done += 1
+        if self._done >= _REST:
+            self._look()
 
     def expire_by(self, now_ms: Callable[[], int]) -> None:
         """Remove items soon after their ``ttl`` by ``now_ms``, in epoch milliseconds: a few with each operation."""
@@ -174,7 +185,7 @@ class MemoryTable:
 
     def expire(self, now_seconds: int) -> int:
         """Remove the items whose ``ttl`` has passed, and return their number."""
-        with self._lock:
+        with self.lock:
             gone = [key for key, item in self._items.items() if _is_expired(item, now_seconds)]
             for key in gone:
                 self._replace(key, None)
@@ -209,15 +220,23 @@ class MemoryTable:
             self._add(key, item)
         else:
             self._items[key] = item
-        usage = self._usage
-        # `note` knows what to do; asked here whether it has to, for most updates are not the first of their hour
-        if usage is not None and (
-            update.remove or key not in usage.since or usage.since[key][0] != usage.now_ms() // HOUR_MS
-        ):
-            usage.note(key, before, item, adds=not update.remove)
+        if update.remove and self._usage is not None:
+            self._usage.note(key, before, item, adds=False)
+        else:
+            self._count(key, before, item, None)
         if not is_flat(update.set):
             self._nested.add(key)
         return copy_of(item) if key in self._nested else item.copy()
+
+    def _count(self, key: Key, before: Item | None, item: Item, now_ms: int | None) -> None:
+        """Count the usage of an update that removes no attribute."""
+        usage = self._usage
+        if usage is None:
+            return
+        # `note` knows what to do; asked here whether it has to, for most updates are not the first of their hour
+        hour = (usage.now_ms() if now_ms is None else now_ms) // HOUR_MS
+        if (since := usage.since.get(key)) is None or since[0] != hour:
+            usage.note(key, before, item, adds=True)
 
     def _put_or_delete(self, write: Put | Delete) -> None:
         key = key_of(write)

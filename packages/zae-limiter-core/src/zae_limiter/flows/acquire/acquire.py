@@ -8,6 +8,7 @@ waits, overflows and counts.
 from collections.abc import Iterable, Sequence
 
 from ...operations.errors import RaceLost, StoreError
+from ...runtime.dataclass import replace
 from ...values.refusal import RateLimitExceeded
 from .. import acquire as acquiring
 from ..bucket.serving import resolve
@@ -34,7 +35,8 @@ def acquire(namespace_state: NamespaceState, request: AcquireRequest, turn: Turn
         if attempt > 1:  # let others finish
             yield Sleep(AGAIN_SECONDS * attempt)
         # go by the limits that were read last: those that have expired are read again beside the write
-        request.rereads = attempt
+        if attempt:
+            request = replace(request, rereads=attempt)
         claims = known_claims(namespace_state, request) or (yield from find_claims(namespace_state, request))
         try:
             if (yield from _take(namespace_state, request, claims, turn)):

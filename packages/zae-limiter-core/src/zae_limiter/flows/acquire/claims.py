@@ -215,6 +215,7 @@ class Grant:
     ``bounded`` those that were settled for their bound; ``lost``: why the end was not written. ``has_slots``: it took
     slots, which the end frees. ``overflow``: what refused before.
     A change holds the ``lock`` and checks first whether the grant is ``open``: the block may end in another thread.
+    ``rollback``: an exception in the block gives everything back.
     ``draws``: what each draw of the call took, as a grant of its own.
     """
 
@@ -229,6 +230,9 @@ class Grant:
     has_slots = False
     draws: "Sequence[Grant]" = ()
     overflow: Overflow | None = None
+    unavailable: StoreError | None = None
+    _claims: Sequence[Claim] = ()
+    _lock: RLock | None = None
 
     def __init__(self, request: AcquireRequest, claims: Sequence[Claim], unavailable: StoreError | None = None) -> None:
         self.request = request
@@ -241,7 +245,14 @@ class Grant:
             ]
         self.unavailable = unavailable
         self.consumed = request.amounts
-        self.lock = RLock()
+        self.rollback = request.rollback
+
+    @property
+    def lock(self) -> RLock:
+        """The lock of changes, made for the first: most leases have none."""
+        if self._lock is None:
+            self._lock = self.__dict__.setdefault("_made_lock", RLock())  # one step: two threads get the same
+        return self._lock
 
     @property
     def claims(self) -> Sequence[Claim]:
@@ -323,8 +334,10 @@ class Grant:
 
     def close(self) -> None:
         """End the block: nothing can be added any more."""
-        with self.lock:
-            self.open = False
+        self.open = False
+        if self._lock is not None:  # a change that began before goes on; later ones see that it is not open
+            with self._lock:
+                pass
         if self.draws:
             for each in self.draws:
                 each.close()

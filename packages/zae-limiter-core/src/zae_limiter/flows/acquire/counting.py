@@ -35,6 +35,19 @@ def count_refusal(namespace_state: NamespaceState, refusal: RateLimitExceeded) -
         yield from _count(namespace_state, (refusal.entity_id, refusal.overflow[0].resource), refusal.overflow)
 
 
+def count_at_once(
+    namespace_state: NamespaceState, own: CachedShard, statuses: Sequence[LimitStatus], now_ms: int
+) -> bool:
+    """Count the refusal of a call that drew on its own bucket alone, if nothing else has to follow; return whether it
+    is counted.
+    """
+    if not namespace_state.pending_refusals.is_reminded(own, now_ms):
+        return False
+    own.last_refusal.statuses = statuses
+    namespace_state.pending_refusals.add(own, now_ms)
+    return True
+
+
 def _count(namespace_state: NamespaceState, asker: Place, statuses: Sequence[LimitStatus]) -> Flow[None]:
     """Count the refusal of a call that drew on these limits, its own bucket first."""
     now, own = namespace_state.now(), cached_shard(namespace_state, *asker)

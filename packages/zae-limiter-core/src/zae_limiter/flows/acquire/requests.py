@@ -5,7 +5,8 @@ same names, types and defaults, and each option reaches its check.
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 from types import MappingProxyType
 from typing import Final, TypedDict
 
@@ -21,6 +22,9 @@ from ..validation import validate_flag
 
 ONE_OF_EACH: Final[Mapping[str, int]] = MappingProxyType({})  # what a look asks for without amounts
 LONGEST_WAIT: Final = 10**9  # seconds; a longer wait has no bound
+NO_WAIT: Final = 0.0
+NO_DRAWS: Final[tuple[Draw, ...]] = ()
+REMEMBERED: Final = 1_000  # calls without options, of each limiter
 
 
 class AcquireOptions(TypedDict, total=False):
@@ -36,7 +40,7 @@ class AcquireOptions(TypedDict, total=False):
     max_hold: float | None
 
 
-@dataclass(slots=True)  # only the last ones change, from `rereads` on; not frozen, which would slow down every acquire
+@dataclass(slots=True)  # not frozen, which would slow down every acquire: only those with estimates or draws change
 class AcquireRequest:
     """The arguments of an acquire; amounts in millitokens by limit.
 
@@ -69,6 +73,32 @@ class AcquireRequest:
     def asker(self) -> tuple[str, str]:
         """The entity and the resource of the call."""
         return self.caller or (self.entity_id, self.resource)
+
+
+def remembering(
+    default_limits: tuple[Limit, ...], *, shadow: bool
+) -> Callable[[str, str, Mapping[str, int | Estimate]], AcquireRequest]:
+    """Return the check of the arguments of a call without options. It remembers the requests of the last calls: most
+    calls of a program are like one before.
+    """
+
+    @lru_cache(maxsize=REMEMBERED)
+    def request_of(entity_id: str, resource: str, *amounts: tuple[str, int]) -> AcquireRequest:
+        return validate_request(entity_id, resource, dict(amounts), default_limits=default_limits, shadow=shadow)
+
+    def check(entity_id: str, resource: str, consume: Mapping[str, int | Estimate]) -> AcquireRequest:
+        if type(consume) is dict:
+            for amount in consume.values():
+                if type(amount) is not int:  # an estimate; or `True` and 1.0, which would be found as 1
+                    break
+            else:
+                try:
+                    return request_of(entity_id, resource, *consume.items())
+                except TypeError:  # what cannot be a key is no name: the check says so
+                    pass
+        return validate_request(entity_id, resource, consume, default_limits=default_limits, shadow=shadow)
+
+    return check
 
 
 def validate_request(

@@ -1,18 +1,27 @@
-"""The fast path: the commonest writes, for one request that fits a bucket of one shard.
+"""The fast path: the commonest takes of one request that fits a bucket of one shard, made in one pass, because every
+acquire and every correction of a bucket that is not hot pays for them.
 
-They are the same updates as those of ``writing``, which a test checks, but made in one pass, because every acquire and
-every correction of a bucket that is not hot pays for them.
+*As an update*, the same as that of ``writing``, which a test checks.
+
+*As the next item*, where the table is in the memory of this process. The problem: a write says what it wants by
+conditions and additions, because others may write the item meanwhile, and most of its cost is to say that, to wait for
+its turn, and to find out what became of it. The choice: whoever made the table takes its lock, looks whether the item
+is the one that it has seen last, and replaces it. That is exact beside anybody else: other calls and other repositories
+write to the same table, under the same lock, and a bucket that they have changed is not the one that was seen. So
+nothing is reserved or owed, and nobody has to be asked to give it back. A test compares it with the updates.
 """
 
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 from ...operations.values import NOTHING, Conditions, Item, Update
-from ...rules.balances import ShardLimit
+from ...rules.balances import ShardLimit, take
 from ...rules.rule import FOREVER_MS
 from ...schema.attributes import ACQUIRES, ANCHOR, BELOW, REFUSED_ASK, SHARD_COUNT, TTL, bucket_attributes
 from ...schema.items import AHEAD_MS, ONE_WRITE, WRITES, BucketState
+from ...values.resolution import Resolved
 from ..bucket_queue import BucketRequest
-from ..process.namespace_state import CachedShard, NamespaceState
+from ..process.namespace_state import ANY_LEVEL, CachedShard, NamespaceState, OwnTable
 from .write_plans import DEMAND_FOR_ADD, TTL_GRACE_MS
 from .writing import TTL_SLACK_SECONDS
 
@@ -149,3 +158,173 @@ def _give_back(
     below = NOTHING if signs is None else signs.mark(values, state.item, now_ms)
     same = {SHARD_COUNT: state.item[SHARD_COUNT]}
     return Update(cached.key, add, values, (), Conditions(tuple(exists), (), same, below=below))
+
+
+# the next item
+
+
+class Terms(NamedTuple):
+    """By what plain acquires take from a bucket of this shape under these limits, from ``from_ms`` until ``until_ms``.
+
+    ``kept_ms``: the time after which the bucket expires; ``None`` if it does not.
+    """
+
+    resolved: Resolved
+    shape: Mapping[str, ShardLimit]
+    from_ms: int
+    until_ms: int
+    kept_ms: int | None
+
+
+class Short(NamedTuple):
+    """A bucket that is short of tokens."""
+
+    state: BucketState
+
+
+Draw = tuple[CachedShard, Resolved, Mapping[str, int], bool]
+"""What an acquire takes from a bucket, by these limits; whether it comes from an entity below."""
+_Change = tuple[BucketState, Item, Item | None]
+"""A bucket, its item, and the item after a draw: nothing, if it is short."""
+
+
+def take_at_once(
+    namespace_state: NamespaceState,
+    table: OwnTable,
+    home: CachedShard,
+    resolved: Resolved,
+    amounts: Mapping[str, int],
+    now_ms: int,
+) -> BucketState | Short | None:
+    """Take from one bucket, and return its state afterwards; ``None`` if that is not as plain as it seems."""
+    if not _is_idle(home):
+        return None
+    with table.lock:
+        change = _change(namespace_state, table, home, resolved, amounts, now_ms)
+        if change is None:
+            return None
+        state, _, after = change
+        if (hold := home.queue.hold) is not None and (
+            after is None or not hold.is_left_alone(resolved.config, state, amounts, 1, now_ms)
+        ):
+            return None
+        if after is None:
+            home.seen_at_ms = home.short_ms = now_ms
+            return Short(state)
+        return _replace(namespace_state, table, home, change, after, now_ms)
+
+
+def take_from_all(
+    namespace_state: NamespaceState, table: OwnTable, draws: Sequence[Draw], now_ms: int
+) -> list[BucketState] | None:
+    """Take from several buckets, and return their states afterwards; ``None`` if one of them is short, or that is not
+    as plain as it seems.
+    """
+    if not all(_is_idle(home) for home, *_ in draws):
+        return None
+    changes = list[tuple[CachedShard, _Change, Item]]()
+    with table.lock:
+        for home, resolved, amounts, below in draws:
+            change = _change(namespace_state, table, home, resolved, amounts, now_ms)
+            if change is None or (after := change[2]) is None:
+                return None
+            if below:
+                after[BELOW] = after.get(BELOW, 0) + 1
+            changes.append((home, change, after))
+        return [_replace(namespace_state, table, *each, now_ms) for each in changes]
+
+
+def _is_idle(home: CachedShard) -> bool:
+    """Return whether nobody writes to a bucket, or waits for a write; and nobody else has lately."""
+    queue = home.queue
+    return not queue.waiting and (queue.server is None or queue.lingers) and home.others.are_away
+
+
+def _change(
+    namespace_state: NamespaceState,
+    table: OwnTable,
+    home: CachedShard,
+    resolved: Resolved,
+    amounts: Mapping[str, int],
+    now_ms: int,
+) -> _Change | None:
+    """Return what becomes of the item of a bucket, which is not changed yet."""
+    state, terms = home.state, home.terms
+    if state is None:
+        return None
+    if terms is None or terms.resolved is not resolved or terms.shape is not state.shard_limits:
+        terms = home.terms = _terms(namespace_state, home, state, resolved)
+    if terms is None or not terms.from_ms <= now_ms < terms.until_ms:
+        return None
+    before = table.look(home.key)
+    if before is None or not (before is state.item or before == state.item):
+        return None
+    after = before.copy()
+    taken = _take_all(after, state, amounts, now_ms)
+    if not taken:
+        return None if taken is None else (state, before, None)
+    after[WRITES] += ONE_WRITE
+    after[ACQUIRES] = after.get(ACQUIRES, 0) + 1
+    if terms.kept_ms is not None and (expires := -(-(now_ms + terms.kept_ms) // 1000)) > after[TTL]:
+        after[TTL] = expires
+    return state, before, after
+
+
+def _take_all(item: Item, state: BucketState, amounts: Mapping[str, int], now_ms: int) -> bool | None:
+    """Take the amounts from the limits of an item; return ``False`` if one of them is short, and ``None`` if a limit is
+    unknown, or more changes than balances.
+    """
+    found, short = 0, False
+    for name, tokens, consumed, ceiling, minted_up_to, at_anchor, slow, _ in state.limit_states:
+        minted, there = minted_up_to(now_ms) - at_anchor, item[tokens]
+        if net := amounts.get(name):
+            found += 1
+            left = take(there, net, ceiling, minted)
+            if left is None:
+                short = True
+            elif slow is not None and there + minted >= ceiling:
+                return None  # its fraction changes
+            else:
+                item[tokens] = left
+                item[consumed] += net
+        elif there + minted < 0:
+            return None  # a debt is kept for longer
+    if found < len(amounts):  # an amount of 0, or of a limit that the bucket lacks
+        return None
+    return not short
+
+
+def _replace(
+    namespace_state: NamespaceState, table: OwnTable, home: CachedShard, change: _Change, item: Item, now_ms: int
+) -> BucketState:
+    """Replace the item of a bucket, which also counts its pending refusals; return its state."""
+    (state, before, _), refusals = change, namespace_state.pending_refusals
+    if refusals.counts and home in refusals.counts:
+        for name, number in refusals.take(home).items():
+            item[name] = item.get(name, 0) + number
+        if ask := home.last_refusal.ask:
+            item[REFUSED_ASK] = ask
+    table.replace(home.key, before, item, now_ms)
+    if now_ms >= home.others.window_ends_ms:
+        home.others.enter(state, now_ms)
+    # with the item, under its lock: a copy that is learnt later is of a later write
+    home.state = state = tuple.__new__(BucketState, (item, *state[1:]))
+    home.seen_at_ms, home.passed = now_ms, ANY_LEVEL
+    return state
+
+
+def _terms(namespace_state: NamespaceState, home: CachedShard, state: BucketState, resolved: Resolved) -> Terms | None:
+    """Return the terms of a bucket; ``None`` if its acquires are not plain."""
+    config, settings, item = resolved.config, namespace_state.settings, state.item
+    if not resolved.is_plain or config.shadow or settings.split_above is not None or item[SHARD_COUNT] != 1:
+        return None
+    if config.declared and config.ahead and home.queue.hold is None:
+        return None
+    if state.slots or state.shard_limits.keys() != config.by_name.keys() or not home.agrees_with(config):
+        return None
+    multiplier, kept_ms = settings.ttl_multiplier, None
+    if multiplier and not config.own and state.fill_ms < FOREVER_MS:
+        kept_ms = max(TTL_GRACE_MS + multiplier * state.fill_ms, state.unused_ms)
+    if (TTL in item) != (kept_ms is not None):
+        return None
+    return Terms(resolved, state.shard_limits, item[ANCHOR] - AHEAD_MS, state.begins_ms, kept_ms)

@@ -40,6 +40,7 @@ def hold_ahead(namespace_state: NamespaceState, home: CachedShard, shard: Cached
     """Let this process hold tokens of a bucket ahead, given by its shard 0: one hold serves all shards."""
     if home.queue.hold is None:
         home.queue.hold = namespace_state.holds.of(home.id.entity_id, home.id.resource)
+        namespace_state.grants_at_once = True
     shard.queue.hold = home.queue.hold
 
 

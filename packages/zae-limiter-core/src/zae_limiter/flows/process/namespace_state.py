@@ -5,6 +5,7 @@ This module remembers, and keeps the memory true; ``batch`` chooses a write.
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping
+from threading import Lock
 from typing import Any, Protocol
 
 from ...operations.errors import Unreachable
@@ -66,6 +67,7 @@ class CachedShard:
     ``others``: what its answers show of other processes. ``passed``: the limits that a call of this process passed
     last, ``ANY_LEVEL`` if those that a level has were used since. ``last_refusal``: that of this process. ``short_ms``:
     when a run, or a look at copies, last found it short. ``spread``: a new item has index rows with a suffix.
+    ``terms``: those by which acquires take from it without a request (``bucket.fast_path``).
     """
 
     __slots__ = (
@@ -86,6 +88,7 @@ class CachedShard:
         "short_ms",
         "spread",
         "state",
+        "terms",
         "write_rate",
     )
 
@@ -108,6 +111,7 @@ class CachedShard:
         self.last_refusal = LastRefusal()
         self.others = Others()
         self._agreed: tuple[object, object] = (None, None)
+        self.terms: Any = None
 
     def learn(
         self, item: Item | None, at_ms: int, *, own_writes: int, own: Mapping[str, int] = NOTHING
@@ -163,6 +167,20 @@ class CachedShard:
         return True
 
 
+class OwnTable(Protocol):
+    """A table in the memory of this process, whose items the holder of its ``lock`` may look at and replace."""
+
+    @property
+    def lock(self) -> Lock: ...
+
+    @property
+    def look(self) -> Callable[[Key], Item | None]:
+        """Returns an item as it is: it must not be changed."""
+
+    def replace(self, key: Key, before: Item, item: Item, now_ms: int) -> None:
+        """Replace an item by one with other numbers, as a write does."""
+
+
 class Owing(Protocol):
     """What a process owes the table for outages (``acquire.outage``). ``pending``: there is anything to do for it."""
 
@@ -178,10 +196,13 @@ class NamespaceState:
     ``now`` returns epoch milliseconds, ``pick(n)`` a random number below ``n``, and ``doubted`` whether the last
     answers contradict the clock. ``opening``: the queue of the calls that wait for an id that is not known yet.
     ``births``: since when calls pass which limits. ``said``: when each kind of line was logged last. ``write_tokens``:
-    makes the tokens of writes, whose answers may get lost; ``None`` over a store that loses none.
+    makes the tokens of writes, whose answers may get lost; ``None`` over a store that loses none. ``own_table``: if
+    the store is in this process. ``grants_at_once``: some acquires may need no request (``acquire.at_once``).
     """
 
     write_tokens: WriteTokens | None = None
+    own_table: OwnTable | None = None
+    grants_at_once = False
 
     def __init__(
         self,
@@ -221,6 +242,10 @@ class NamespaceState:
     def sign_writes(self) -> None:
         """Give the writes to buckets tokens from now on: those of a process that is like no other."""
         self.write_tokens = WriteTokens(self.pick(1 << PROCESS_BITS))
+
+    def take_from(self, own_table: OwnTable | None) -> None:
+        """Let acquires take from the items of a table in this process, without requests."""
+        self.own_table, self.grants_at_once = own_table, own_table is not None
 
     @property
     def namespace_id(self) -> str:
@@ -286,6 +311,12 @@ class NamespaceState:
         else:
             holds = 0 <= resolved.valid_until_ms - self.now() <= self.settings.config_ttl_ms
         return resolved if holds else None
+
+    def is_current(self, resolved: Resolved, now_ms: int) -> bool:
+        """Return whether limits hold that this process has changed none of since they were read."""
+        if resolved.generation != self.configs.generation:
+            return False
+        return 0 <= resolved.valid_until_ms - now_ms <= self.settings.config_ttl_ms
 
     def remembered(self, entity_id: str, resource: str) -> tuple[CachedShard, Resolved, bool] | None:
         """Return the bucket of an entity on a resource, its limits, and whether they no longer hold; ``None`` if one of

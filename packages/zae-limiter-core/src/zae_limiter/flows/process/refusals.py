@@ -92,7 +92,7 @@ class PendingRefusals(Generic[B]):
         """
         with self._lock:
             pending = self.counts.get(cached)
-            if pending is None or (not came and -LATE_MS <= cached.last_refusal.reminder_ms - now_ms <= WITHIN_MS):
+            if pending is None or (not came and self.is_reminded(cached, now_ms)):
                 cached.last_refusal.reminder_ms = 0 if came else cached.last_refusal.reminder_ms
                 return None
             in_ms = pending.due_ms - now_ms
@@ -101,6 +101,10 @@ class PendingRefusals(Generic[B]):
                 self._keep(cached, pending.counts, now_ms + WITHIN_MS)
             cached.last_refusal.reminder_ms = now_ms + (in_ms or WITHIN_MS)
             return in_ms
+
+    def is_reminded(self, cached: B, now_ms: int) -> bool:
+        """Return whether a reminder of the refusals of a bucket is on its way."""
+        return -LATE_MS <= cached.last_refusal.reminder_ms - now_ms <= WITHIN_MS
 
     def are_due(self, cached: B, now_ms: int) -> bool:
         """Return whether a separate write is due."""

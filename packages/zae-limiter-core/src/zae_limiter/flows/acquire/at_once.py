@@ -1,0 +1,218 @@
+"""Admit without a request, a flow or a task: by tokens that this process holds ahead, or by the bucket itself if its
+table is in the memory of this process.
+
+The way of every other acquire is ``acquire``. All have the same outcome.
+"""
+
+from collections.abc import Callable, Sequence
+
+from ...exceptions import ValidationError
+from ...schema.items import BucketState
+from ...values.refusal import RateLimitExceeded
+from ...values.resolution import Resolved
+from .. import acquire as acquiring
+from ..bucket.fast_path import Short, take_at_once, take_from_all
+from ..bucket.serving import hold_ahead
+from ..bucket.view import View
+from ..bucket_queue import BucketRequest, Outcome, Waiter, renewal
+from ..hold import Hold
+from ..process.namespace_state import CachedShard, NamespaceState
+from ..tally import Tally
+from .claims import Claim, Grant
+from .counting import count_at_once
+from .path import Known, join, parents_to_ask, walk
+from .requests import AcquireRequest
+
+Part = tuple[CachedShard, Resolved, BucketState | None]
+"""A bucket that an acquire draws on, with its limits, and its shard 0 as it was behind the acquire."""
+
+
+class GrantAtOnce(Grant):
+    """The tokens of an acquire that made no request. Few leases need the claims, so they are made on demand."""
+
+    def __init__(self, request: AcquireRequest, parts: Sequence[Part], at_ms: int) -> None:
+        self.request = request
+        self.consumed = request.amounts
+        self.rollback = request.rollback
+        self.parts = parts
+        self.at_ms = at_ms
+
+    @property
+    def claims(self) -> Sequence[Claim]:
+        """The claims, as if each had been served by a write."""
+        with self.lock:
+            if not self._claims:
+                states = {home: state for home, _, state in self.parts}
+                self._claims = _claims(self.request, self.parts, self.at_ms)
+                for claim in self._claims:
+                    claim.new_request().outcome = Outcome("admitted", states[claim.home], self.at_ms)
+            return self._claims
+
+
+def _claims(request: AcquireRequest, parts: Sequence[Part], at_ms: int) -> list[Claim]:
+    known = {(home.id.entity_id, home.id.resource): (home, resolved, False) for home, resolved, _ in parts}
+    claims, _ = walk(request, lambda *place: known[place], lambda: at_ms)
+    return join(request, claims)
+
+
+def grant_at_once(
+    namespace_state: NamespaceState, request: AcquireRequest, post: Callable[[Waiter], object]
+) -> Grant | None:
+    """Return the grant of an acquire that needs no request; ``None`` if it has to go the ordinary way.
+
+    ``post`` puts a request into its queue, which takes the next tokens ahead in good time. Raises
+    ``RateLimitExceeded``.
+    """
+    home = namespace_state.cached_shards.get((request.entity_id, request.resource, 0))
+    if home is None or request.limits or request.shadow or (resolved := home.resolved) is None:
+        return None
+    hold, table = home.queue.hold, namespace_state.own_table
+    if table is None and (hold is None or not hold.is_used):
+        return None
+    now_ms = namespace_state.now()
+    if home.line or not namespace_state.is_current(resolved, now_ms):
+        return None
+    if request.also or (resolved.parent_ids and parents_to_ask(request, request.entity_id, resolved)):
+        return _grant_of_path(namespace_state, request, now_ms, post)
+    if hold is not None and _is_by(hold, resolved) and hold.move(request.amounts, now_ms):
+        state = home.state  # a limit that it lacks is not held
+        if hold.due:
+            _renew(namespace_state, home, hold, resolved, post)
+    elif table is None or request.learns:
+        return None
+    else:
+        taken = take_at_once(namespace_state, table, home, resolved, request.amounts, now_ms)
+        if isinstance(taken, Short):
+            _refuse(namespace_state, request, (home, resolved, taken.state), now_ms)
+            return None
+        if taken is None:
+            return None
+        state = taken
+    namespace_state.configs.hits += 1
+    return GrantAtOnce(request, ((home, resolved, state),), now_ms)
+
+
+def _refuse(
+    namespace_state: NamespaceState,
+    request: AcquireRequest,
+    part: tuple[CachedShard, Resolved, BucketState],
+    now_ms: int,
+) -> None:
+    """Raise ``RateLimitExceeded``, unless more follows a refusal: the ordinary way does that."""
+    home, _, state = part
+    if request.max_wait or request.on_refused is not None or namespace_state.configs.has_on_refused:
+        return
+    if home.queue.undecided:  # what others took may come back
+        return
+
+    def claims() -> list[Claim]:
+        found = _claims(request, (part,), now_ms)
+        for claim in found:
+            claim.decided_by_view = View((state,), claim.config, now_ms)
+        return found
+
+    statuses = acquiring.statuses.later_statuses(claims, {request.asker}, now_ms)
+    if count_at_once(namespace_state, home, statuses, now_ms):
+        namespace_state.configs.hits += 1
+        raise RateLimitExceeded(statuses, request.entity_id, request.resource)
+
+
+def _grant_of_path(
+    namespace_state: NamespaceState, request: AcquireRequest, now_ms: int, post: Callable[[Waiter], object]
+) -> Grant | None:
+    """Return the grant of an acquire that draws on several buckets, which are all held, or all in the own table."""
+
+    def look(entity_id: str, resource: str) -> Known | None:
+        home = namespace_state.cached_shards.get((entity_id, resource, 0))
+        if home is None or home.line or (resolved := home.resolved) is None:
+            return None
+        if not namespace_state.is_current(resolved, now_ms):
+            return None
+        return home, resolved, False
+
+    claims, gap = walk(request, look, lambda: now_ms)
+    if gap is not None:
+        return None
+    try:
+        claims = join(request, claims)
+    except ValidationError:  # the way of every other acquire finds out whether that still holds
+        return None
+    if any(claim.unlimited for claim in claims):
+        return None
+    states = _held(namespace_state, claims, now_ms, post) or _taken(namespace_state, claims, now_ms)
+    if states is None:
+        return None
+    namespace_state.configs.hits += len(claims)
+    if request.also:
+        for claim, state in zip(claims, states, strict=True):
+            claim.new_request().outcome = Outcome("admitted", state, now_ms)
+        return Grant(request, claims)
+    parts = [(claim.home, claim.resolved, state) for claim, state in zip(claims, states, strict=True)]
+    return GrantAtOnce(request, parts, now_ms)
+
+
+def _taken(
+    namespace_state: NamespaceState, claims: Sequence[Claim], now_ms: int
+) -> Sequence[BucketState | None] | None:
+    """Take the amounts of all claims from the own table, if there is one, or nothing; return the states afterwards."""
+    table = namespace_state.own_table
+    if table is None or claims[0].call.learns or any(claim.home.queue.hold is not None for claim in claims):
+        return None
+    draws = [(claim.home, claim.resolved, claim.amounts, claim.place > 0) for claim in claims]
+    return take_from_all(namespace_state, table, draws, now_ms)
+
+
+def _held(
+    namespace_state: NamespaceState, claims: Sequence[Claim], now_ms: int, post: Callable[[Waiter], object]
+) -> Sequence[BucketState | None] | None:
+    """Take the amounts of all claims from their holds, or nothing; return the last seen states."""
+    states = [claim.home.state for claim in claims]
+    for claim in claims:
+        hold = claim.home.queue.hold
+        if hold is None or not _is_by(hold, claim.resolved):
+            return None
+    if not _move_all(claims, now_ms, post):
+        return None
+    for claim in claims:
+        if (hold := claim.home.queue.hold) is not None and hold.due:
+            _renew(namespace_state, claim.home, hold, claim.resolved, post)
+    return states
+
+
+def _is_by(hold: Hold, resolved: Resolved) -> bool:
+    """Return whether a bucket is held by these limits."""
+    limits = resolved.config.limits
+    return limits is hold.terms.limits or limits == hold.terms.limits
+
+
+def _move_all(claims: Sequence[Claim], now_ms: int, post: Callable[[Waiter], object]) -> bool:
+    """Take the amounts of all claims from their holds, or nothing: what one gave before another had too little goes
+    back to it, and to the table, if its block has ended since.
+    """
+    for rank, claim in enumerate(claims):
+        hold = claim.home.queue.hold
+        if hold is not None and hold.move(claim.amounts, now_ms, below=1 if claim.place else 0):
+            continue
+        for before in claims[:rank]:
+            giver, below = before.home, -1 if before.place else 0
+            back = {name: -amount for name, amount in before.amounts.items()}
+            of_giver, given = giver.queue.hold, {name: amount for name, amount in before.amounts.items() if amount}
+            if (of_giver is None or not of_giver.move(back, now_ms, events=-1, below=below)) and given:
+                shards = 0 if giver.state is None else giver.state.shard_count
+                post(BucketRequest(giver.queue, given=given, counts=Tally(events=-1, below=below), shards=shards))
+        return False
+    return True
+
+
+def _renew(
+    namespace_state: NamespaceState,
+    home: CachedShard,
+    hold: Hold,
+    resolved: Resolved,
+    post: Callable[[Waiter], object],
+) -> None:
+    """Take the next block before this one runs out, from any shard."""
+    hold.renews(hold.now())
+    shard = acquiring.taking.choose_shard(namespace_state, home)
+    hold_ahead(namespace_state, home, shard)
+    post(renewal(shard.queue, resolved.config, "renew"))
