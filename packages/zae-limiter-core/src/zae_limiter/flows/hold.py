@@ -10,7 +10,6 @@ lower burst, tokens that a crash loses, and usage that is counted with the next 
 docs/design/admission.md ("Tokens held ahead") has the proof; ``acquire.at_once`` admits by what is held.
 """
 
-from collections import deque
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from threading import RLock
 from types import TracebackType
@@ -142,6 +141,9 @@ class Pace(NamedTuple):
         return Pace(sum_of, self.events * before + events * now, now_ms)
 
 
+NO_PACE: Final = Pace()
+
+
 class Write(Protocol):
     """A batch (``bucket.batch``)."""
 
@@ -194,9 +196,9 @@ class Hold:
         self._changed_ms = 0
         self.due = self.reminded = False
         self._blocks: list[Block] = []
-        self._ended: deque[Block] = deque(maxlen=MOST_ENDED)
+        self._ended: tuple[Block, ...] = ()
         self._served = Tally()
-        self._pace = Pace()
+        self._pace = NO_PACE
         self._left: dict[str, int] = {}  # of all blocks; these learn of it when somebody looks at them
         self._taken: Mapping[str, int] = NOTHING
         self._low, self._renew_ms = NOTHING, 0  # a renewal is due when less is left, or from then on
@@ -296,7 +298,7 @@ class Hold:
                 self._go_by(config, now_ms)
             self._look(now_ms)
             if purpose == "end":
-                self._ended.extend(self._blocks)
+                self._end(self._blocks)
                 self._blocks.clear()
                 self._look_at_blocks()
             if purpose == "count" and self._blocks:
@@ -305,8 +307,8 @@ class Hold:
             wanted = self._wanted(self._pace, state.shard_limits, left, now_ms) if purpose == "renew" else None
             source = state.id.shard, state.anchor_ms
             ended = tuple(each for each in self._ended if each.source == source)
-            others = [each for each in self._ended if each.source[0] != source[0]]
-            self._ended = deque(others, MOST_ENDED)  # of this shard, nothing more can ever come back
+            # of this shard, nothing more can ever come back
+            self._ended = tuple(each for each in self._ended if each.source[0] != source[0])
             back = _come_back(ended, state.shard_limits, now_ms)
             if payments := _pay(self._blocks, _to_pay(left, used, self._left)):
                 self._look_at_blocks()
@@ -361,7 +363,7 @@ class Hold:
             for block, name, amount in hold_write.payments:  # no block has more than was taken
                 block.left[name] = min(block.left[name] + amount, block.taken[name])
             self._look_at_blocks()
-            self._ended.extend(block for block in hold_write.ended if block.terms == self.terms)
+            self._end(block for block in hold_write.ended if block.terms == self.terms)
 
     def written(self, hold_write: HoldWrite) -> None:
         """Note that a write of the bucket did what was drawn.
@@ -463,11 +465,15 @@ class Hold:
             return  # a limit whose tokens are all asked for leaves none to hold, at each of its writes
         self._tell_blocks()
         ended = [block for block in self._blocks if not block.lives(now_ms)]
-        self._ended.extend(ended)
+        self._end(ended)
         self._blocks = [block for block in self._blocks if block not in ended]
         if self._blocks and now_ms >= self._renew_ms:
             self.due, self._renew_ms = True, self._blocks[-1].taken_ms + 2 * self.terms.life_ms
         self._look_at_blocks()
+
+    def _end(self, blocks: Iterable[Block]) -> None:
+        """Keep blocks that have ended, whose rest a write brings back: the last ones, if there are many."""
+        self._ended = (*self._ended, *blocks)[-MOST_ENDED:]
 
     def _tell_blocks(self) -> None:
         """Take what was spent from the blocks, the oldest first; what came back goes to the newest first."""
@@ -503,7 +509,7 @@ class Hold:
     def drop_blocks(self) -> None:
         """Drop what is held; also if a signal has cut through a change of it, so that nobody knows how much that is."""
         self._blocks.clear()
-        self._ended.clear()
+        self._ended = ()
         self._look_at_blocks()
 
 
