@@ -1,5 +1,6 @@
 """Config items of all levels are read, replaced and removed many at a time; in both variants."""
 
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -86,6 +87,26 @@ async def test_one_change_that_the_store_refuses_takes_no_other_with_it(world: W
     assert list(result.failed) == [(None, "gpt-4")]
     assert "refused" in str(result.failed[None, "gpt-4"])
     assert set(await process.repository.get_configs(list(CONFIGS))) == {*CONFIGS} - {(None, "gpt-4")}
+
+
+async def test_places_that_the_caller_found_empty_are_not_read_before_they_are_written(world: World) -> None:
+    process = await world.process()
+    place = (None, "gpt-4")
+    process.wire.sent()
+    await process.repository.put_configs({place: StoredConfig(RPM)}, found_empty=[place])
+    assert process.wire.sent() == ["Transact"]
+
+
+async def test_a_place_that_is_no_longer_empty_is_read_and_keeps_its_override(world: World) -> None:
+    repository = (await world.process()).repository
+    place, other = ("user-1", "gpt-4"), ("user-2", "gpt-4")
+    until = datetime.fromtimestamp(world.clock.now_ms() / 1000 + 60, UTC)
+    await repository.set_limits("user-1", list(RPM), "gpt-4", override_until=until)
+    configs: dict[ConfigPlace, StoredConfig | None] = dict.fromkeys((place, other), StoredConfig(RPM))
+    assert (await repository.put_configs(configs, found_empty=[place, other])).failed == {}
+    found = await repository.get_configs([place, other])
+    assert [found[each].limits for each in (place, other)] == [RPM, RPM]
+    assert found[place].override is not None
 
 
 def refuse(process: Process, pk: str) -> None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any, Literal
 
 from zae_limiter import Limit, OnRefused, Override, ProvisionerState, StoredConfig, Switches
@@ -55,6 +56,7 @@ def live_record(record: StoredEntity) -> LiveItem:
     return LiveItem(decl, record.fingerprint, children=record.children)
 
 
+@lru_cache(maxsize=1024)  # many entities have equal limits
 def to_stored_config(decl: SystemDecl | ResourceDecl) -> StoredConfig:
     """Return the config to store for a declaration, with its fingerprint."""
     limits = tuple(Limit(name, **each.values) for name, each in decl.limits.items())
@@ -67,11 +69,16 @@ def to_stored_config(decl: SystemDecl | ResourceDecl) -> StoredConfig:
 
 def live_item(address: Address, config: StoredConfig) -> LiveItem:
     """Return a stored config as a live item of the manifest."""
+    return _live_item(config, of_system=address.level == "system")
+
+
+@lru_cache(maxsize=1024)
+def _live_item(config: StoredConfig, *, of_system: bool) -> LiveItem:
     limits, said = {limit.name: _decl(limit) for limit in config.limits}, config.switches
     switches: dict[str, Any] = {name: getattr(said, name) for name in SWITCH_FIELDS}
     stored = config.on_refused
     on_refused = None if stored is None else OnRefusedDecl(wait=stored.wait, overflow=stored.overflow)
-    if address.level == "system":
+    if of_system:
         return LiveItem(SystemDecl(config.on_unavailable, limits, on_refused, **switches), config.fingerprint)
     return LiveItem(ResourceDecl(limits, on_refused, **switches), config.fingerprint)
 

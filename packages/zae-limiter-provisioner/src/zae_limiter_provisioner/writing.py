@@ -95,7 +95,8 @@ def _put_configs(
         place_of(address): None if decl is None or isinstance(decl, RecordDecl) else to_stored_config(decl)
         for address, decl in after.items()
     }
-    failed = repository.put_configs(configs, principal=principal).failed
+    created = [place_of(change.address) for change in changes if change.before is None]
+    failed = repository.put_configs(configs, principal=principal, found_empty=created).failed
     return {address_of(place): problem for place, problem in failed.items()}
 
 

@@ -324,7 +324,7 @@ def test_a_table_that_goes_away_is_not_called_a_lack_of_time(stack: Stack) -> No
             stack.store.fault = away
 
     def away(operation: Operation[Any]) -> None:
-        if isinstance(operation, BatchGet):
+        if isinstance(operation, BatchGet | Transact):
             raise NotApplied("away")
 
     stack.store.fault = fault

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from ..clock.system import Clock
@@ -71,15 +71,19 @@ class StateMethods(FlowRunner):
         return await self._run(found)
 
     async def put_configs(
-        self, configs: Mapping[ConfigPlace, StoredConfig | None], *, principal: str | None = None
+        self,
+        configs: Mapping[ConfigPlace, StoredConfig | None],
+        *,
+        principal: str | None = None,
+        found_empty: Collection[ConfigPlace] = (),
     ) -> BulkResult[ConfigPlace]:
         """Replace the configs at these places, or remove them (``None``); return which places failed.
 
-        Transactions of up to 25 places each, eight at a time. Raises ``ValidationError`` before any request.
+        Transactions of up to 25 places each, eight at a time. Places that the caller has just read and ``found_empty``
+        are not read again, unless they no longer are. Raises ``ValidationError`` before any request.
         """
-        return await self._run(
-            stored.many_levels.put_configs(self.namespace_state, configs, await self._cause(principal))
-        )
+        cause = await self._cause(principal)
+        return await self._run(stored.many_levels.put_configs(self.namespace_state, configs, cause, found_empty))
 
     async def list_config_places(self) -> list[ConfigPlace]:
         """Return the places with limits: the system, and all resources and entities that have some.

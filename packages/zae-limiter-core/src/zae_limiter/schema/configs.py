@@ -34,8 +34,12 @@ OVERRIDE_GRACE_MS: Final = 60_000  # from the end of an override until DynamoDB 
 
 def config_attributes(limits: Iterable[Limit], prefix: ConfigPrefix = "l") -> Item:
     """Return the limits as the attributes of a config item."""
-    found = (limit_fields(limit, limit_attributes(limit.name, prefix)) for limit in limits)
-    return {name: value for each in found for name, value in each.items()}
+    return {name: value for each in limits for name, value in _limit_attributes(each, prefix)}
+
+
+@lru_cache(maxsize=1024)  # many entities have equal limits
+def _limit_attributes(limit: Limit, prefix: ConfigPrefix) -> tuple[tuple[str, object], ...]:
+    return tuple(limit_fields(limit, limit_attributes(limit.name, prefix)).items())
 
 
 class Row(NamedTuple):
@@ -166,7 +170,12 @@ class Columns(NamedTuple):
 
 
 def _plain_limits(limits: Iterable[Limit]) -> Item:
-    return {limit.name: plain_fields(limit) for limit in limits}
+    return {limit.name: dict(_plain_fields(limit)) for limit in limits}
+
+
+@lru_cache(maxsize=1024)
+def _plain_fields(limit: Limit) -> tuple[tuple[str, object], ...]:
+    return tuple(plain_fields(limit).items())
 
 
 @reads

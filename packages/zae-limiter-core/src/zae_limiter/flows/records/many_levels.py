@@ -4,7 +4,7 @@ Changes go in waves of transactions of many changes each, which are grouped and 
 of one change.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Final, Generic, NamedTuple, TypeVar
 
@@ -39,6 +39,7 @@ READS_AT_ONCE: Final = 8
 CHANGES_PER_TRANSACTION = 25
 TRANSACTIONS_AT_ONCE = 8
 CHANGES_PER_WAVE = CHANGES_PER_TRANSACTION * TRANSACTIONS_AT_ONCE
+_OFF: Final = asdict(NO_SWITCHES)
 PASSING = frozenset((None, "ConditionalCheckFailed", "TransactionConflict"))  # codes of changes to try again
 
 
@@ -94,18 +95,24 @@ def get_configs(
 
 
 def put_configs(
-    namespace_state: NamespaceState, configs: Mapping[ConfigPlace, StoredConfig | None], cause: Cause
+    namespace_state: NamespaceState,
+    configs: Mapping[ConfigPlace, StoredConfig | None],
+    cause: Cause,
+    found_empty: Collection[ConfigPlace] = (),
 ) -> Flow[BulkResult[ConfigPlace]]:
-    """Replace the configs at these places, or delete them (``None``), each with its audit event; overrides stay."""
+    """Replace the configs at these places, or delete them (``None``), each with its audit event; overrides stay.
+
+    Those ``found_empty`` by the caller are not read before their first attempt, whose condition is that they still are.
+    """
     changes: dict[ConfigPlace, Change] = {}
     for place, config in _checked_configs(configs).items():
         at = place_of(namespace_state, place)
         if config is None:
-            changes[place] = Change(at, None, switches=asdict(NO_SWITCHES))
+            changes[place] = Change(at, None, switches=_OFF)
         else:
-            extra, switches = other_attributes(config), asdict(config.switches)
+            extra, switches = other_attributes(config), asdict(config.switches) if config.switches else _OFF
             changes[place] = Change(at, config.limits, extra, kept=(), switches=switches)
-    return (yield from change_many(namespace_state, changes, cause, tell_many))
+    return (yield from change_many(namespace_state, changes, cause, tell_many, frozenset(found_empty)))
 
 
 def list_config_places(namespace_state: NamespaceState) -> Flow[list[ConfigPlace]]:
@@ -161,24 +168,35 @@ def read_each(
 
 
 def change_many(
-    namespace_state: NamespaceState, changes: Mapping[P, Change], cause: Cause, tell: Tell = tell_own
+    namespace_state: NamespaceState,
+    changes: Mapping[P, Change],
+    cause: Cause,
+    tell: Tell = tell_own,
+    found_empty: Collection[P] = (),
 ) -> Flow[BulkResult[P]]:
     """Make all changes, each with its audit event, then ``tell`` the live buckets of their entities."""
     waiting = [_Wanted(number, place, change) for number, (place, change) in enumerate(changes.items())]
     failures: dict[P, StoreError] = {}
+    may_be_written = False
     for attempt in range(ATTEMPTS):
         if attempt > 1:  # let others finish
             yield Sleep(RACE_PAUSES[attempt])
         again: list[_Wanted[P]] = []
         for number, wave in enumerate(parts(waiting, CHANGES_PER_WAVE)):
             try:
-                batches = yield from _prepare(namespace_state, wave, cause, attempt, number)
+                unread = [wanted for wanted in wave if attempt or wanted.place not in found_empty]
+                found = yield from read_all([wanted.change.place.key for wanted in unread])
+                batches = _prepare(namespace_state, wave, found, cause, attempt, number)
             except StoreError as error:
-                if not attempt and not number:
-                    raise  # nothing was written yet: the whole call fails
+                if not may_be_written:
+                    raise  # the whole call fails
                 failures |= {wanted.place: error for wanted in wave}
             else:
-                again += yield from _send(batches, failures)
+                left = yield from _send(batches, failures)
+                lost = {wanted.place for wanted in left}.union(failures)
+                unknown = any(isinstance(each, OutcomeUnknown) for each in failures.values())
+                may_be_written |= unknown or any(wanted.place not in lost for wanted in wave)
+                again += left
         waiting = again
         if not waiting:
             break
@@ -211,14 +229,14 @@ def _tell(namespace_state: NamespaceState, changes: Mapping[P, Change], tell: Te
 def _prepare(
     namespace_state: NamespaceState,
     waiting: Sequence[_Wanted[P]],
+    found: Mapping[Key, Item],
     cause: Cause,
     attempt: int,
     wave: int,
-) -> Flow[list[_Batch[P]]]:
+) -> list[_Batch[P]]:
     """Return the transactions for the changes, by the stored configs; leave out deletes of nothing. Raises
     ``StoreError``.
     """
-    found = yield from read_all([wanted.change.place.key for wanted in waiting])
     to_write: list[tuple[_Wanted[P], tuple[Write, ...]]] = []
     for wanted in waiting:
         before = found.get(wanted.change.place.key)
