@@ -8,7 +8,7 @@ import subprocess
 import sys
 import tempfile
 import urllib.request
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any
@@ -52,6 +52,12 @@ class Split(Store):
             return self._table.execute(operation)
         self.last = operation
         return await self._remote.perform(operation)
+
+    def start(self, operation: Operation[Any], done: Callable[[Any, Exception | None], None]) -> bool:
+        if type(operation) is not Update:
+            return False
+        self.last = operation
+        return self._remote.start(operation, done)
 
     async def close(self) -> None:
         await self._remote.close()

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from support.core.authority import Authority
-from support.core.echoes import PATIENCE, STORE, Caller, Peer, get, serving
+from support.core.echoes import PATIENCE, STORE, Caller, Peer, get, get_in_task, serving
 from zae_limiter.engines.dynamodb.aio.store import DynamoDBStore
 from zae_limiter.operations.errors import OutcomeUnknown, StoreError, Unreachable
 
@@ -111,11 +111,11 @@ async def test_a_connection_that_is_handed_on_is_looked_at_first() -> None:
         assert await get(store, "opens") == "opens"  # callers that come while the client opens have no order
 
         async def ahead() -> None:
-            assert await get(store, "ahead") == "ahead"
+            assert await get_in_task(store, "ahead") == "ahead"
             handed_on.set()
             wait(server)  # the application blocks the loop, and the next caller has the connection already
 
-        first, second = asyncio.create_task(ahead()), asyncio.create_task(get(store, "behind"))
+        first, second = asyncio.create_task(ahead()), asyncio.create_task(get_in_task(store, "behind"))
         await first
         assert await second == "behind"
         await store.close()

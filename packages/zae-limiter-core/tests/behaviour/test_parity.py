@@ -18,6 +18,7 @@ PAIRS: list[tuple[type, type]] = [
     (MemoryStore, SyncMemoryStore),
     (DynamoDBStore, SyncDynamoDBStore),
 ]
+ONLY_ASYNC = {"start"}  # a blocking caller waits for its own request
 either = pytest.mark.parametrize(("async_class", "sync_class"), PAIRS, ids=lambda cls: cls.__name__)
 
 
@@ -56,7 +57,7 @@ each = pytest.mark.parametrize(("async_class", "sync_class", "name"), MEMBERS)
 
 @either
 def test_each_has_every_public_name_of_the_other(async_class: type, sync_class: type) -> None:
-    assert public(async_class).keys() == public(sync_class).keys()
+    assert public(async_class).keys() - ONLY_ASYNC == public(sync_class).keys()
     assert len(public(async_class)) > 1
 
 

@@ -26,6 +26,7 @@ from support.core.echoes import (
     Peer,
     SyncCaller,
     get,
+    get_in_task,
     serving,
     wait_for,
 )
@@ -287,11 +288,11 @@ def test_a_call_that_is_cancelled_as_it_gets_a_connection_gives_it_back() -> Non
         waiting: list[asyncio.Task[str]] = []
 
         async def ahead() -> None:
-            await get(store, "ahead")
+            await get_in_task(store, "ahead")
             waiting[0].cancel()  # its connection is there, and it has not run since
 
         before = asyncio.ensure_future(ahead())
-        waiting.append(asyncio.ensure_future(get(store, "waiting")))
+        waiting.append(asyncio.ensure_future(get_in_task(store, "waiting")))
         await before
         with pytest.raises(asyncio.CancelledError):
             await waiting[0]

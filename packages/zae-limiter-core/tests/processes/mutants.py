@@ -68,7 +68,7 @@ async def _no_drain(self: Driver) -> None:
     """Writes under way are left to themselves."""
 
 
-async def _serve_until_cancelled(self: Driver, queue: RunQueue, token: object) -> None:
+async def _serve_until_cancelled(self: Driver, queue: RunQueue, token: object, *_: object) -> None:
     """A serving task that is cancelled leaves its queue, and the waiters in it."""
     while queue.waiting and queue.server is token:
         batch = queue.take()
@@ -79,12 +79,12 @@ async def _serve_until_cancelled(self: Driver, queue: RunQueue, token: object) -
                 waiter.fail(OutcomeUnknown(CUT_OFF))
             raise
         finally:
-            self._let_go(batch)
+            self.let_go(batch)
     if queue.server is token:
         queue.server = None
 
 
-def _served_by_nobody(self: Driver, queue: RunQueue, token: object, task: asyncio.Task[None]) -> None:
+def _served_by_nobody(self: Driver, queue: RunQueue, token: object, begun: object, task: asyncio.Task[None]) -> None:
     self._active.pop(task, None)
 
 

@@ -4,7 +4,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from functools import partial
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from ..clock.system import Clock
 from ..engines.engine import Store
@@ -32,8 +32,11 @@ from ..runtime import forks
 from ..runtime.deadlines import Deadlines
 from ..runtime.elapsed import elapsed
 from ..runtime.jitter import jittered
-from ..runtime.tasks import background_task, discard, running_loop
+from ..runtime.tasks import background_task, discard, is_last_of_turn, running_loop
 from .guarded_store import GuardedStore
+
+if TYPE_CHECKING:
+    from .started_run import StartedRun
 
 T = TypeVar("T")
 log = logging.getLogger(__name__)
@@ -58,6 +61,8 @@ class Driver:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._deadlines: Deadlines  # of the loop
         self._active: dict[asyncio.Task[None], RunQueue] = {}  # the queues with a run, by the task that serves each
+        self._runs: dict[StartedRun, None] = {}  # that no task serves
+        self._run_type = _run_type_for(store)
         self._reminders = Reminders(self.post)
         self._losses = Losses()
         self._closed = False
@@ -85,7 +90,10 @@ class Driver:
         latest = loop.time() + self._operation_timeout
         if last is not None and self._loop is loop:
             await self._play(last, [], self._operation_timeout)
-        while (under_way := self._under_way(loop)) and (left := latest - loop.time()) > 0:
+        while (left := latest - loop.time()) > 0:
+            under_way = [*self._under_way(loop), *(run.end(loop) for run in self._runs_here(loop))]
+            if not under_way:
+                return
             await asyncio.wait(under_way, timeout=left)
 
     async def caller(self) -> str | None:
@@ -101,10 +109,13 @@ class Driver:
         loop = running_loop()
         self._take_over(loop)
         self._guarded.close()
-        for queue in self._active.values():
+        for queue in [*self._active.values(), *(run.queue for run in self._runs)]:
             _settle([waiter for waiter in queue.waiting if waiter.droppable], Closed(), self._losses)
         await self.drain(last)
         self._cut_off = True
+        for run in self._runs_here(loop):
+            _settle(list(run.queue.waiting), Closed(), self._losses)
+            run.cut_off(OutcomeUnknown(CUT_OFF))
         for task in self._under_way(loop):
             _settle(list(self._active[task].waiting), Closed(), self._losses)
             task.cancel()
@@ -124,13 +135,16 @@ class Driver:
         """Return the tasks that serve a queue; those of another loop ended with it."""
         return [task for task in self._active if not task.done()] if self._loop is loop else []
 
+    def _runs_here(self, loop: asyncio.AbstractEventLoop) -> "list[StartedRun]":
+        return list(self._runs) if self._loop is loop else []
+
     def forget(self) -> None:
         """Begin again in a child process: the work under way belongs to the parent."""
         self._loop = None
-        for queue in self._active.values():
+        for queue in [*self._active.values(), *(run.queue for run in self._runs)]:
             queue.server = None
             queue.waiting.clear()
-        self._active = {}
+        self._active, self._runs = {}, {}
         self._reminders.forget()
         self._guarded.forget()
 
@@ -140,10 +154,12 @@ class Driver:
 
     # flows
 
-    async def _play(self, flow: Flow[T], waiters: list[Waiter], budget: float | None = None) -> T:
+    async def _play(
+        self, flow: Flow[T], waiters: list[Waiter], budget: float | None = None, step: Step | Wait | None = None
+    ) -> T:
         until = _after(budget)
         try:
-            step = next(flow)
+            step = next(flow) if step is None else step
             while True:
                 try:
                     if isinstance(step, Wait):
@@ -189,7 +205,7 @@ class Driver:
 
     async def _perform(self, step: Step, waiters: list[Waiter]) -> Any:
         if isinstance(step, Enqueue):
-            return await self._queue(step.waiter, waiters)
+            return await self._queue(step.waiter, waiters, alone=True)
         if isinstance(step, Operation):
             return await (self._store.perform(step) if self._answers_at_once else self._guarded.ask(step))
         if isinstance(step, Sleep):
@@ -219,10 +235,11 @@ class Driver:
 
     # queues
 
-    def _queue(self, waiter: Waiter, waiters: list[Waiter]) -> asyncio.Future[None]:
+    def _queue(self, waiter: Waiter, waiters: list[Waiter], *, alone: bool = False) -> asyncio.Future[None]:
+        """Put a waiter into its queue; ``alone``: its caller adds no other one in this turn of the loop."""
         waiters.append(waiter)
         waiter.waker = asyncio.get_running_loop().create_future()
-        self._enter(waiter)
+        self._enter(waiter, alone=alone)
         waker: asyncio.Future[None] = waiter.waker
         return waker
 
@@ -233,17 +250,20 @@ class Driver:
         the tasks that serve the queues still linger, and its next requests need no new ones.
         """
         if isinstance(step, Enqueue):
-            return (self._queue(step.waiter, waiters),)
+            return (self._queue(step.waiter, waiters, alone=True),)
         return [self._queue(part.waiter, waiters) for part in step.steps if isinstance(part, Enqueue)]
 
-    def _enter(self, waiter: Waiter) -> None:
+    def _enter(self, waiter: Waiter, *, alone: bool = False) -> None:
         waiter.queue.waiting[waiter] = None
         if self._cut_off:
             _settle([waiter], Closed(), self._losses)
         elif self._loop is None or self._loop.is_closed():  # a caller that outlived its loop
             _settle([waiter], OutcomeUnknown(CUT_OFF), self._losses)
         elif waiter.queue.server is None:
-            self._serve_in_task(self._loop, waiter.queue)
+            if self._run_type is None:
+                self._serve_in_task(self._loop, waiter.queue)
+            else:
+                self._serve_at_once(self._loop, self._run_type(self, waiter.queue), alone=alone)
 
     def post(self, waiter: Waiter) -> None:
         """Put a waiter into its queue, unless the driver is closed; nobody waits for it."""
@@ -255,29 +275,64 @@ class Driver:
         """Whether it is open, and the running loop is its own."""
         return not self._closed and self._loop is asyncio._get_running_loop() and self._loop is not None
 
-    def _serve_in_task(self, loop: asyncio.AbstractEventLoop, queue: RunQueue) -> None:
-        queue.server, queue.lingers = (server := object()), False
-        task = background_task(loop, self._serve(queue, server))
-        self._active[task] = queue
-        task.add_done_callback(partial(self._served, queue, server))
+    def _serve_at_once(self, loop: asyncio.AbstractEventLoop, run: "StartedRun", *, alone: bool) -> None:
+        """Serve a queue without a task. Whoever has its turn before the loop looks for answers shares the write."""
+        self._runs[run] = None
+        run.queue.server, run.queue.lingers = run, False
+        if alone and is_last_of_turn(loop):
+            run.serve()
+        else:
+            loop.call_soon(run.serve)
 
-    async def _serve(self, queue: RunQueue, server: object) -> None:
+    def start(self, operation: Operation[Any], done: Any) -> bool:
+        """Send an operation of a run, if nothing has to be waited for."""
+        return self._guarded.start(operation, done)
+
+    def perform_at_once(self, step: Any) -> None:
+        """Perform a step of a run that needs no waiting."""
+        self._perform_at_once(step, [])
+
+    def hand_over(self, run: "StartedRun", step: Step | Wait) -> None:
+        """Let a task go on with a run."""
+        self._runs.pop(run, None)
+        if self._loop is not None:
+            self._serve_in_task(self._loop, run.queue, run, step)
+
+    def ended(self, run: "StartedRun") -> None:
+        """Forget a run, and serve its queue anew if requests wait."""
+        self._runs.pop(run, None)
+        self._leave_queue(run.queue, run)
+
+    def _serve_in_task(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        queue: RunQueue,
+        begun: "StartedRun | None" = None,
+        step: Step | Wait | None = None,
+    ) -> None:
+        """Serve a queue in a task, which first goes on with a run that has ``begun``, at a step."""
+        queue.server, queue.lingers = (server := object()), False
+        task = background_task(loop, self._serve(queue, server, begun, step))
+        self._active[task] = queue
+        task.add_done_callback(partial(self._served, queue, server, begun))
+
+    async def _serve(
+        self, queue: RunQueue, server: object, begun: "StartedRun | None", step: Step | Wait | None
+    ) -> None:
         """Serve a queue, run after run, until no request waits: at the end, wait one more turn for callers that come
         back.
         """
-        while queue.server is server and (queue.waiting or await self._linger(queue)):
-            batch = queue.take()
+        while queue.server is server and (begun or queue.waiting or await self._linger(queue)):
+            batch = queue.take() if begun is None else begun.batch
             try:
-                await self._play(queue.work(batch), [])
+                await self._play(queue.work(batch) if begun is None else begun.flow, [], step=step)
             except asyncio.CancelledError:  # a shutdown cuts this write off; later requests are served
                 fail(batch, OutcomeUnknown(CUT_OFF))
-            except StoreError as unreadable:  # what no flow can go on from: an item like no record
-                fail(batch, unreadable)
-            except Exception as error:
-                fail(batch, broken(error))
-                log.exception("a write of a bucket failed in a way that it should not")
+            except Exception as error:  # noqa: BLE001 - a batch fails, whatever it is
+                self.give_up(batch, error)
             finally:
-                self._let_go(batch)
+                begun = step = None
+                self.let_go(batch)
         if queue.server is server:
             queue.server = None
 
@@ -295,19 +350,35 @@ class Driver:
             queue.lingers = False
         return bool(queue.waiting)
 
-    def _served(self, queue: RunQueue, server: object, task: asyncio.Task[None]) -> None:
+    def _served(self, queue: RunQueue, server: object, begun: "StartedRun | None", task: asyncio.Task[None]) -> None:
         """End the service of a queue. If its task never began, or was interrupted, serve the queue again: requests may
         still wait.
         """
         self._active.pop(task, None)
         if not task.cancelled():
             task.exception()  # retrieved: an interruption was raised in the loop itself
+        elif begun is not None:
+            self.let_go(begun.batch)
+        self._leave_queue(queue, server)
+
+    def _leave_queue(self, queue: RunQueue, server: object) -> None:
+        """Note that a server of a queue has ended. If requests still wait, because it was interrupted, another one
+        begins.
+        """
         if queue.server is server:
             queue.server = None
             if queue.waiting and self._loop is not None and not self._loop.is_closed():
                 self._serve_in_task(self._loop, queue)
 
-    def _let_go(self, batch: Sequence[Waiter]) -> None:
+    def give_up(self, batch: Sequence[Waiter], problem: Exception) -> None:
+        """Fail what a run that ended in an exception left unsettled."""
+        if isinstance(problem, StoreError):  # what no flow can go on from: an item like no record
+            return fail(batch, problem)
+        fail(batch, broken(problem))
+        log.error("a write of a bucket failed in a way that it should not", exc_info=problem)
+        return None
+
+    def let_go(self, batch: Sequence[Waiter]) -> None:
         """Wake the callers of the batch, and give back the unwanted outcomes."""
         failed = [waiter for waiter in batch if waiter.outcome is None or waiter.outcome.error is not None]
         if failed:
@@ -367,7 +438,20 @@ class Driver:
             _settle(list(queue.waiting), OutcomeUnknown(CUT_OFF), self._losses, wake=not loop.is_closed())
             discard(task)
         self._active = {}
+        for run in list(self._runs):
+            run.queue.server = None
+            _settle(list(run.queue.waiting), OutcomeUnknown(CUT_OFF), self._losses, wake=not loop.is_closed())
+            run.cut_off(OutcomeUnknown(CUT_OFF))
         self._guarded.leave_loop()
+
+
+def _run_type_for(store: Store) -> "type[StartedRun] | None":
+    """Return how runs are served without a task; ``None`` for a store that starts no operations."""
+    if type(store).start is Store.start:
+        return None
+    from .started_run import StartedRun  # a process without such a store starts without it
+
+    return StartedRun
 
 
 def _after(budget: float | None) -> float | None:

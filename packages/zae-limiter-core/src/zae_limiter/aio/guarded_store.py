@@ -3,10 +3,10 @@
 import asyncio
 import logging
 import weakref
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from functools import partial
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from ..clock.system import Clock
 from ..engines.engine import Store
@@ -19,6 +19,7 @@ from ..operations.values import Operation
 from ..runtime.tasks import background_task, discard
 
 R = TypeVar("R")
+Done = Callable[[Any, Exception | None], None]
 log = logging.getLogger(__name__)
 
 
@@ -48,6 +49,30 @@ class GuardedStore(Guard):
                 return self._send_after_probe(operation, kind)
             self.health.check(kind)
         return self._send(operation)
+
+    def start(self, operation: Operation[Any], done: Done) -> bool:
+        """Send an operation without a task, if the store can; then ``done`` is called with its answer or its error.
+        ``False`` if it waits for something, or while the store is known to be away: ``ask`` then.
+        """
+        if self.health.is_open or self._deadlines == "driver":
+            return False
+        return self._store.start(operation, partial(self._answered, operation, self._now(), done))
+
+    def _answered(
+        self, operation: Operation[Any], begun: float, done: Done, answer: Any, error: Exception | None
+    ) -> None:
+        if error is None:
+            self._note_answer(operation)
+        elif isinstance(error, StoreError):
+            shown = self._failed(error, operation, begun)
+            shown.__cause__ = error.__cause__
+            error = shown
+        done(answer, error)
+
+    def _note_answer(self, operation: Operation[Any]) -> None:
+        if self.health.is_open:
+            self._probing.answered(self._now())
+        self.health.served(operation)
 
     def close(self) -> None:
         """Stop probing."""
@@ -85,9 +110,7 @@ class GuardedStore(Guard):
                 answer = await in_time(self._store.perform(operation), self._operation_timeout)
         except StoreError as error:
             raise self._failed(error, operation, begun) from error.__cause__
-        if self.health.is_open:
-            self._probing.answered(self._now())
-        self.health.served(operation)
+        self._note_answer(operation)
         return answer
 
     async def _send_after_probe(self, operation: Operation[R], kind: Requests) -> R:

@@ -3,7 +3,17 @@
 import asyncio
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Protocol
+
+
+class Settleable(Protocol):
+    """A future, or what can be settled like one."""
+
+    def done(self) -> bool:
+        """Return whether it is settled."""
+
+    def set_exception(self, error: Exception, /) -> None:
+        """Settle it as failed."""
 
 
 class Deadlines:
@@ -15,17 +25,17 @@ class Deadlines:
     def __init__(self, loop: asyncio.AbstractEventLoop, error: Callable[[], Exception]) -> None:
         self._loop = loop
         self._error = error
-        self._until: dict[asyncio.Future[Any], float] = {}
+        self._until: dict[Settleable, float] = {}
         self._timer: asyncio.TimerHandle | None = None
         self._next = math.inf
 
-    def add(self, future: "asyncio.Future[Any]", until: float) -> None:
+    def add(self, future: Settleable, until: float) -> None:
         """Fail ``future`` at the instant ``until``, unless it is removed before."""
         self._until[future] = until
         if until < self._next:
             self._set_timer(until)
 
-    def remove(self, future: "asyncio.Future[Any]") -> None:
+    def remove(self, future: Settleable) -> None:
         """Forget the deadline of ``future``."""
         self._until.pop(future, None)
 

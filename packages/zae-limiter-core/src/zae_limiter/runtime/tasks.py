@@ -49,6 +49,13 @@ async def result_of(future: "Future[T]") -> T:
     return future.result()
 
 
+def is_last_of_turn(loop: asyncio.AbstractEventLoop) -> bool:
+    """Return whether nothing else runs before the loop looks for events again, if that is known: asyncio's own loop has
+    what is to run, others do not show it.
+    """
+    return not getattr(loop, "_ready", True)
+
+
 def running_loop() -> asyncio.AbstractEventLoop:
     """Return the running event loop. Raises ``TypeError`` without one, as under trio."""
     try:

@@ -7,7 +7,7 @@ import socket
 from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
-from typing import Any
+from typing import Any, Protocol
 from weakref import WeakSet
 
 from ....operations.errors import OutcomeUnknown, Unreachable
@@ -23,6 +23,19 @@ from ..protocol.answers import NOT_READ
 from ..protocol.responses import Response, ResponseReader
 
 
+class Answer(Protocol):
+    """What waits for the response to one call: a future, or a ``Call``."""
+
+    def done(self) -> bool:
+        """Return whether the call is settled."""
+
+    def set_result(self, response: Response, /) -> None:
+        """Settle the call by its response."""
+
+    def set_exception(self, error: Exception, /) -> None:
+        """Settle the call as failed."""
+
+
 class Connection(asyncio.Protocol):
     """One connection, which carries one call at a time."""
 
@@ -30,7 +43,7 @@ class Connection(asyncio.Protocol):
         self._loop = loop
         self._deadlines = deadlines
         self._reader = ResponseReader()
-        self._answer: asyncio.Future[Response] | None = None
+        self._answer: Answer | None = None
         self._transport: asyncio.Transport | None = None
         self._sent = 0
 
@@ -40,21 +53,32 @@ class Connection(asyncio.Protocol):
 
         Raises ``Unreachable`` if the server certainly did not read the whole request, else ``OutcomeUnknown``.
         """
-        if self._transport is None:
-            raise Unreachable("the connection is closed")
-        self._reader = ResponseReader()
-        self._answer = answer = self._loop.create_future()
-        self._sent = len(request)
-        self._deadlines.add(answer, until)
+        answer = self._loop.create_future()
         try:
-            self._transport.write(request)
-            if self._transport.is_closing():
-                raise Unreachable("the connection broke before the request was sent")
+            self.start(request, until, answer)
             response: Response = await answer
             return response
         finally:
-            self._deadlines.remove(answer)
-            self._answer = None
+            self.finish(answer)
+
+    def start(self, request: bytes, until: float, answer: Answer) -> None:
+        """Send a request and let ``answer`` have the response, or the error of ``call``; then ``finish`` it. Raises
+        ``Unreachable``.
+        """
+        if self._transport is None:
+            raise Unreachable("the connection is closed")
+        self._reader = ResponseReader()
+        self._answer = answer
+        self._sent = len(request)
+        self._deadlines.add(answer, until)
+        self._transport.write(request)
+        if self._transport.is_closing():
+            raise Unreachable("the connection broke before the request was sent")
+
+    def finish(self, answer: Answer) -> None:
+        """Forget a call that is settled, or whose caller has left."""
+        self._deadlines.remove(answer)
+        self._answer = None
 
     @property
     def is_fresh(self) -> bool:
@@ -118,13 +142,16 @@ class Connection(asyncio.Protocol):
         """Settle the call under way."""
         self._transport = None
         answer = self._answer
-        if answer is not None and not answer.done():
-            try:
-                if exc is not None:
-                    raise OutcomeUnknown(f"the connection broke: {exc}")
-                answer.set_result(self._reader.end())
-            except OutcomeUnknown as error:
-                answer.set_exception(error)
+        if answer is None or answer.done():
+            return
+        try:
+            if exc is not None:
+                raise OutcomeUnknown(f"the connection broke: {exc}")
+            response = self._reader.end()
+        except OutcomeUnknown as error:
+            answer.set_exception(error)
+        else:
+            answer.set_result(response)
 
 
 class Dialer:

@@ -37,6 +37,12 @@ class Slot:
         self.connection: Connection | None = None
         self.idle_since = 0.0
 
+    @property
+    def is_fresh(self) -> bool:
+        """Whether it has a connection that another call may use."""
+        connection = self.connection
+        return connection is not None and elapsed() - self.idle_since < IDLE_SECONDS and connection.is_fresh
+
     def close(self) -> None:
         """Close the connection."""
         connection, self.connection = self.connection, None
@@ -159,15 +165,13 @@ class HttpClient:
         """Send one request, in at most so many seconds. Raises ``ErrorAnswer``, or the ``StoreError`` of a
         connection.
         """
-        seconds = time_for(min(self._operation_timeout, most))
-        until = now() + seconds
-        send_by = until - min(self._least_time, seconds / LEAST_SHARE)
+        send_by, until = self._times(most)
         credentials = self._credentials.current() or await refreshed(self._credentials, send_by)
         slot = self._pool.take_free() or await self._pool.take(send_by)
         try:
             data = self._writer.write(name, request, credentials, time.time())
             connection = slot.connection
-            if connection is None or elapsed() - slot.idle_since >= IDLE_SECONDS or not connection.is_fresh:
+            if connection is None or not slot.is_fresh:
                 response = await self._call_anew(slot, data, send_by, until)
             else:
                 try:
@@ -183,10 +187,32 @@ class HttpClient:
             self._pool.give(slot)
         try:
             return read_response(response)
-        except ErrorAnswer as error:  # certainly not applied: sent again, if the credentials have been exchanged
-            if not is_of_credentials(error.response) or not await self._renewed(credentials, send_by):
+        except ErrorAnswer as error:
+            if not is_of_credentials(error.response):
                 raise
+            return await self.send_renewed(name, request, error, credentials, send_by, until)
+
+    async def send_renewed(
+        self,
+        name: str,
+        request: dict[str, Any] | bytes,
+        error: ErrorAnswer,
+        refused: Credentials,
+        send_by: float,
+        until: float,
+    ) -> Mapping[str, Any]:
+        """Send a request again that was certainly not applied, if its credentials have been exchanged; else raise
+        ``error``.
+        """
+        if not await self._renewed(refused, send_by):
+            raise error
         return await self.send(name, request, until - now())
+
+    def _times(self, most: float = math.inf) -> tuple[float, float]:
+        """Return the instants by which a request has to be sent, and answered."""
+        seconds = time_for(min(self._operation_timeout, most))
+        until = now() + seconds
+        return until - min(self._least_time, seconds / LEAST_SHARE), until
 
     async def _call_anew(self, slot: Slot, data: bytes, send_by: float, until: float) -> Response:
         """Send a request over a new connection."""

@@ -9,9 +9,12 @@ from functools import partial
 from typing import Any, Final, Literal, TypeVar
 
 from ....operations.errors import NotApplied
+from ....operations.values import Operation
+from ....runtime.elapsed import elapsed_ms
 from ....runtime.forks import without_forks
 from ....runtime.tasks import result_of
 from ....runtime.threads import in_thread
+from ...meter import Meter
 from ..aws.credentials import CredentialSource, too_late
 from ..aws.opening import Service, open_service, refuse_mocked
 from ..options import OPENING_SECONDS, ClientOptions
@@ -21,10 +24,12 @@ __all__ = [
     "DEADLINES",
     "Lock",
     "Send",
+    "StartsCalls",
     "Waker",
     "current_loop",
     "is_for_sdk",
     "now",
+    "open_http",
     "open_sdk",
     "opening_until",
     "read_service",
@@ -71,6 +76,58 @@ class Waker:
                 self._woken.set_result(None)
 
 
+class StartsCalls:
+    """Starts a request without a task, if its client can (``starting``). The rest is that of ``DynamoDBStore``."""
+
+    table_name: str
+    meter: Meter | None
+    _client: Any
+    _loop: object
+    _render: Callable[[Operation[Any], str], tuple[str, Any]]
+    _read_answer: Callable[[Operation[Any], Mapping[str, Any], float], Any]
+    _read_error: Callable[[Operation[Any], Any, Any, float], None]
+
+    def start(self, operation: Operation[Any], done: Callable[[Any, Exception | None], None]) -> bool:
+        """Send an operation and return ``True``, if nothing has to be waited for; see ``Store.start``."""
+        if self.meter is not None or self._loop is not current_loop():
+            return False
+        call = getattr(self._client, "ready_call", _not_ready)()
+        if call is None:
+            return False
+        try:
+            name, request = self._render(operation, self.table_name)
+        except BaseException:
+            call.give_up()
+            raise
+        call.start(name, request, partial(self._answered, operation, self._client, elapsed_ms(), done))
+        return True
+
+    def _answered(
+        self,
+        operation: Operation[Any],
+        client: Any,
+        sent_ms: float,
+        done: Callable[[Any, Exception | None], None],
+        answer: Mapping[str, Any] | None,
+        error: Exception | None,
+    ) -> None:
+        try:
+            if answer is not None:
+                found = self._read_answer(operation, answer, sent_ms)
+            elif isinstance(error, client.errors):
+                self._read_error(operation, client, error, sent_ms)
+                found = None
+            else:
+                return done(None, error)
+        except Exception as problem:  # noqa: BLE001 - whoever asked has to know, whatever it is
+            return done(None, problem)
+        return done(found, None)
+
+
+def _not_ready() -> None:
+    """Return no call: the SDK starts none."""
+
+
 def now() -> float:
     """Return the instant of the loop."""
     return current_loop().time()
@@ -114,6 +171,14 @@ async def result_by(future: "Future[T]", until: float) -> T:
     """Return the result of a future of a thread by ``until``, an instant of the loop. Raises ``TimeoutError``."""
     async with asyncio.timeout_at(until):
         return await result_of(future)
+
+
+def open_http(service: Service, options: ClientOptions) -> Any:
+    """Return a client over HTTP."""
+    with without_forks():
+        from .starting import StartingClient
+
+    return StartingClient(service, options)
 
 
 async def open_sdk(options: ClientOptions, *, has_proxy: bool) -> Any:

@@ -11,6 +11,7 @@ from typing import Any, Final, Literal, TypeVar
 from ....runtime.forks import without_forks
 from ...time_left import check_time, time_left
 from ..aws.credentials import CredentialSource, too_late
+from ..aws.opening import Service
 from ..aws.opening import is_mocked as is_for_sdk
 from ..aws.opening import open_service as read_service
 from ..faults import without_boto3
@@ -21,10 +22,12 @@ __all__ = [
     "DEADLINES",
     "Lock",
     "Send",
+    "StartsCalls",
     "Waker",
     "current_loop",
     "is_for_sdk",
     "now",
+    "open_http",
     "open_sdk",
     "opening_until",
     "read_service",
@@ -44,6 +47,10 @@ RECHECK_SECONDS: Final = 0.05  # a thread looks again, in case the one before it
 def current_loop() -> object:
     """Return ``None``: a thread has no event loop, and may use the client of any other."""
     return None
+
+
+class StartsCalls:
+    """Starts no requests: the thread of a caller waits for its own."""
 
 
 class Waker:
@@ -98,6 +105,14 @@ def refreshed(source: CredentialSource, until: float) -> Credentials:
 def result_by(future: "Future[T]", until: float) -> T:
     """Return the result of a future by ``until``, an instant of ``time.monotonic``. Raises ``TimeoutError``."""
     return future.result(max(0.0, until - now()))
+
+
+def open_http(service: Service, options: ClientOptions) -> Any:
+    """Return a client over HTTP."""
+    with without_forks():
+        from .http import SyncHttpClient
+
+    return SyncHttpClient(service, options)
 
 
 def open_sdk(options: ClientOptions, *, has_proxy: bool) -> Any:  # noqa: ARG001 - boto3 speaks to proxies

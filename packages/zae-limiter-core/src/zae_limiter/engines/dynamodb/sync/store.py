@@ -16,11 +16,11 @@ from ..aws.proxy_password import raise_without_password
 from ..faults import is_of_store
 from ..options import ClientOptions, Handed, HandedIn, Transport
 from ..render import read_answer, read_date, render, render_body
-from .primitives import DEADLINES, Lock, Send, current_loop, opening_until, refreshed, run
+from .primitives import DEADLINES, Lock, Send, StartsCalls, current_loop, opening_until, refreshed, run
 from .transport import SyncClient, SyncOpener, counted
 
 
-class SyncDynamoDBStore(SyncStore):
+class SyncDynamoDBStore(StartsCalls, SyncStore):
     """A DynamoDB table, through one client that the first operation opens: one for an event loop, or for all threads.
 
     Times are in seconds. ``transport`` is ``http``, or ``sdk`` for aioboto3 or boto3. ``credentials`` are those of
@@ -91,15 +91,22 @@ class SyncDynamoDBStore(SyncStore):
         except StoreError:
             raise
         except client.errors as error:
-            response = getattr(error, "response", None) or {}
-            if is_of_store(response):
-                self._note_date(response, sent_ms)
-            fault = client.fault_of(operation, error)
-            if fault is None:
-                return None
-            raise_without_password(fault, error)
+            return self._read_error(operation, client, error, sent_ms)
+        return self._read_answer(operation, answer, sent_ms)
+
+    def _read_answer(self, operation: Operation[Any], answer: Mapping[str, Any], sent_ms: float) -> Any:
+        """Return what an answer says. Raises ``StoreError``."""
         self._note_date(answer, sent_ms)
         return read_answer(operation, answer)
+
+    def _read_error(self, operation: Operation[Any], client: SyncClient, error: Any, sent_ms: float) -> None:
+        """Raise the ``StoreError`` of an error answer, unless the operation had nothing to do."""
+        response = getattr(error, "response", None) or {}
+        if is_of_store(response):
+            self._note_date(response, sent_ms)
+        fault = client.fault_of(operation, error)
+        if fault is not None:
+            raise_without_password(fault, error)
 
     def _note_date(self, answer: Mapping[str, Any], sent_ms: float) -> None:
         """Correct the clock by the date of an answer of the store, good or bad."""

@@ -6,12 +6,11 @@ from typing import Any, Protocol
 
 from ....operations.errors import StoreError
 from ....operations.values import Operation
-from ....runtime.forks import without_forks
 from ...meter import Meter
 from ..aws.opening import Service, log_proxy
 from ..consumed import COUNTED, count_answer, count_refusal
 from ..options import ClientOptions, transport_of
-from .primitives import Send, is_for_sdk, open_sdk, read_service
+from .primitives import Send, is_for_sdk, open_http, open_sdk, read_service
 
 
 class SyncClient(Protocol):
@@ -62,13 +61,12 @@ class SyncOpener:
             self._service = service = service.of_account()
         if has_proxy := self._service is not None and self._service.proxy is not None:
             log_proxy(self._service.proxy)
+        client: SyncClient
         if service is None or has_proxy:
-            client: SyncClient = open_sdk(self._options, has_proxy=has_proxy)
-            return client
-        with without_forks():
-            from .http import SyncHttpClient
-
-        return SyncHttpClient(service, self._options)
+            client = open_sdk(self._options, has_proxy=has_proxy)
+        else:
+            client = open_http(service, self._options)
+        return client
 
 
 def counted(send: Send, meter: Meter) -> Send:
