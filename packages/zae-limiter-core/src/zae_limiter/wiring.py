@@ -18,7 +18,6 @@ from .flows.process.late_opening import OpenedNamespace, open_later
 from .flows.process.namespace_state import NamespaceState
 from .flows.records.opening import create_table, open_namespace
 from .flows.steps import Flow, Log, play
-from .runtime.callables import is_awaited, yields
 from .runtime.dataclass import replace
 from .settings import Options
 from .values.audit import Cause, iso_instant
@@ -197,6 +196,8 @@ def check_decorated(function: object, kind: type) -> None:
     """Raise ``ValidationError`` for a function that a limiter of the variant ``kind`` cannot run inside its block: one
     of the other variant, or one that yields.
     """
+    from .runtime.callables import is_awaited, yields
+
     if yields(function):
         raise ValidationError("function", function, "yields: use `acquire` inside it, around what it does")
     name = kind.__name__

@@ -1,15 +1,18 @@
 # `just variants` writes the blocking variant of this module.
 """The lease of a limiter with observers."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from time import perf_counter
 from types import TracebackType
 from typing import Self
 
+from ..engines.meter import Meter
 from ..flows.acquire.claims import Grant
 from ..flows.acquire.requests import AcquireRequest
 from ..flows.process.namespace_state import NamespaceState
-from ..observing import Audience, Watch
+from ..observers import Observer
+from ..observing import Audience, Watch, audience_of
 from ..runtime.unused import Place
 from ..values.limits import MILLI
 from .driver import Driver
@@ -56,3 +59,13 @@ class ObservedLease(Lease):
     ) -> None:
         with self._watch.end(perf_counter() - self._begun, error):
             await super().__aexit__(kind, error, trace)
+
+
+def observed_leases(
+    observers: Iterable[Observer], namespace_state: NamespaceState, meter: Meter | None
+) -> Callable[..., ObservedLease] | None:
+    """Return what makes the leases of a limiter with these observers; ``None`` if there are none. Raises
+    ``ValidationError`` for one that cannot be called.
+    """
+    audience = audience_of(observers, namespace_state, meter)
+    return None if audience is None else partial(ObservedLease, audience=audience)

@@ -19,8 +19,6 @@ from ..flows.acquire.requests import (
     validate_request,
 )
 from ..flows.validation import validate_flag
-from ..observers import Observer
-from ..observing import audience_of
 from ..runtime.unused import warn_if_later
 from ..values.draws import Draw
 from ..values.estimates import Estimate
@@ -30,10 +28,10 @@ from ..wiring import SyncDecorated, check_decorated, check_repository, of_call
 from .entities import SyncEntityMethods
 from .lease import SyncLease
 from .limits import SyncLimitMethods
-from .observed_lease import SyncObservedLease
 from .repository import SyncRepository
 
 if TYPE_CHECKING:
+    from ..observers import Observer
     from ..values.checks import Check
     from ..values.explanation import Explanation
 
@@ -60,7 +58,12 @@ class SyncRateLimiter(SyncLimitMethods, SyncEntityMethods):
         self._default_limits = () if default_limits is None else check_limits("default_limits", default_limits)
         self._shadow = validate_flag("shadow", shadow)
         self._plain_request = remembering(self._default_limits, shadow=self._shadow)
-        self._audience = audience_of(observers, repository.namespace_state, repository._store.capabilities.meter)
+        self._observed: Callable[..., SyncLease] | None = None
+        if observers != ():
+            from .observed_lease import observed_leases
+
+            meter = repository._store.capabilities.meter
+            self._observed = observed_leases(observers, repository.namespace_state, meter)
 
     def acquire(
         self,
@@ -116,8 +119,8 @@ class SyncRateLimiter(SyncLimitMethods, SyncEntityMethods):
             )
         caller = sys._getframe(1)
         place = caller.f_code, caller.f_lasti
-        if self._audience is not None:
-            return SyncObservedLease(self.driver, self.namespace_state, request, place, self._audience)
+        if self._observed is not None:
+            return self._observed(self.driver, self.namespace_state, request, place)
         return SyncLease(self.driver, self.namespace_state, request, place)
 
     def limit(

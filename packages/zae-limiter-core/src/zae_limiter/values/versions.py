@@ -13,7 +13,7 @@ SCHEMA_VERSION: Final = 2  # the newest that this release writes; rises if an ol
 OLDEST_SCHEMA_VERSION: Final = 1  # the oldest schema that this release supports
 OLDEST_CLIENT: Final = "0.1.0"  # the oldest client that can read the items of this release
 
-_VERSION: Final = re.compile(r"(\d{1,9})\.(\d{1,9})(?:\.(\d{1,9}))?(?:[-+.a-z][A-Za-z0-9.+\-]*)?")
+_VERSION: Final = r"(\d{1,9})\.(\d{1,9})(?:\.(\d{1,9}))?(?:[-+.a-z][A-Za-z0-9.+\-]*)?"
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +86,7 @@ def check_compatible(record: VersionRecord, *, stack: str, client_version: str) 
 
 def parse_version(field: str, value: object) -> tuple[int, int, int]:
     """Return the three numbers of a version. Raises ``ValidationError``."""
-    match = _VERSION.fullmatch(value) if isinstance(value, str) and len(value) <= 64 else None
+    match = re.fullmatch(_VERSION, value) if isinstance(value, str) and len(value) <= 64 else None
     if match is None:
         raise ValidationError(field, value, "must be a version like 1.2.3")
     return int(match[1]), int(match[2]), int(match[3] or 0)

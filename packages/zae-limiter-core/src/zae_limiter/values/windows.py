@@ -20,7 +20,7 @@ SECONDS: Final[Mapping[str, int]] = {"minute": 60, "hour": 3600, "day": 86400, "
 ELAPSED: Final = frozenset(("minute", "hour"))  # counted in elapsed time, so a zone means nothing
 
 _LAST_START: Final[Mapping[str, int]] = {"week": 7, "month": 31}
-_ZONE: Final = re.compile(r"[A-Z][A-Za-z0-9_+-]{0,29}(/[A-Za-z0-9_+-]{1,30}){0,3}")  # not localtime
+_ZONE: Final = r"[A-Z][A-Za-z0-9_+-]{0,29}(/[A-Za-z0-9_+-]{1,30}){0,3}"  # not localtime
 _FIELDS_OF_CRON: Final = 5
 _LONGEST_CRON: Final = 100
 _CYCLE: Final = (1970, 2030)  # between 1901 and 2099 the days of the weeks repeat every 28 years
@@ -54,7 +54,7 @@ def check_window(limit: str, window: str, timezone: str, starts_on: int) -> str:
 def zone_of(timezone: str, field: str = "timezone") -> "ZoneInfo":
     """Return a time zone of the IANA database. Raises ``ValidationError`` for one that this machine does not know."""
     problem = "is not a time zone of this machine's database: use a name like Europe/Berlin, or `pip install -U tzdata`"
-    if not isinstance(timezone, str) or not _ZONE.fullmatch(timezone):
+    if not isinstance(timezone, str) or not re.fullmatch(_ZONE, timezone):
         raise ValidationError(field, timezone, problem)
     from zoneinfo import ZoneInfo, ZoneInfoNotFoundError  # most limits have no calendar
 

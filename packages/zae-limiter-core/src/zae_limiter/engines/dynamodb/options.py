@@ -12,7 +12,6 @@ from typing import Any, Final, Literal, Protocol, get_args
 
 from ...exceptions import ValidationError
 from ...runtime import forks
-from ...runtime.callables import is_awaited
 from ...runtime.dataclass import dataclass, field
 from ...values.versions import core_version
 
@@ -70,6 +69,8 @@ class HandedIn:
 
 def check_handed(given: Any) -> Any:
     """Return what was handed in. Raises ``ValidationError`` if it gives no credentials, or to coroutines alone."""
+    from ...runtime.callables import is_awaited  # which imports `inspect`
+
     ask = getattr(given, "get_credentials", None) or getattr(given, "get_frozen_credentials", None)
     kind = type(given).__name__
     if isinstance(given, type) or not callable(ask):

@@ -4,7 +4,7 @@ reads them.
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from threading import Lock
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ...operations.values import Item, Key
 from ...runtime.lru import LRU
@@ -18,10 +18,12 @@ from ...values.naming import DEFAULT_RESOURCE
 from ...values.resolution import LEVELS, NO_NAMES, OWN_LEVELS, PLAN_LEVELS, Config, Level, Resolved, winner
 from ...values.stats import CacheStats
 from ...values.switches import resolve_switches
-from ..index_rows import IndexRows
 from ..retry import key_of, read_all
 from ..steps import Flow
 from ..validation import OwnPlace
+
+if TYPE_CHECKING:
+    from ..index_rows import IndexRows
 
 
 class Record(NamedTuple):
@@ -140,7 +142,7 @@ class ConfigCache:
         now_ms: int,
         *,
         beside: Sequence[Key] = (),
-        rows: IndexRows | None = None,
+        rows: "IndexRows | None" = None,
     ) -> Flow[tuple[Records, Mapping[Key, Item]]]:
         """Read the records behind the limits at these places that are unknown, expired, or older than the instant of
         the place; return them, and the items ``beside`` them, which the same request has.

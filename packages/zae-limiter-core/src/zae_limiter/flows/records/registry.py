@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from typing import NamedTuple
 
+from ... import flows
 from ...exceptions import NamespaceNotFoundError, NamespaceStateError, NoUpgradePathError, ValidationError
 from ...operations.errors import AccessLost, ConditionFailed, Denied, TransactionCancelled, Unreadable
 from ...operations.values import Conditions, Delete, Item, Key, Put, Query, Transact, Update
@@ -28,9 +29,7 @@ from ...schema.registry import (
 from ...values.namespaces import Namespace
 from ...values.naming import check_namespace, check_namespace_id
 from ...values.versions import VersionRecord
-from ..index_rows import IndexRows, report
 from ..pages import delete_all, query_all
-from ..partitions import everywhere, next_rows
 from ..retry import ATTEMPTS, RaceLost, key_of, read, read_all, with_retries
 from ..steps import Flow, Sleep
 
@@ -164,9 +163,9 @@ def in_use() -> Flow[list[Namespace]]:
 
     Raises ``ForeignRecord`` for the table of another product.
     """
-    rows = IndexRows(keys.REGISTRY)
+    rows = flows.index_rows.IndexRows(keys.REGISTRY)
     records = rows.read((yield from _names()), read_record)
-    yield from report(rows)
+    yield from flows.index_rows.report(rows)
     return [record.namespace for record in records if not record.has(DELETED)]
 
 
@@ -179,11 +178,11 @@ def orphans() -> Flow[list[Namespace]]:
     names = yield from _records(keys.NAMESPACE_PREFIX)
     ids = yield from _records(keys.NSID_PREFIX)
     named = {record.name: record for record in names}
-    looked_at, empty = [IndexRows(record.id) for record in ids if record.has(PURGED)], set[str]()
+    looked_at, empty = [flows.index_rows.IndexRows(record.id) for record in ids if record.has(PURGED)], set[str]()
     for rows in looked_at:
         if (yield from is_empty(rows)):
             empty.add(rows.namespace_id)
-    yield from report(*looked_at)
+    yield from flows.index_rows.report(*looked_at)
     lost = [
         record.namespace for record in ids if not is_live(record, named.get(record.name)) and record.id not in empty
     ]
@@ -202,11 +201,11 @@ def record_at(key: Key) -> Flow[RegistryRecord | None]:
     return None if item is None else read_record(item)
 
 
-def is_empty(rows: IndexRows) -> Flow[bool]:
+def is_empty(rows: "flows.index_rows.IndexRows") -> Flow[bool]:
     """Return whether the index shows no item of the namespace; skip rows of others."""
-    queries = everywhere(rows.namespace_id, Query("", "GSI4", limit=1))
+    queries = flows.partitions.everywhere(rows.namespace_id, Query("", "GSI4", limit=1))
     while queries:
-        items, left = yield from next_rows(queries)
+        items, left = yield from flows.partitions.next_rows(queries)
         if rows.own(items):
             return False
         queries = [each if each.start is None else replace(each, limit=ROWS_PER_PAGE) for each in left]
@@ -238,9 +237,9 @@ def look_up(namespace_ids: Iterable[str]) -> Flow[Known]:
         return Known(set(), {})
     found = yield from read_all([*wanted, VERSION_KEY])
     version = found.pop(VERSION_KEY, None)
-    rows = IndexRows(keys.REGISTRY)
+    rows = flows.index_rows.IndexRows(keys.REGISTRY)
     records = rows.read(found.values(), read_record)
-    yield from report(rows)
+    yield from flows.index_rows.report(rows)
     if len(found) < len(wanted) and version is None:
         yield from check_registry()
     purged = {record.id for record in records if record.has(PURGING)}
@@ -379,13 +378,13 @@ def purge(namespace_id: str, *, at: str, on_progress: Progress | None) -> Flow[i
             on_progress(removed)
 
     for _ in range(MOST_LOOKS):  # until the index shows no item; leave those of other namespaces alone
-        rows, before = IndexRows(namespace_id), removed
-        queries = everywhere(namespace_id, Query("", "GSI4", limit=KEYS_PER_PAGE))
+        rows, before = flows.index_rows.IndexRows(namespace_id), removed
+        queries = flows.partitions.everywhere(namespace_id, Query("", "GSI4", limit=KEYS_PER_PAGE))
         while queries:
-            items, queries = yield from next_rows(queries)
+            items, queries = yield from flows.partitions.next_rows(queries)
             yield from delete_all(map(key_of, rows.own(items)), more)
         if removed == before:
-            yield from report(rows)
+            yield from flows.index_rows.report(rows)
             yield from _unregister(namespace_id, at)
             return removed
         yield Sleep(SETTLE_SECONDS)
