@@ -40,10 +40,22 @@ if hasattr(inspect, "markcoroutinefunction"):  # new in Python 3.12
     inspect.markcoroutinefunction(marked)
 
 
-FUNCTIONS = [plain, awaited, yielding, yielding_async, marked, Called().awaited, len, Called, AsyncMock(), Mock(), 3]
+FUNCTIONS = {
+    "plain": plain,
+    "awaited": awaited,
+    "yielding": yielding,
+    "yielding async": yielding_async,
+    "marked": marked,
+    "method": Called().awaited,
+    "builtin": len,
+    "class": Called,
+    "async mock": AsyncMock(),
+    "mock": Mock(),
+    "number": 3,
+}
 
 
-@pytest.mark.parametrize("called", FUNCTIONS, ids=repr)
+@pytest.mark.parametrize("called", FUNCTIONS.values(), ids=FUNCTIONS)
 def test_it_tells_what_inspect_tells(called: Any) -> None:
     assert is_awaited(called) == inspect.iscoroutinefunction(called)
     assert yields(called) == (inspect.isgeneratorfunction(called) or inspect.isasyncgenfunction(called))
