@@ -149,10 +149,10 @@ def _sorts_before(value: Value, limit: str | int) -> bool:
 
 def check_key_values(values: Mapping[str, Value], *, required: Iterable[str] = ()) -> None:
     """Raise ``Invalid`` if a key attribute is not a string, or is empty."""
-    for name in (*required, *_KEY_NAMES.intersection(values)):
-        value = values.get(name)
-        if not isinstance(value, str) or not value:
-            raise Invalid(f"{name} must be a string that is not empty")
+    missing = [name for name in required if name not in values]
+    wrong = [name for name, value in values.items() if name in _KEY_NAMES and not (value and isinstance(value, str))]
+    for name in (*missing, *wrong):
+        raise Invalid(f"{name} must be a string that is not empty")
 
 
 def _updated(update: Update, key: Key, before: Item | None) -> Item:
@@ -192,13 +192,14 @@ def _refuse_clauses(add: Mapping[str, int], values: Mapping[str, Value], remove:
 
 
 def _put(put: Put) -> Item:
-    item = {name: plain(value) for name, value in put.item.items()}
+    item = copy_of(put.item)
     _refuse_large(item)
     return item
 
 
 def _refuse_large(item: Item) -> None:
-    if item_size(item) > MAX_ITEM_BYTES:
+    # no character takes more than four bytes, and what represents an item has all of its characters
+    if 4 * len(repr(item)) > MAX_ITEM_BYTES and item_size(item) > MAX_ITEM_BYTES:
         raise Invalid("an item has at most 400 KB")
 
 

@@ -14,7 +14,7 @@ change that does not telescope, and before a query that could read usage. So an 
 """
 
 import logging
-from collections import OrderedDict
+from collections import deque
 from collections.abc import Callable
 from threading import Lock
 from typing import Any, Final
@@ -75,6 +75,7 @@ class Usage:
         self._update = update
         self.now_ms = now_ms
         self.since: dict[Key, tuple[int, Item]] = {}
+        self._anew: tuple[int, Item] = 0, {}  # of all buckets that were made in an hour
 
     def note(self, key: Key, before: Item | None, item: Item | None, *, adds: bool) -> None:
         """Note a change of a bucket; ``adds``: it is an update that removes no attribute."""
@@ -86,9 +87,15 @@ class Usage:
         if since is not None and before is not None:
             self._count(key, since[1], before, since[0])
         self.since.pop(key, None)
-        if item is not None and (adds or before is None):
-            self.since[key] = hour, before or {}
-        elif item is not None and before is not None:
+        if item is None:
+            return
+        if before is None:
+            if self._anew[0] != hour:
+                self._anew = hour, {}
+            self.since[key] = self._anew
+        elif adds:
+            self.since[key] = hour, before
+        else:
             self._count(key, before, item, hour)
 
     def count_for(self, operation: Query | Scan) -> None:
@@ -120,7 +127,8 @@ class MemoryTable:
     def __init__(self, meter: Meter | None = None) -> None:
         self._items: dict[Key, Item] = {}  # an item is never changed, only replaced
         self._nested: set[Key] = set()  # keys of items that may have a list or a map, which a shallow copy would share
-        self._round: OrderedDict[Key, None] = OrderedDict()  # all keys; the first is where the hand is
+        self._round: deque[Key] = deque()  # all keys, each once; the first is where the hand is
+        self._removed: set[Key] = set()  # those in it whose item has gone, until the hand comes to them
         self._done = 0  # operations since the last look; a new item counts as many as make one due
         self._expires_by: Callable[[], int] | None = None
         self._usage: Usage | None = None
@@ -198,17 +206,25 @@ class MemoryTable:
         if self._expires_by is None:
             return
         now_seconds = self._expires_by() // 1000
+        keys = self._round
         for _ in range(looks):
-            key = next(iter(self._round))
-            if _is_expired(self._items[key], now_seconds):
+            key = keys[0]
+            item = self._items.get(key)
+            if item is not None and not _is_expired(item, now_seconds):
+                keys.rotate(-1)
+                continue
+            if item is not None:
                 self._replace(key, None)
-                self._done = _REST  # there may be more: look again with the next operation
-            else:
-                self._round.move_to_end(key)
+            keys.popleft()
+            self._removed.discard(key)
+            self._done = _REST  # there may be more: look again with the next operation
 
     def _add(self, key: Key, item: Item) -> None:
         self._items[key] = item
-        self._round[key] = None
+        if key in self._removed:  # the hand has not come by since
+            self._removed.discard(key)
+        else:
+            self._round.append(key)
         self._done += _REST
 
     def _update(self, update: Update) -> Item:
@@ -275,8 +291,8 @@ class MemoryTable:
         if self._usage is not None:
             self._usage.note(key, self._items.get(key), item, adds=False)
         if item is None:
-            self._round.pop(key, None)  # first: a fork between the two leaves no key without an item
-            self._items.pop(key, None)
+            if self._items.pop(key, None) is not None:
+                self._removed.add(key)
             self._nested.discard(key)
             return
         if key in self._items:
