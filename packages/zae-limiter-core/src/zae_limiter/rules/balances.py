@@ -30,7 +30,7 @@ def limit_share(limit: Limit, whole: int, shard: int, shards: int) -> int:
     return share(whole, shard, shards)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)  # nobody changes one; frozen, it would cost each new bucket twice the time
 class ShardLimit:
     """One limit on one shard of a bucket, with the anchor of its balance.
 
@@ -62,18 +62,19 @@ class ShardLimit:
             rule: Rule = Lost(self.slots, self.shards)
         else:
             rule = rule_of(self.limit).since(self.anchor_ms if self.begun_ms is None else self.begun_ms)
-        object.__setattr__(self, "rule", rule)
-        object.__setattr__(self, "unit", rule.unit(self.shards))
+        self.rule, self.unit = rule, rule.unit(self.shards)
         if self.fraction is None:
-            object.__setattr__(self, "fraction", self.whole_at(self.anchor_ms))
-        object.__setattr__(self, "part", rule.on_shard(self.shard, self.shards, self.fraction or 0))
-        ceiling = limit_share(self.limit, self.limit.ceiling_milli, self.shard, self.shards)
-        object.__setattr__(self, "ceiling_milli", ceiling)
+            self.fraction = self.whole_at(self.anchor_ms)
+        self.part = rule.on_shard(self.shard, self.shards, self.fraction or 0)
+        self.ceiling_milli = limit_share(self.limit, self.limit.ceiling_milli, self.shard, self.shards)
         if self.slots is not None:
-            object.__setattr__(self, "minted_at_anchor", 0)
+            self.minted_at_anchor = 0
             return
-        whole = self.rule.minted(self.anchor_ms) if self.mark is None else self.mark
-        object.__setattr__(self, "minted_at_anchor", share(whole, self.shard, self.shards))
+        whole = rule.minted(self.anchor_ms) if self.mark is None else self.mark
+        self.minted_at_anchor = share(whole, self.shard, self.shards)
+
+    def __hash__(self) -> int:
+        return hash((self.limit, self.anchor_ms, self.shard, self.shards, self.begun_ms, self.fraction))
 
     def moved(self, at_ms: int, limit: Limit | None = None, mark: int | None = None) -> "ShardLimit":
         """Return the same limit, or another one in its place, on the same shard and in the same window, as of another

@@ -12,7 +12,7 @@ from ..rules.registry import keeping_ms, rule_of
 from ..rules.rule import FOREVER_MS
 from ..rules.sharding import MAX_SHARDS, SHARD_COUNTS, Part, new_part
 from ..rules.slots import Slots
-from ..runtime.dataclass import dataclass, field, replace
+from ..runtime.dataclass import replace
 from ..values.limits import MILLI, Limit
 from ..values.resolution import Config
 from . import keys
@@ -250,18 +250,52 @@ def read_bucket(item: Item, before: BucketState | None = None) -> BucketState:
 
 def _read_anew(item: Item) -> BucketState:
     _check(item)
-    shard_limits = read_shard_limits(item)
-    states = tuple(_limit_state(name, shard_limit) for name, shard_limit in shard_limits.items())
-    fill_ms = max((keeping_ms(each.limit, each.ceiling_milli) for each in shard_limits.values()), default=0)
-    unused_ms = max((1000 * each.limit.unused_seconds for each in shard_limits.values()), default=0)
-    ceilings = {each.name: each.ceiling_milli for each in states}
-    slots = frozenset(name for name, each in shard_limits.items() if each.slots is not None)
-    begins_ms = 0 if slots else min((window_end(each) for each in shard_limits.values()), default=FOREVER_MS)
-    changing = [attribute for each in states for attribute in (each.tokens, each.consumed)]
+    return _state(item, read_shard_limits(item), item[SHARD_COUNT])
+
+
+def new_state(item: Item, bucket: "BucketId", limits: Iterable[Limit]) -> BucketState:
+    """Return the state of an item that this process has just made by ``bucket_item`` of these limits, as
+    ``read_bucket`` reads it, without a look at what it has just written.
+    """
+    return _state(item, _shard_limits(item, limits, bucket.shard), item[SHARD_COUNT])
+
+
+def _state(item: Item, shard_limits: dict[str, ShardLimit], shards: int) -> BucketState:
+    states = tuple([_limit_state(name, shard_limit) for name, shard_limit in shard_limits.items()])
+    ceilings = tuple([(each.limit, each.ceiling_milli) for each in shard_limits.values()])
+    form, begins_ms = _form(ceilings, shards), 0
+    if not form.slots:
+        begins_ms = min([window_end(each) for each in shard_limits.values()], default=FOREVER_MS)
+    _, fill_ms, unused_ms, numbers, slots, slow = form
+    return BucketState(item, shard_limits, form.ceilings, states, fill_ms, unused_ms, begins_ms, numbers, slots, slow)
+
+
+class _Form(NamedTuple):
+    """What the shapes of all buckets with the same limits share, whatever their anchors: fields of ``BucketState``."""
+
+    ceilings: Mapping[str, int]
+    fill_ms: int
+    unused_ms: int
+    numbers: Callable[[Item], tuple[int, ...]]
+    slots: frozenset[str]
+    slow: Mapping[str, str]
+
+
+@lru_cache(maxsize=256)
+def _form(limits: tuple[tuple[Limit, int], ...], shards: int) -> _Form:
+    """Return the form of a bucket with these limits, each with its ceiling."""
+    slots = frozenset(limit.name for limit, _ in limits if limit.has_slots)
+    ats = [bucket_attributes(limit.name) for limit, _ in limits]
+    changing = [attribute for at in ats for attribute in (at.tokens, at.consumed)]
     changing += [attribute for name in slots for attribute in bucket_attributes(name).slots]
-    numbers = itemgetter(CONFIG_AS_OF, WRITES, *changing)
-    slow = {bucket_attributes(name).fraction: name for name, each in shard_limits.items() if each.unit}
-    return BucketState(item, shard_limits, ceilings, states, fill_ms, unused_ms, begins_ms, numbers, slots, slow)
+    return _Form(
+        ceilings={limit.name: ceiling for limit, ceiling in limits},
+        fill_ms=max((keeping_ms(limit, ceiling) for limit, ceiling in limits), default=0),
+        unused_ms=max((1000 * limit.unused_seconds for limit, _ in limits), default=0),
+        numbers=itemgetter(CONFIG_AS_OF, WRITES, *changing),
+        slots=slots,
+        slow={bucket_attributes(limit.name).fraction: limit.name for limit, _ in limits if rule_of(limit).unit(shards)},
+    )
 
 
 def _with_slots(shard_limit: ShardLimit, item: Item) -> ShardLimit:
@@ -313,19 +347,19 @@ def read_shard_limits(item: Item) -> dict[str, ShardLimit]:
     attributes = [each for each in map(parse_bucket_attribute, item) if each is not None]
     names = [each.limit for each in attributes if each.field == "tokens"]
     rules = (read_limit(item, name, bucket_attributes(name), unit=MILLI) for name in names)
-    found = {
-        rule.name: ShardLimit(
-            rule,
-            item[ANCHOR],
-            shard,
-            item[SHARD_COUNT],
-            item.get(bucket_attributes(rule.name).minted),
-            item.get(bucket_attributes(rule.name).begun),
-            fraction=item.get(bucket_attributes(rule.name).fraction, 0),
-        )
-        for rule in rules
-    }
-    return {name: _with_slots(each, item) if each.limit.has_slots else each for name, each in found.items()}
+    return _shard_limits(item, rules, shard)
+
+
+def _shard_limits(item: Item, limits: Iterable[Limit], shard: int) -> dict[str, ShardLimit]:
+    """Return the ``ShardLimit`` of each of the limits in an item, which are those that it has, by name."""
+    found: dict[str, ShardLimit] = {}
+    anchor_ms, shards = item[ANCHOR], item[SHARD_COUNT]
+    for limit in limits:
+        at = bucket_attributes(limit.name)
+        mark, begun_ms, fraction = item.get(at.minted), item.get(at.begun), item.get(at.fraction, 0)
+        each = ShardLimit(limit, anchor_ms, shard, shards, mark, begun_ms, fraction=fraction)
+        found[limit.name] = _with_slots(each, item) if limit.has_slots else each
+    return found
 
 
 def window_end(shard_limit: ShardLimit) -> int:
@@ -345,19 +379,23 @@ def anchor_attributes(limits: Iterable[Limit], anchor_ms: int) -> Item:
     }
 
 
-@dataclass(frozen=True, slots=True)
-class BucketId:
-    """The id of a bucket item: an entity, a resource and a shard of a namespace."""
-
+class _IdFields(NamedTuple):
     namespace_id: str
     entity_id: str
     resource: str
-    shard: int = 0
-    pk: str = field(init=False)
+    shard: int
+    pk: str
 
-    def __post_init__(self) -> None:
-        pk = keys.pk_bucket(self.namespace_id, self.entity_id, self.resource, self.shard)
-        object.__setattr__(self, "pk", pk)
+
+class BucketId(_IdFields):
+    """The id of a bucket item: an entity, a resource and a shard of a namespace."""
+
+    __slots__ = ()
+
+    def __new__(cls, namespace_id: str, entity_id: str, resource: str, shard: int = 0) -> "BucketId":
+        """Return the id; it has the partition key of the item, ``pk``."""
+        pk = keys.pk_bucket(namespace_id, entity_id, resource, shard)
+        return tuple.__new__(cls, (namespace_id, entity_id, resource, shard, pk))
 
     def __str__(self) -> str:
         return f"{self.entity_id}/{self.resource}"
@@ -374,17 +412,17 @@ class BucketId:
 
     def attributes(self, *, spread: bool = False) -> Item:
         """Return keys, index keys and names, which never change; ``spread``: its rows have a suffix."""
-        ns = self.namespace_id
+        ns, entity_id, resource, shard, pk = self
         return {
-            PK: self.pk,
+            PK: pk,
             SK: keys.sk_state(),
-            **index_partitions(ns, self.entity_id, self.resource, spread=spread),
-            GSI2SK: keys.gsi2_sk_bucket(self.entity_id, self.shard),
-            GSI3PK: keys.gsi3_pk_entity(ns, self.entity_id),
-            GSI3SK: keys.gsi3_sk_bucket(self.resource, self.shard),
-            GSI4SK: self.pk,
-            ENTITY_ID: self.entity_id,
-            RESOURCE: self.resource,
+            **index_partitions(ns, entity_id, resource, spread=spread),
+            GSI2SK: keys.gsi2_sk_bucket(entity_id, shard),
+            GSI3PK: keys.gsi3_pk_entity(ns, entity_id),
+            GSI3SK: keys.gsi3_sk_bucket(resource, shard),
+            GSI4SK: pk,
+            ENTITY_ID: entity_id,
+            RESOURCE: resource,
         }
 
 
@@ -447,7 +485,8 @@ def slot_attributes(limit: Limit, now_ms: int, held: int) -> Item:
     return dict(zip(bucket_attributes(limit.name).slots, (now_ms, now_ms, even, odd), strict=True))
 
 
-def rule_attributes(limit: Limit) -> Item:
+@lru_cache(maxsize=1024)
+def rule_attributes(limit: Limit) -> Mapping[str, Any]:
     """Return the attributes of a bucket item that hold the rule: in thousandths, the burst only if it is not the
     capacity.
     """

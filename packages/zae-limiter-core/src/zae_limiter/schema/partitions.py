@@ -7,6 +7,7 @@ such rows from schema ``SPREAD_SCHEMA`` on. Rows from before have no suffix, and
 all partitions.
 """
 
+from functools import lru_cache
 from typing import Final
 from zlib import crc32
 
@@ -26,7 +27,11 @@ def index_partitions(ns: str, entity: str, resource: str, *, spread: bool) -> di
     """Return the partition keys, by attribute, of a bucket or a snapshot in the indexes by resource and by
     namespace.
     """
-    suffix = index_suffix(entity) if spread else None
+    return {**_partitions(ns, resource, index_suffix(entity) if spread else None)}
+
+
+@lru_cache(maxsize=1024)  # the buckets of a resource share them
+def _partitions(ns: str, resource: str, suffix: int | None) -> dict[str, str]:
     return {GSI2PK: keys.gsi2_pk_resource(ns, resource, suffix), GSI4PK: keys.gsi4_pk(ns, suffix)}
 
 

@@ -13,7 +13,15 @@ from zae_limiter.schema import keys
 from zae_limiter.schema.attributes import BELOW, COUNTERS, REFUSED_BELOW, UNCOUNTED, bucket_attributes
 from zae_limiter.schema.configs import Row, config_attributes
 from zae_limiter.schema.entities import entity_item, read_entity
-from zae_limiter.schema.items import WRITES, BucketId, read_bucket, rule_attributes
+from zae_limiter.schema.items import (
+    WRITES,
+    BucketId,
+    LimitBalance,
+    bucket_item,
+    new_state,
+    read_bucket,
+    rule_attributes,
+)
 from zae_limiter.schema.registry import namespace_items
 from zae_limiter.values.entities import Entity
 from zae_limiter.values.limits import MILLI, Limit
@@ -191,3 +199,28 @@ def test_the_size_of_a_bucket_item_is_what_the_docs_say(
     told = EVERY_ITEM + 5 * plain + 13 * encoded + (parent + 9 if parent else 0)
     told += sum(55 + 5 * len(name) + (10 + len(name) if burst != 12_345_678 else 0) for name in names)
     assert told - 20 <= item_size(item) <= told
+
+
+EVERY_KIND = [
+    Limit.per_minute("rpm", 60),
+    Limit.per_day("slow", 7),
+    Limit.quota("weekly", 100, cron="0 6 * * MON"),
+    Limit.concurrent("slots", 5),
+    Limit.total("budget", 40),
+    Limit.quota("first", 10, window=3600),
+]
+
+
+@pytest.mark.parametrize("limit", EVERY_KIND, ids=lambda limit: limit.kind)
+def test_the_state_that_was_made_is_the_one_that_is_read(limit: Limit) -> None:
+    of = BucketId("ns", "e", "r")
+    balances = [LimitBalance(each, each.initial_milli - MILLI, MILLI) for each in (EVERY_KIND[0], limit)]
+    item = bucket_item(of, {"cascade": False}, balances, shard_count=1, anchor_ms=NOW, config_as_of_ms=NOW, spread=True)
+    made, read = new_state(item, of, [each.limit for each in balances]), read_bucket(item)
+    assert (made.numbers(item), made[:3], made[4:7], made[8:]) == (read.numbers(item), read[:3], read[4:7], read[8:])
+    assert [each._replace(minted=int) for each in made.limit_states] == [
+        each._replace(minted=int) for each in read.limit_states
+    ]
+    assert [each.minted(NOW + 7777) for each in made.limit_states] == [
+        each.minted(NOW + 7777) for each in read.limit_states
+    ]
