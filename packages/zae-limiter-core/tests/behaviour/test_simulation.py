@@ -388,7 +388,7 @@ def test_the_time_before_a_write_counts_by_the_schedule_by_which_both_go() -> No
     scheduled = kinds.scheduled(Random(1), "rpm", EPOCH_MS - EPOCH_MS % kinds.MINUTE_MS)
     config, plain = Config((scheduled.limit,), 0), Config((scheduled.pieces[0][1],), 0)
     schedules, planned, other = Schedules([scheduled]), Planned(config, shapes=True), Planned(plain, shapes=True)
-    item = {"PK": "b#0", "rf": 0, "shard_count": 1, "b_rpm_tk": 0} | rule_attributes(config.limits[0])
+    item = {"PK": "b#0", "rf": 0, "shard_count": 1, "b_rpm_tk": 0, **rule_attributes(config.limits[0])}
     assert not schedules.counting("b#0", None, planned, moved=False)
     schedules.wrote("b#0", planned)
     times = {"rpm": schedules.of("b#0", "rpm")}

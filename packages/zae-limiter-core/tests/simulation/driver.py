@@ -513,4 +513,4 @@ def parts(waiter: Waiter) -> Sequence[Waiter]:
 
 def pk_of(request: BucketRequest) -> str:
     """The bucket of a request."""
-    return str(cast("Any", request.queue.work).args[1].key.pk)
+    return str(cast("Any", request.queue.shard).key.pk)

@@ -380,7 +380,11 @@ class Driver:
 
     def let_go(self, batch: Sequence[Waiter]) -> None:
         """Wake the callers of the batch, and give back the unwanted outcomes."""
-        failed = [waiter for waiter in batch if waiter.outcome is None or waiter.outcome.error is not None]
+        batch[0].queue.running = ()
+        failed: list[Waiter] = []
+        for waiter in batch:
+            if waiter.outcome is None or waiter.outcome.error is not None:
+                failed.append(waiter)  # noqa: PERF401 - a comprehension costs each acquire a call
         if failed:
             fail(failed, OutcomeUnknown(CUT_OFF))  # those that an interruption of the loop left unsettled
             _log_losses(failed, self._losses)

@@ -11,6 +11,7 @@ from ..operations.errors import StoreError
 from ..operations.values import NOTHING, sums
 from ..runtime.elapsed import elapsed_ms
 from ..runtime.log_throttle import LogThrottle
+from ..runtime.rooms import Lazily
 from ..schema.attributes import bucket_attributes
 from ..schema.items import BucketId, BucketState
 from ..values.limits import MILLI
@@ -341,23 +342,30 @@ class RunQueue:
     the server waits for new requests, and no run is at work. ``hold``: what this process holds of the bucket ahead, if
     its limits allow that; ``slots``: those that its leases hold. ``shard``: the one that its requests are for, if it is
     the queue of one. ``undecided``: the requests of calls that other buckets may still refuse. ``running``: those of
-    the last run.
+    the run at work. ``serve``: the flow of a run, which ``work`` begins.
     """
 
-    __slots__ = ("hold", "lingers", "running", "server", "shard", "slots", "undecided", "waiting", "work")
+    __slots__ = ("__dict__", "_serve", "hold", "lingers", "running", "server", "slots", "waiting")
 
-    def __init__(
-        self, work: Callable[[Sequence[Any]], Generator[Any, Any, None]], shard: KnownShard | None = None
-    ) -> None:
-        self.work = work
-        self.shard = shard
+    undecided = Lazily[set[BucketRequest]](lambda _: set())
+
+    def __init__(self, serve: Callable[..., Generator[Any, Any, None]]) -> None:
+        self._serve = serve
         self.waiting: dict[Any, None] = {}  # in order; a dict, so that a waiter leaves fast
         self.server: Any = None
         self.lingers = False
         self.hold: Hold | None = None
         self.slots: HeldSlots | None = None
-        self.undecided: set[BucketRequest] = set()
         self.running: Sequence[Any] = ()
+
+    def work(self, batch: Sequence[Any]) -> Generator[Any, Any, None]:
+        """Begin a run for these requests."""
+        return self._serve(batch)
+
+    @property
+    def shard(self) -> KnownShard | None:
+        """The shard whose queue it is; ``None`` for any other queue."""
+        return None
 
     def held(self, config: Config | None = None) -> Mapping[str, int]:
         """Return what this process holds of the bucket ahead, in millitokens by limit, for nobody else; nothing, if it

@@ -1,7 +1,7 @@
 """A bounded mapping: the entry that was not used for longest goes first."""
 
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from threading import Lock
 from typing import Generic, TypeVar
 
@@ -38,6 +38,12 @@ class LRU(Generic[K, V]):
         """Store the value, and return it."""
         with self._lock:
             return self._remember(key, value)
+
+    def put_all(self, values: Mapping[K, V]) -> None:
+        """Store several values."""
+        with self._lock:
+            for key, value in values.items():
+                self._remember(key, value)
 
     def setdefault(self, key: K, value: V) -> V:
         """Return the value of the key; store and return this one if there is none."""

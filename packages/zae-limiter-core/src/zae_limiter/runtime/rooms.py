@@ -1,10 +1,13 @@
-"""Import the modules of a package when they are first used, each by a process that needs it."""
+"""Import the modules of a package, and make the parts of an object, when they are first used: most never are."""
 
 from collections.abc import Callable
 from importlib import import_module
 from types import ModuleType
+from typing import Any, Generic, TypeVar, overload
 
 from .forks import without_forks
+
+T = TypeVar("T")
 
 
 def on_first_use(package: str) -> Callable[[str], ModuleType]:
@@ -24,3 +27,30 @@ def on_first_use(package: str) -> Callable[[str], ModuleType]:
             raise AttributeError(f"module {package!r} has no attribute {name!r}") from None
 
     return load
+
+
+class Lazily(Generic[T]):
+    """An attribute that ``make`` makes, of the object, when it is read first. Threads that read it first at the same
+    time get the same one. The class needs a ``__dict__``; what is deleted from it is made anew.
+    """
+
+    def __init__(self, make: Callable[[Any], T]) -> None:
+        self._make = make
+        self._name = ""
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        """Learn the name of the attribute."""
+        self._name = name
+
+    @overload
+    def __get__(self, of: None, owner: type) -> "Lazily[T]": ...
+
+    @overload
+    def __get__(self, of: object, owner: type) -> T: ...
+
+    def __get__(self, of: object | None, owner: type) -> "Lazily[T] | T":
+        """Return the part; from then on the object has it, and does not come by here."""
+        if of is None:
+            return self
+        made: T = vars(of).setdefault(self._name, self._make(of))  # in one step, in which no other thread comes between
+        return made

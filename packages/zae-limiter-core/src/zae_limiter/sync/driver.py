@@ -376,6 +376,7 @@ class SyncDriver:
 
     def _let_go(self, batch: Sequence[Waiter]) -> None:
         """Wake the callers of the batch, and give back the unwanted outcomes."""
+        batch[0].queue.running = ()
         with self._lock:
             _wake_up(batch)
             unwanted = [waiter for waiter in batch if waiter.unwanted]

@@ -65,7 +65,7 @@ def _take(
     waits = turn is not None and any(turn in each.home.line for each in claims)
     if not (others or claim.stale or waits):
         # a bucket that nobody was refused by, and whose queue is empty, is not worth a look
-        if claim.target.short_ms or claim.target.queue.busy:
+        if claim.target.short_ms or claim.target.busy:
             acquiring.copies.refuse_by_copies(namespace_state, request, claims)
         request_of_claim = claim.new_request()
         if request_of_claim.queue.hold is None:

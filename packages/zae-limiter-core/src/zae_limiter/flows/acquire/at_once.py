@@ -66,11 +66,11 @@ def grant_at_once(
     home = namespace_state.cached_shards.get((request.entity_id, request.resource, 0))
     if home is None or request.limits or request.shadow or (resolved := home.resolved) is None:
         return None
-    hold, table = home.queue.hold, namespace_state.own_table
+    hold, table = home.hold, namespace_state.own_table
     if table is None and (hold is None or not hold.is_used):
         return None
     now_ms = namespace_state.now()
-    if home.line or not namespace_state.is_current(resolved, now_ms):
+    if home.is_waited_for or not namespace_state.is_current(resolved, now_ms):
         return None
     if request.also or (resolved.parent_ids and parents_to_ask(request, request.entity_id, resolved)):
         return _grant_of_path(namespace_state, request, now_ms, post)
@@ -102,7 +102,7 @@ def _refuse(
     home, _, state = part
     if request.max_wait or request.on_refused is not None or namespace_state.configs.has_on_refused:
         return
-    if home.queue.undecided:  # what others took may come back
+    if home.undecided:  # what others took may come back
         return
 
     def claims() -> list[Claim]:
@@ -124,7 +124,7 @@ def _grant_of_path(
 
     def look(entity_id: str, resource: str) -> Known | None:
         home = namespace_state.cached_shards.get((entity_id, resource, 0))
-        if home is None or home.line or (resolved := home.resolved) is None:
+        if home is None or home.is_waited_for or (resolved := home.resolved) is None:
             return None
         if not namespace_state.is_current(resolved, now_ms):
             return None
@@ -156,7 +156,7 @@ def _taken(
 ) -> Sequence[BucketState | None] | None:
     """Take the amounts of all claims from the own table, if there is one, or nothing; return the states afterwards."""
     table = namespace_state.own_table
-    if table is None or claims[0].call.learns or any(claim.home.queue.hold is not None for claim in claims):
+    if table is None or claims[0].call.learns or any(claim.home.hold is not None for claim in claims):
         return None
     draws = [(claim.home, claim.resolved, claim.amounts, claim.place > 0) for claim in claims]
     return take_from_all(namespace_state, table, draws, now_ms)
@@ -168,13 +168,13 @@ def _held(
     """Take the amounts of all claims from their holds, or nothing; return the last seen states."""
     states = [claim.home.state for claim in claims]
     for claim in claims:
-        hold = claim.home.queue.hold
+        hold = claim.home.hold
         if hold is None or not _is_by(hold, claim.resolved):
             return None
     if not _move_all(claims, now_ms, post):
         return None
     for claim in claims:
-        if (hold := claim.home.queue.hold) is not None and hold.due:
+        if (hold := claim.home.hold) is not None and hold.due:
             _renew(namespace_state, claim.home, hold, claim.resolved, post)
     return states
 
@@ -190,16 +190,16 @@ def _move_all(claims: Sequence[Claim], now_ms: int, post: Callable[[Waiter], obj
     back to it, and to the table, if its block has ended since.
     """
     for rank, claim in enumerate(claims):
-        hold = claim.home.queue.hold
+        hold = claim.home.hold
         if hold is not None and hold.move(claim.amounts, now_ms, below=1 if claim.place else 0):
             continue
         for before in claims[:rank]:
             giver, below = before.home, -1 if before.place else 0
             back = {name: -amount for name, amount in before.amounts.items()}
-            of_giver, given = giver.queue.hold, {name: amount for name, amount in before.amounts.items() if amount}
+            of_giver, given = giver.hold, {name: amount for name, amount in before.amounts.items() if amount}
             if (of_giver is None or not of_giver.move(back, now_ms, events=-1, below=below)) and given:
                 shards = 0 if giver.state is None else giver.state.shard_count
-                post(BucketRequest(giver.queue, given=given, counts=Tally(events=-1, below=below), shards=shards))
+                post(BucketRequest(giver, given=given, counts=Tally(events=-1, below=below), shards=shards))
         return False
     return True
 
@@ -215,4 +215,4 @@ def _renew(
     hold.renews(hold.now())
     shard = acquiring.taking.choose_shard(namespace_state, home)
     hold_ahead(namespace_state, home, shard)
-    post(renewal(shard.queue, resolved.config, "renew"))
+    post(renewal(shard, resolved.config, "renew"))

@@ -130,7 +130,7 @@ class Claim:
         counts = ONE_BELOW if self.place else ONE
         if not (any(amounts.values()) or (self.unlimited and any(self.unlimited.values()))):
             counts = NO_TALLY  # what asks for nothing is no acquire
-        bucket_request = BucketRequest(self.target.queue, checked, config, counts)
+        bucket_request = BucketRequest(self.target, checked, config, counts)
         if config.shadow:
             bucket_request.shadow_amounts = self.shadow_amounts
         if self.unlimited:
@@ -147,7 +147,7 @@ class Claim:
     def new_requests(self, parts: Iterable[tuple[CachedShard, Mapping[str, int]]]) -> Sequence[BucketRequest]:
         """Return new requests for what is missing, one per shard; exactly one of them counts as the acquire."""
         kept = [request for request in self.last if request.admitted]
-        new = [BucketRequest(cached.queue, part, self.config) for cached, part in parts]
+        new = [BucketRequest(cached, part, self.config) for cached, part in parts]
         for each in new:
             if self.among_others:
                 each.queue.undecided.add(each)
@@ -178,7 +178,7 @@ class Claim:
 
     def fail(self, error: StoreError) -> None:
         """Note that the shards could not be read, so that the claim fails."""
-        request = BucketRequest(self.target.queue)
+        request = BucketRequest(self.target)
         request.outcome = Outcome("failed", None, 0, error)
         self.last = [*self.last, request]
 

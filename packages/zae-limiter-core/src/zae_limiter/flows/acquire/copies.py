@@ -53,8 +53,8 @@ def _is_short(namespace_state: NamespaceState, claim: Claim, now_ms: int) -> boo
         return False
     back: Mapping[str, int] = NOTHING
     for shard in namespace_state.shards(claim.home):
-        if shard.queue.waiting or shard.queue.busy:
-            back = sums(back, shard.queue.coming_back())
+        if shard.waiting or shard.busy:
+            back = sums(back, shard.coming_back())
     if not back:
         return True
     less = {name: max(0, amount - back.get(name, 0)) for name, amount in checked.items()}
@@ -82,7 +82,7 @@ def complete_states(namespace_state: NamespaceState, claim: Claim, now_ms: int) 
     """Return the last seen state of every shard; none if one is missing or stale, or does not have all that there is:
     this process holds tokens of the bucket.
     """
-    hold = claim.home.queue.hold
+    hold = claim.home.hold
     if hold is not None and any(hold.left().values()):
         return ()
     return fresh_shards(namespace_state, claim, now_ms)

@@ -64,7 +64,7 @@ def _count(namespace_state: NamespaceState, asker: Place, statuses: Sequence[Lim
     for cached, attributes in counted.items():
         namespace_state.pending_refusals.add(cached, now, attributes)
         if cached.state is not None and (in_ms := namespace_state.pending_refusals.remind(cached, now)) is not None:
-            count = RefusalCount(cached.queue, reminds=in_ms > 0)
+            count = RefusalCount(cached, reminds=in_ms > 0)
             yield Remind(count, in_ms / 1000) if in_ms else Post(count)
 
 
@@ -94,7 +94,7 @@ def count_the_rest(namespace_state: NamespaceState) -> Flow[None]:
     """
     ends = [*namespace_state.holds.in_use.values()]
     waiters: list[BucketRequest] = [*ends]
-    waiters += [RefusalCount(cached.queue) for cached in [*namespace_state.pending_refusals.counts] if cached.state]
+    waiters += [RefusalCount(cached) for cached in [*namespace_state.pending_refusals.counts] if cached.state]
     try:
         if namespace_state.shares is not None:
             yield from pay_the_rest(namespace_state)

@@ -242,7 +242,7 @@ def asked_of(
     view = View.of(states, config, at_ms)
     home = namespace_state.cached_shards.get((claim.bucket.entity_id, claim.bucket.resource, 0))
     terms = in_force(config, None, namespace_state.now()) or config  # to explain needs no queue, and has none
-    mine = NOTHING if home is None else home.queue.held(terms)
+    mine = NOTHING if home is None else home.held(terms)
     view = view._replace(mine=mine, reshaped=True)
     return Asked(view, claim.amounts if root.amounts else dict.fromkeys(config.by_name, MILLI))
 

@@ -178,7 +178,7 @@ def _exceeded(namespace_state: NamespaceState, claim: Claim, more: Mapping[str, 
     """
     now_ms = namespace_state.now()
     view = View.of(namespace_state.repaired_states(claim.home, now_ms), claim.config, now_ms)
-    view = view._replace(mine=claim.home.queue.held())
+    view = view._replace(mine=claim.home.held())
     for name in claim.config.enforced:
         if (amount := more.get(name, 0)) > 0 and amount > view.available(name):
             # in debt, though no shard may be short; a part of a token counts as one

@@ -209,19 +209,19 @@ class PartOfRule(Rule):
         return self._rule.reached(-(-minted_milli * MILLION // self._part))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class SharedLimit(ShardLimit):
     """A limit as this process has it: like one on a shard that gets ``millionths`` of the whole."""
 
     millionths: int = 0
 
+    __hash__ = ShardLimit.__hash__
+
     def __post_init__(self) -> None:
-        rule = rule_of(self.limit)
-        part = PartOfRule(rule, self.millionths)
-        ceiling, minted = self.limit.ceiling_milli * self.millionths // MILLION, part.minted(self.anchor_ms)
-        found = {"rule": rule, "part": part, "unit": 0, "fraction": 0}
-        for name, value in {**found, "ceiling_milli": ceiling, "minted_at_anchor": minted}.items():
-            object.__setattr__(self, name, value)
+        self.rule, self.unit, self.fraction = rule_of(self.limit), 0, 0
+        self.part = PartOfRule(self.rule, self.millionths)
+        self.ceiling_milli = self.limit.ceiling_milli * self.millionths // MILLION
+        self.minted_at_anchor = self.part.minted(self.anchor_ms)
 
     def moved(self, at_ms: int, limit: Limit | None = None, mark: int | None = None) -> ShardLimit:
         """Return the same part of a limit, or of another one in its place, as of another anchor."""

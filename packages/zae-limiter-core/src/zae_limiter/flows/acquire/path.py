@@ -132,16 +132,17 @@ def find_claims(namespace_state: NamespaceState, request: AcquireRequest) -> Flo
 
 def _read_claims(namespace_state: NamespaceState, request: AcquireRequest) -> Flow[list[Claim]]:
     read: dict[Place, Known] = {}
-    while True:
-        claims, gap = walk(request, lambda *place: read.get(place), namespace_state.now)
-        if gap is None or not gap.missing:
-            return _choose_shards(namespace_state, join(request, claims, gap))
+    roots = (request, *request.also) if request.also else (request,)
+    gap: Gap | None = Gap({(root.entity_id, root.resource): None for root in roots}, NOWHERE)
+    while gap is not None and gap.missing:
         homes = [cached_shard(namespace_state, *place) for place in gap.missing]
         likely = [place for place in gap.further if place not in read and place not in gap.missing]
         beside = [cached_shard(namespace_state, *place) for place in likely]
         resolved = yield from resolve_all(namespace_state, homes, beside)
         for place, home, each in zip(gap.missing, homes, resolved, strict=True):
             read[place] = home, each, each.disables
+        claims, gap = walk(request, lambda *place: read.get(place), namespace_state.now)
+    return _choose_shards(namespace_state, join(request, claims, gap))
 
 
 def join(request: AcquireRequest, claims: list[Claim], gap: Gap | None = None) -> list[Claim]:

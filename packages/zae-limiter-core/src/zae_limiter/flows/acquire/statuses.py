@@ -116,9 +116,7 @@ def _after(namespace_state: NamespaceState, claim: Claim, owed: Owed) -> list[Li
         amounts |= {name: amounts.get(name, 0) + amount for name, amount in request.amounts.items()}
     amounts |= {name: 0 for each in owed.values() for name in each if name not in amounts}
     short = {status.limit_name: status.retry_after_seconds for status in _shadowed(claim)}
-    view = View.of(states.values(), claim.config, at_ms)._replace(
-        mine=claim.home.queue.held(), owed=owed_by, guesses=False
-    )
+    view = View.of(states.values(), claim.config, at_ms)._replace(mine=claim.home.held(), owed=owed_by, guesses=False)
     return [view.status(claim, name, amount, short.get(name, 0.0)) for name, amount in amounts.items()]
 
 

@@ -38,7 +38,7 @@ from ...operations.errors import BudgetSpent, StoreError, Throttled, Transaction
 from ...operations.values import NOTHING, Item, Put, Transact
 from ...rules.sharding import Amounts
 from ...schema.attributes import SHARD_COUNT
-from ...schema.items import BucketId, read_bucket
+from ...schema.items import BucketId, BucketState
 from ...values.limits import MILLI
 from ...values.refusal import RateLimitExceeded
 from .. import bucket
@@ -47,7 +47,7 @@ from ..bucket.serving import cached_shard
 from ..bucket.view import View
 from ..bucket.write_plans import WritePlan
 from ..bucket_queue import BucketRequest, Outcome, RunQueue, Waiter
-from ..process.namespace_state import CachedShard, NamespaceState
+from ..process.namespace_state import CREATING_NOTHING, CachedShard, NamespaceState
 from ..process.queueing import enqueue_and_wait
 from ..process.waiting_line import Turn
 from ..retry import with_retries
@@ -334,7 +334,7 @@ def _beside(namespace_state: NamespaceState, claim: Claim) -> Sequence[BucketReq
     found = [each for request in claim.requests for each in request.beside] if claim.requests else []
     if claim.decided_by_view is not None:  # just now, by copies
         for shard in namespace_state.shards(claim.home):
-            found += shard.queue.may_return()
+            found += shard.may_return()
     return list(dict.fromkeys(found)) if found else found
 
 
@@ -368,6 +368,7 @@ def _create_path(namespace_state: NamespaceState, claims: Sequence[Claim]) -> Fl
         first.creating = {above: shared}
     request = PathRequest(shared, [claim.new_request() for claim in claims])
     yield Enqueue(request)
+    first.creating = CREATING_NOTHING  # who comes now finds the buckets
     if unsettled := [each for each in request.requests if each.outcome is None]:
         for each in unsettled:
             each.queue.undecided.add(each)
@@ -389,7 +390,7 @@ def _create_for(
 ) -> Flow[None]:
     now = namespace_state.now()
     puts = [_put(namespace_state, cached, request, now) for cached, request in zip(buckets, requests, strict=True)]
-    writes = tuple(put for put, batch in puts if batch.carried)
+    writes = tuple(put for put, batch, _ in puts if batch.carried)
     if len(writes) < len(puts):
         return
     try:
@@ -404,10 +405,10 @@ def _create_for(
         for request in requests:
             request.outcome = Outcome("failed", None, now, error)
     else:
-        for cached, request, (put, batch) in zip(buckets, requests, puts, strict=True):
-            short = batch.shadow_short.get(request, NOTHING)
-            request.outcome = Outcome("admitted", read_bucket(put.item), now, shadow_short=short)
-            _learn(cached, put.item, now)
+        for cached, request, (put, batch, plan) in zip(buckets, requests, puts, strict=True):
+            short, made = batch.shadow_short.get(request, NOTHING), plan.made(put)
+            request.outcome = Outcome("admitted", made, now, shadow_short=short)
+            _learn(cached, put.item, now, made)
 
 
 def _put_all(namespace_state: NamespaceState, puts: Sequence[Put], now_ms: int) -> Flow[None]:
@@ -418,17 +419,17 @@ def _put_all(namespace_state: NamespaceState, puts: Sequence[Put], now_ms: int) 
     return (yield from with_retries(Transact(tuple(puts), tokens.request_token(now_ms))))
 
 
-def _learn(cached: CachedShard, item: Item, now_ms: int) -> None:
+def _learn(cached: CachedShard, item: Item, now_ms: int, made: BucketState | None = None) -> None:
     """Store the state that the transaction showed, unless the bucket's queue is at work or has seen a later one."""
-    if cached.state is None and not cached.queue.busy:
-        cached.learn(item, now_ms, own_writes=0)
+    if cached.state is None and not cached.busy:
+        cached.learn(item, now_ms, own_writes=0, made=made)
 
 
 def _put(
     namespace_state: NamespaceState, cached: CachedShard, request: BucketRequest, now_ms: int
-) -> tuple[Put, Batch]:
-    """Return the put of a new bucket, and its batch. The batch is empty if the request asks for more than the bucket
-    holds.
+) -> tuple[Put, Batch, WritePlan]:
+    """Return the put of a new bucket, its batch and its plan. The batch is empty if the request asks for more than the
+    bucket holds.
     """
     if request.config is None:
         raise AssertionError("a request that consumes carries its config")
@@ -437,4 +438,4 @@ def _put(
     batch = fit_batch([request], Room(plan.headroom, plan.ceilings))
     put = plan.write(batch)
     assert isinstance(put, Put), "there is no bucket yet"
-    return put, batch
+    return put, batch, plan

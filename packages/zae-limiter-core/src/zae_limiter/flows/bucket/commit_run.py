@@ -132,7 +132,7 @@ class CommitRun:
 
     def _ends_with_hold(self, batch: Batch, plan: WritePlan) -> bool:
         """Let the write take tokens ahead. Return whether nothing is to be written: renewals alone were in vain."""
-        hold = self.cached.queue.hold
+        hold = self.cached.hold
         if hold is not None and plan.keeps_anchor:
             self.settle(hold.add_to(batch, plan, self._agreed()), "admitted")
         return not self.pending
@@ -143,7 +143,7 @@ class CommitRun:
 
     def _there(self, plan: WritePlan) -> Mapping[str, int]:
         """Return what the bucket has under a plan, and what this process holds of it, which can pay for a write."""
-        queue, headroom = self.cached.queue, plan.headroom
+        queue, headroom = self.cached, plan.headroom
         if queue.hold is None or not plan.keeps_anchor or (config := self._agreed()) is None:
             return headroom
         held = queue.held(config)
@@ -160,9 +160,12 @@ class CommitRun:
             self._admit(batch, [request for request in batch.carried if request.outcome is None])
             return
         self.lost_answers.first = self.lost_answers.again = None  # this write is in the place of any before it
-        item = operation.item if isinstance(operation, Put) and answer is None else answer
-        self.has_answer, own = True, operation.add if isinstance(operation, Update) else NOTHING
-        cached.learn(item, self.now_ms, own_writes=1, own=own)
+        self.has_answer = True
+        if isinstance(operation, Put) and answer is None:
+            cached.learn(operation.item, self.now_ms, own_writes=1, made=plan.made(operation))
+        else:
+            own = operation.add if isinstance(operation, Update) else NOTHING
+            cached.learn(answer, self.now_ms, own_writes=1, own=own)
         for each in batch.along:
             each.written(cached.state)
         if self.budget is not None:
@@ -227,7 +230,7 @@ class CommitRun:
         if (pause := next(self.pauses, None)) is None:
             return False
         yield Sleep(pause)
-        return error.may_repeat(for_others=bool(self.cached.queue.waiting))
+        return error.may_repeat(for_others=bool(self.cached.waiting))
 
     def _lose(self) -> Flow[None]:
         """Count a lost race; pause from the second one on."""
@@ -260,13 +263,15 @@ class CommitRun:
         left: Mapping[str, int] = NOTHING,
     ) -> None:
         """Give the requests their outcome, with the last seen state."""
+        if not requests:
+            return
         outcome = Outcome(verdict, self.cached.state, self.now_ms, error, left)
         for request in requests:
             request.outcome = outcome
-        if verdict == "refused" and requests:
+        if verdict == "refused":
             self._note_short(requests)
         if verdict in {"refused", "outdated"}:
-            self.cached.queue.block_behind(requests)
+            self.cached.block_behind(requests)
         if len(requests) == len(self.pending):
             self.pending = ()
         else:
@@ -275,7 +280,7 @@ class CommitRun:
     def _note_short(self, requests: Sequence[BucketRequest]) -> None:
         """Note that the shard was short, and beside which requests by which something may come back."""
         self.cached.short_ms = self.now_ms
-        if beside := self.cached.queue.may_return():
+        if beside := self.cached.may_return():
             for request in requests:
                 request.beside = beside
 

@@ -204,7 +204,7 @@ def take_at_once(
         if change is None:
             return None
         state, _, after = change
-        if (hold := home.queue.hold) is not None and (
+        if (hold := home.hold) is not None and (
             after is None or not hold.is_left_alone(resolved.config, state, amounts, 1, now_ms)
         ):
             return None
@@ -236,8 +236,7 @@ def take_from_all(
 
 def _is_idle(home: CachedShard) -> bool:
     """Return whether nobody writes to a bucket, or waits for a write; and nobody else has lately."""
-    queue = home.queue
-    return not queue.waiting and (queue.server is None or queue.lingers) and home.others.are_away
+    return not home.waiting and (home.server is None or home.lingers) and home.others.are_away
 
 
 def _change(
@@ -318,7 +317,7 @@ def _terms(namespace_state: NamespaceState, home: CachedShard, state: BucketStat
     config, settings, item = resolved.config, namespace_state.settings, state.item
     if not resolved.is_plain or config.shadow or settings.split_above is not None or item[SHARD_COUNT] != 1:
         return None
-    if config.declared and config.ahead and home.queue.hold is None:
+    if config.declared and config.ahead and home.hold is None:
         return None
     if state.slots or state.shard_limits.keys() != config.by_name.keys() or not home.agrees_with(config):
         return None

@@ -119,7 +119,7 @@ def _follow_slots(
                 pause = 0.0 if request.admitted else RENEWS_AGAIN
                 seconds = slots.held.next(namespace_state.now(), at_least=pause)
                 if seconds is not None:
-                    yield Remind(slot_renewal(cached.queue, request.config, slots.held), seconds)
+                    yield Remind(slot_renewal(cached, request.config, slots.held), seconds)
 
 
 def _tell_of_ended(namespace_state: NamespaceState, cached: CachedShard, renewal: Renewing) -> Flow[None]:
@@ -139,12 +139,12 @@ def _follow_refusals(
     if any(isinstance(request, RefusalCount) and request.reminds for request in requests):
         in_ms = namespace_state.pending_refusals.remind(cached, namespace_state.now(), came=True)
         if in_ms is not None and cached.state is not None:
-            yield Remind(RefusalCount(cached.queue, reminds=True), in_ms / 1000)
+            yield Remind(RefusalCount(cached, reminds=True), in_ms / 1000)
 
 
 def _remind(namespace_state: NamespaceState, cached: CachedShard, config: Config | None) -> Flow[None]:
     """Arrange for a write that counts what was spent of a hold, for when nobody acquires any more."""
-    hold = cached.queue.hold
+    hold = cached.hold
     if hold is None:
         return
     if cached.known and cached.state is None:
@@ -154,6 +154,6 @@ def _remind(namespace_state: NamespaceState, cached: CachedShard, config: Config
     if not hold.is_used:
         namespace_state.holds.in_use.pop(hold, None)
         return
-    namespace_state.holds.in_use[hold] = renewal(cached.queue, config, "end")
+    namespace_state.holds.in_use[hold] = renewal(cached, config, "end")
     if (seconds := hold.reminder()) is not None:
-        yield Remind(renewal(cached.queue, config, "count"), seconds)
+        yield Remind(renewal(cached, config, "count"), seconds)

@@ -198,9 +198,9 @@ def _configs(
     """
     cache, begun = namespace_state.configs, namespace_state.now()
     generation, places = cache.generation, {(each.entity_id, each.resource): at for each, at in told.items()}
-    read, _ = yield from cache.read(places, begun, rows=rows)
+    read = yield from cache.read(places, begun, rows=rows)
     now_ms = namespace_state.now()
-    found = [cache.resolve(*place, read, now_ms=now_ms, generation=generation) for place in places]
+    found = [cache.resolve(place, read, now_ms=now_ms, generation=generation) for place in places]
     return {bucket: each.config for bucket, each in zip(told, found, strict=True) if each is not None}
 
 

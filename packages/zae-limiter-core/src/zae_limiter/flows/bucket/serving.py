@@ -15,7 +15,7 @@ from ...values.resolution import Config, Resolved
 from .. import bucket
 from ..bucket_queue import BucketRequest, Outcome, RunQueue, Waiter, renewal
 from ..hold import Hold
-from ..process.namespace_state import CachedShard, NamespaceState
+from ..process.namespace_state import NO_PARENT, CachedShard, NamespaceState, Runs
 from ..process.queueing import enqueue_and_wait
 from ..steps import Enqueue, Flow, Post, Wake
 from .group_commit import commit
@@ -25,23 +25,23 @@ READS: Final = 3
 
 
 def cached_shard(namespace_state: NamespaceState, entity_id: str, resource: str, *, shard: int = 0) -> CachedShard:
-    """Return a shard as this process knows it, with its queues; made if it has none."""
+    """Return a shard as this process knows it; made if it knows none."""
     cached = namespace_state.cached_shards.get((entity_id, resource, shard))
     if cached is None:
+        if (runs := namespace_state.runs) is None:
+            namespace_state.runs = runs = Runs(partial(serve, namespace_state), partial(load, namespace_state))
         shard_id = BucketId(namespace_state.namespace_id, entity_id, resource, shard)
-        cached = CachedShard(shard_id, spread=namespace_state.spread)
-        cached.queue = RunQueue(partial(serve, namespace_state, cached), cached)
-        cached.loading = RunQueue(partial(load, namespace_state, cached))
+        cached = CachedShard(shard_id, runs, spread=namespace_state.spread)
         cached = namespace_state.cached_shards.setdefault((entity_id, resource, shard), cached)
     return cached
 
 
 def hold_ahead(namespace_state: NamespaceState, home: CachedShard, shard: CachedShard) -> None:
     """Let this process hold tokens of a bucket ahead, given by its shard 0: one hold serves all shards."""
-    if home.queue.hold is None:
-        home.queue.hold = namespace_state.holds.of(home.id.entity_id, home.id.resource)
+    if home.hold is None:
+        home.hold = namespace_state.holds.of(home.id.entity_id, home.id.resource)
         namespace_state.grants_at_once = True
-    shard.queue.hold = home.queue.hold
+    shard.hold = home.hold
 
 
 def serve(namespace_state: NamespaceState, cached: CachedShard, requests: Sequence[BucketRequest]) -> Flow[None]:
@@ -65,8 +65,8 @@ def serve(namespace_state: NamespaceState, cached: CachedShard, requests: Sequen
         yield from enqueue_and_wait(
             [each for part, each in zip(parts, entered, strict=True) if part.shard > cached.id.shard]
         )
-    if cached.id.shard and cached.state is None and cached.queue.hold is not None:
-        yield from _pass_hold_on(namespace_state, cached, cached.queue.hold, requests[0].config)
+    if cached.id.shard and cached.state is None and cached.hold is not None:
+        yield from _pass_hold_on(namespace_state, cached, cached.hold, requests[0].config)
     config = requests[0].config
     names = leaving(namespace_state, cached, config)
     if names and config is not None and requests[0].admitted:
@@ -86,10 +86,10 @@ def serve(namespace_state: NamespaceState, cached: CachedShard, requests: Sequen
 def _pass_hold_on(namespace_state: NamespaceState, gone: CachedShard, hold: Hold, config: Config | None) -> Flow[None]:
     """Let shard 0 count what was served by a hold: the shard of these requests is gone, because it has merged."""
     home = cached_shard(namespace_state, gone.id.entity_id, gone.id.resource)
-    home.queue.hold = hold
+    home.hold = hold
     if hold.is_used:
-        namespace_state.holds.in_use[hold] = renewal(home.queue, config, "end")
-        yield Post(renewal(home.queue, config, "count"))
+        namespace_state.holds.in_use[hold] = renewal(home, config, "end")
+        yield Post(renewal(home, config, "count"))
 
 
 def resolve(namespace_state: NamespaceState, cached: CachedShard, *, bucket_too: bool) -> Flow[Resolved]:
@@ -148,6 +148,7 @@ def load(namespace_state: NamespaceState, cached: CachedShard, waiters: Sequence
         error = failure
     for waiter in waiters:
         waiter.outcome = Outcome("failed" if error else "admitted", cached.state, namespace_state.now(), error)
+    cached.has_loaded()
 
 
 def _load(namespace_state: NamespaceState, cached: CachedShard, others: Iterable[CachedShard]) -> Flow[None]:
@@ -164,8 +165,10 @@ def _load(namespace_state: NamespaceState, cached: CachedShard, others: Iterable
     cached.resolved = resolved
     if resolved.disables:  # who is refused next reads all records again, to see at once that it no longer is
         namespace_state.configs.expire(of.entity_id, of.resource)
-    parent = {PARENT_ID: resolved.parent_ids[0]} if resolved.parent_ids else {}
-    cached.parent_link = {CASCADE: resolved.cascade, **parent}
+    if resolved.parent_ids:
+        cached.parent_link = {CASCADE: resolved.cascade, PARENT_ID: resolved.parent_ids[0]}
+    else:
+        cached.parent_link = {CASCADE: True} if resolved.cascade else NO_PARENT
 
 
 def _read(namespace_state: NamespaceState, cached: CachedShard, others: Iterable[CachedShard]) -> Flow[Resolved | None]:
@@ -178,19 +181,16 @@ def _read(namespace_state: NamespaceState, cached: CachedShard, others: Iterable
     seen_cv = max((state.item[CONFIG_AS_OF] for state in _shards_seen(namespace_state, cached)), default=0)
     asked = [cached, *(each for each in others if not each.known or namespace_state.fresh(each) is None)]
     unseen = [each for each in asked if not each.known]
-    read, found = yield from configs.read(
+    read = yield from configs.read(
         {(each.id.entity_id, each.id.resource): 0 for each in asked},
         begun,
-        beside=list(dict.fromkeys(each.key for each in unseen)),  # a forgotten bucket may be there twice
+        beside=[*dict.fromkeys([each.key for each in unseen])],  # a forgotten bucket may be there twice
     )
     for each in unseen:
         if not each.known:
-            each.learn(found.get(each.key), begun, own_writes=0)
-    later_than_ms = seen_cv if configs.has_all(read, entity_id, resource) else 0
+            each.learn(read.beside.get(each.key), begun, own_writes=0)
     now_ms = namespace_state.now()
-    resolved = configs.resolve(
-        entity_id, resource, read, now_ms=now_ms, generation=generation, later_than_ms=later_than_ms
-    )
+    resolved = configs.resolve((entity_id, resource), read, now_ms=now_ms, generation=generation, later_than_ms=seen_cv)
     config = None if resolved is None else resolved.config
     if config is None or any(state.compare(config) == "outdated" for state in _shards_seen(namespace_state, cached)):
         configs.expire(entity_id, resource)

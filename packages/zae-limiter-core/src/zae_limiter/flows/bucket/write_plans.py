@@ -13,7 +13,7 @@ from ...rules.balances import Begin, Move, ShardLimit, become, limit_share, stay
 from ...rules.registry import keeping_ms
 from ...rules.rule import FOREVER_MS
 from ...schema.attributes import CONFIG_AS_OF, PK, REFUSED_ASK, TTL, bucket_attributes
-from ...schema.items import BucketState, LimitBalance, bucket_item, window_end
+from ...schema.items import BucketState, LimitBalance, bucket_item, new_state, window_end
 from ...values.limits import Limit
 from ...values.resolution import Config
 from ..bucket_queue import BucketRequest
@@ -24,6 +24,7 @@ from .writing import ANY_TTL, Change, write
 SLACK_DIVISOR = 20
 DEMAND_FOR_ADD = 0.4
 TTL_GRACE_MS = 60_000
+NEW = Conditions(absent=(PK,))
 
 
 class WritePlan:
@@ -103,6 +104,11 @@ class WritePlan:
         change = Change(self.anchor_ms, moves, *amounts, slack, counts=counts, values=values, ttl=ttl)
         return write(state, change, now_ms)
 
+    def made(self, put: Put) -> BucketState:
+        """Return the state of the new bucket that its put has made."""
+        assert self.config is not None
+        return new_state(put.item, self.cached.id, self.config.limits)
+
     def _slack(self, shard_limit: ShardLimit, checked: int) -> int | None:
         """Return what a write leaves to others of a limit that seems full; ``None`` for a relative write.
 
@@ -158,9 +164,12 @@ class WritePlan:
             spread=self.cached.spread,
             expires_at=expires_at(self, config, longest_ms),
         )
-        begun = taken_from(config.limits, batch.checked, batch.unchecked)
-        item |= {bucket_attributes(name).begun: self.now_ms for name in begun}
-        return Put(item | batch.counters | batch.counts_beside(config.by_name), Conditions(absent=(PK,)))
+        for name in taken_from(config.limits, batch.checked, batch.unchecked):
+            item[bucket_attributes(name).begun] = self.now_ms
+        item |= batch.counters
+        if batch.counts.amounts:
+            item |= batch.counts_beside(config.by_name)
+        return Put(item, NEW)
 
 
 def reshape(

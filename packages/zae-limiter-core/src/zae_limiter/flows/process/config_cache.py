@@ -3,13 +3,14 @@ reads them.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import lru_cache
 from threading import Lock
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ...operations.values import Item, Key
 from ...runtime.lru import LRU
 from ...schema import keys
-from ...schema.attributes import ON_REFUSED
+from ...schema.attributes import ON_REFUSED, PLAN
 from ...schema.configs import Row, read_config
 from ...schema.entities import read_parent_link, read_plan
 from ...schema.record import reads
@@ -39,6 +40,17 @@ class Record(NamedTuple):
 
 
 Records = Mapping[Key, Record]
+
+
+class Read(NamedTuple):
+    """What one read has found: records, the keys of each place that it was for, and items beside them."""
+
+    records: Records
+    keys: "Mapping[OwnPlace, ConfigKeys]"
+    beside: Mapping[Key, Item]
+
+
+RESOURCES_REMEMBERED: Final = 1_000  # whose limits, as all entities without a record of their own have them, are known
 NO_RECORDS: Final[Records] = {}
 
 
@@ -56,7 +68,7 @@ class ConfigKeys(NamedTuple):
     @property
     def to_read(self) -> list[Key]:
         """The keys of the items that may exist."""
-        return [key for key in self if key is not None]
+        return [*self[:5]] if self.plan is None else [*self]  # type: ignore[list-item]  # both keys of a plan, or none
 
 
 def config_keys(
@@ -64,19 +76,24 @@ def config_keys(
 ) -> ConfigKeys:
     """Return the keys of the levels of an entity, and of its record; by that ``plan_of`` knows the entity's plan."""
     entity_pk = keys.pk_entity(namespace_id, entity_id)
-    on_resource, on_all = keys.sk_config(resource), keys.sk_config(DEFAULT_RESOURCE)
-    found = ConfigKeys(
-        entity=Key(entity_pk, on_resource),
-        entity_default=Key(entity_pk, on_all),
-        resource=Key(keys.pk_resource(namespace_id, resource), keys.sk_config()),
-        system=Key(keys.pk_system(namespace_id), keys.sk_config()),
-        meta=Key(entity_pk, keys.sk_meta()),
-    )
-    plan = plan_of(found.meta)
+    on_resource, on_all, of_resource, of_system = _shared_keys(namespace_id, resource)
+    meta = Key(entity_pk, keys.sk_meta())
+    own = Key(entity_pk, on_resource), Key(entity_pk, on_all)
+    plan = plan_of(meta)
     if plan is None:
-        return found
+        return ConfigKeys(*own, of_resource, of_system, meta)
     pk = keys.pk_plan(namespace_id, plan)
-    return found._replace(plan=Key(pk, on_resource), plan_default=Key(pk, on_all))
+    return ConfigKeys(*own, of_resource, of_system, meta, Key(pk, on_resource), Key(pk, on_all))
+
+
+@lru_cache(maxsize=1024)
+def _shared_keys(namespace_id: str, resource: str) -> tuple[str, str, Key, Key]:
+    """Return what the keys of all entities on a resource share: the sort keys of their configs on it and on all
+    resources, the key of the resource's config, and that of the system's.
+    """
+    of_resource = Key(keys.pk_resource(namespace_id, resource), keys.sk_config())
+    of_system = Key(keys.pk_system(namespace_id), keys.sk_config())
+    return keys.sk_config(resource), keys.sk_config(DEFAULT_RESOURCE), of_resource, of_system
 
 
 class ConfigCache:
@@ -91,6 +108,8 @@ class ConfigCache:
         self._ttl_ms = ttl_ms
         self._records: LRU[Key, Record] = LRU(5 * max(size, 1000))  # of a bucket without a plan
         self._plans: LRU[Key, str] = LRU(max(size, 1000))
+        self._by_levels: LRU[str, _ByLevels] = LRU(RESOURCES_REMEMBERED)
+        self._system = Key(keys.pk_system(namespace_id), keys.sk_config())
         self._on_unavailable: Policy | None = None
         self._lock = Lock()
         self._changes = max(size, 1000)
@@ -107,25 +126,22 @@ class ConfigCache:
         """The policy of the system config read last; kept after it expires, for an outage."""
         return self._on_unavailable
 
-    def stale_keys(
-        self, entity_id: str, resource: str, now_ms: int, *, since_ms: int = 0, read: Records = NO_RECORDS
-    ) -> list[Key]:
-        """Return the keys to read, beside those just ``read``, before the limits are fresh again, as of ``since_ms`` at
-        least: all keys, if an override has ended since it was read.
+    def _stale(self, keys: ConfigKeys, now_ms: int, *, since_ms: int, read: Records) -> list[Key]:
+        """Return which of the keys to read, beside those just ``read``, before the limits are fresh again, as of
+        ``since_ms`` at least: all keys, if an override has ended since it was read.
 
         Another read may have shown the override's limits to the bucket later than the read that this cache
-        remembers. A read may show that the entity has another plan, whose keys are to be read then.
+        remembers.
         """
-        ttl_ms = self._ttl_ms
-        wanted = [key for key in self._keys(entity_id, resource, read).to_read if key not in read]
-        records = [(key, self._records.get(key)) for key in wanted]
-        if any(record is not None and record.has_ended(now_ms) for _, record in records):
-            return wanted
-        return [
-            key
-            for key, record in records
-            if record is None or record.read_at_ms < since_ms or abs(now_ms - record.read_at_ms) > ttl_ms
-        ]
+        wanted = [key for key in keys.to_read if key not in read]
+        stale, ttl_ms = [], self._ttl_ms
+        for key in wanted:
+            record = self._records.get(key)
+            if record is None or record.read_at_ms < since_ms or abs(now_ms - record.read_at_ms) > ttl_ms:
+                stale.append(key)
+            if record is not None and record.item is not None and record.has_ended(now_ms):
+                return wanted
+        return stale
 
     def _keys(self, entity_id: str, resource: str, read: Records = NO_RECORDS) -> ConfigKeys:
         """Return the keys of all items that decide the limits, by the plan that the entity had last."""
@@ -143,9 +159,9 @@ class ConfigCache:
         *,
         beside: Sequence[Key] = (),
         rows: "IndexRows | None" = None,
-    ) -> Flow[tuple[Records, Mapping[Key, Item]]]:
+    ) -> Flow[Read]:
         """Read the records behind the limits at these places that are unknown, expired, or older than the instant of
-        the place; return them, and the items ``beside`` them, which the same request has.
+        the place, and the items ``beside`` them with the same request.
 
         A second request follows where an entity turns out to have a plan whose limits are unknown. The ``rows`` of a
         list leave out records that cannot be read: the cache must not take them for missing.
@@ -156,22 +172,25 @@ class ConfigCache:
             return item
 
         generation, read, others = self.generation, dict[Key, Record](), dict[Key, Item]()
+        keys_of = {place: self._keys(*place) for place in places}
         for is_first in (True, False):
-            stale = [self.stale_keys(*at, now_ms, since_ms=is_first * since, read=read) for at, since in places.items()]
-            wanted = list(dict.fromkeys(key for keys_of_place in stale for key in keys_of_place))
+            stale: dict[Key, None] = {}
+            for place, since in places.items():
+                stale |= dict.fromkeys(self._stale(keys_of[place], now_ms, since_ms=is_first * since, read=read))
+            wanted = list(stale)
             if not (wanted or is_first):
                 break
             found = yield from read_all([*wanted, *(beside if is_first else ())])
-            others |= {key: found.pop(key) for key in beside if key in found}
+            if beside:
+                others |= {key: found.pop(key) for key in beside if key in found}
             if rows is not None:
                 sound = {key_of(item): item for item in rows.read(found.values(), checked)}
                 wanted, found = [key for key in wanted if key in sound or key not in found], sound
             read |= self.learn(wanted, found, now_ms, generation)
-        return read, others
-
-    def has_all(self, read: Records, entity_id: str, resource: str) -> bool:
-        """Return whether one read had all records behind the limits of an entity on a resource."""
-        return all(key in read for key in self._keys(entity_id, resource, read).to_read)
+            if self.generation == generation and not self._shows_plan(keys_of, found):
+                break  # nothing else is to be read: this process has changed no config meanwhile
+            keys_of = {place: self._keys(*place, read) for place in places}
+        return Read(read, keys_of, others)
 
     def is_current(self, resolved: Resolved, entity_id: str, resource: str) -> bool:
         """Return whether this process has left every item behind ``resolved`` unchanged since."""
@@ -180,7 +199,7 @@ class ConfigCache:
         if resolved.generation < self._all_changed:
             return False
         wanted = config_keys(self._namespace_id, entity_id, resource, lambda _: resolved.plan).to_read
-        return all(self._changed.get(key, 0) <= resolved.generation for key in wanted)
+        return not any(self._is_changed(key, resolved.generation) for key in wanted)
 
     def learn(self, wanted: Iterable[Key], found: Mapping[Key, Item], read_at_ms: int, generation: int) -> Records:
         """Remember and return the records of a read that began at ``read_at_ms``, in ``generation``.
@@ -188,40 +207,75 @@ class ConfigCache:
         A wanted key that was not found is remembered as missing. A record that this process has changed since is
         returned, but not remembered. Raises ``Unreadable`` before it remembers any.
         """
-        records = {key: Record(found.get(key), read_at_ms) for key in wanted}
+        missing = Record(None, read_at_ms)  # one for all: most entities have no record of their own
+        records = {key: missing if (item := found.get(key)) is None else Record(item, read_at_ms) for key in wanted}
         for key, record in records.items():
-            check_record(key, record.item, read_at_ms)
-            self.has_on_refused |= record.item is not None and ON_REFUSED in record.item
+            if record is not missing:
+                check_record(key, record.item, read_at_ms)
+                self.has_on_refused |= ON_REFUSED in found[key]
             if key.sk == keys.sk_meta():
                 if (plan := read_plan(record.item)) is not None:
                     self._plans.put(key, plan)
                 elif self._plans.get(key) is not None:
                     self._plans.discard(key)
-        system = Key(keys.pk_system(self._namespace_id), keys.sk_config())
         with self._lock:
-            for key, record in records.items():
-                if max(self._changed.get(key, 0), self._all_changed) <= generation:
-                    self._records.put(key, record)
-                    if key == system:
-                        self._on_unavailable = Row(record.item).on_unavailable()
+            known = records
+            if self.generation != generation:
+                known = {key: each for key, each in records.items() if not self._is_changed(key, generation)}
+            self._records.put_all(known)
+            if (system := known.get(self._system)) is not None:
+                self._on_unavailable = Row(system.item).on_unavailable()
         return records
 
-    def resolve(
-        self, entity_id: str, resource: str, read: Records, *, now_ms: int, generation: int, later_than_ms: int = 0
-    ) -> Resolved | None:
-        """Return the limits that hold now, by the records just ``read`` and the cached ones; ``None`` if one is
-        missing.
+    def _shows_plan(self, keys_of: Mapping[OwnPlace, ConfigKeys], found: Mapping[Key, Item]) -> bool:
+        """Return whether an entity has a plan by what was found, or had one."""
+        if any(PLAN in item for item in found.values()):
+            return True
+        return any(each.plan is not None for each in keys_of.values())
 
-        ``generation``: that in which the read began. ``later_than_ms``: a ``cv`` seen before the read; the config
-        counts as later, whatever the clocks say.
+    def _is_changed(self, key: Key, generation: int) -> bool:
+        """Return whether this process has changed a record after a generation."""
+        return max(self._changed.get(key, 0), self._all_changed) > generation
+
+    def resolve(
+        self, place: OwnPlace, read: Read, *, now_ms: int, generation: int, later_than_ms: int = 0
+    ) -> Resolved | None:
+        """Return the limits that hold now at a place, by the records just ``read`` and the cached ones; ``None`` if one
+        is missing.
+
+        ``generation``: that in which the read began. ``later_than_ms``: a ``cv`` seen before the read; if that had all
+        records, the config counts as later, whatever the clocks say.
         """
-        wanted = self._keys(entity_id, resource, read)
-        found = {key: record for key in wanted.to_read if (record := read.get(key) or self._records.get(key))}
-        if len(found) < len(wanted.to_read):
+        wanted, of_read = read.keys[place], read.records
+        to_read = wanted.to_read
+        found = [record for key in to_read if (record := of_read.get(key) or self._records.get(key))]
+        if len(found) < len(to_read):
             return None
-        no_plan = Record(None, found[wanted.meta].read_at_ms)
-        records = ConfigRecords(*(no_plan if key is None else found[key] for key in wanted))
-        return records.resolve(now_ms, later_than_ms=later_than_ms, ttl_ms=self._ttl_ms, generation=generation)
+        if later_than_ms and not all(key in of_read for key in to_read):
+            later_than_ms = 0
+        of_plan = () if wanted.plan is not None else (Record(None, found[4].read_at_ms),) * 2
+        records, terms = ConfigRecords(*found, *of_plan), (later_than_ms, self._ttl_ms, generation)
+        if not records.are_of_levels:
+            return records.resolve(now_ms, *terms)
+        return self._resolve_by_levels(place[1], records, now_ms, *terms)
+
+    def _resolve_by_levels(self, resource: str, records: "ConfigRecords", now_ms: int, *terms: int) -> Resolved:
+        """Return the limits of an entity without a record of its own: all such entities have the same ones, resolved
+        once for each read of the resource's and the system's config.
+        """
+        known, (later_than_ms, _, generation) = self._by_levels.get(resource), terms
+        if (
+            known is not None
+            and known.records.decide_for(records)
+            and known.resolved.generation == generation
+            and known.resolved.config.born_ms > later_than_ms
+        ):
+            return known.resolved
+        resolved = records.resolve(now_ms, *terms)
+        # the birth of limits that only count as later is that of one bucket alone
+        if resolved.is_plain and resolved.ends_ms is None and not later_than_ms and records.decide_for(records):
+            self._by_levels.put(resource, _ByLevels(records, resolved))
+        return resolved
 
     def expire(self, entity_id: str, resource: str) -> None:
         """Mark all records behind the limits of an entity on a resource as stale, so that the next acquire reads
@@ -299,7 +353,25 @@ class ConfigRecords(NamedTuple):
             for source, (item, at_ms) in records
         ]
 
-    def resolve(self, now_ms: int, *, later_than_ms: int = 0, ttl_ms: int = 0, generation: int = 0) -> Resolved:
+    @property
+    def are_of_levels(self) -> bool:
+        """Whether the entity has no record of its own."""
+        return self.entity.item is None and self.entity_default.item is None and self.meta.item is None
+
+    def decide_for(self, other: "ConfigRecords") -> bool:
+        """Return whether these are the same configs of the resource and of the system as of ``other``, and older than
+        its other records, so that the age of the limits is theirs.
+        """
+        oldest_ms = max(self.resource.read_at_ms, self.system.read_at_ms)
+        return (
+            self.resource is other.resource
+            and self.system is other.system
+            and other.entity.read_at_ms >= oldest_ms
+            and other.entity_default.read_at_ms >= oldest_ms
+            and other.meta.read_at_ms >= oldest_ms
+        )
+
+    def resolve(self, now_ms: int, later_than_ms: int = 0, ttl_ms: int = 0, generation: int = 0) -> Resolved:
         """Return the limits of the winning level, with the switches, the parents and the policies that hold.
 
         The limits are as old as the oldest read up to the winning level; without any, as the oldest of all. They count
@@ -341,3 +413,10 @@ class ConfigRecords(NamedTuple):
             plan=read_plan(self.meta.item),
             dropped=frozenset(named - config.by_name.keys()) or NO_NAMES,
         )
+
+
+class _ByLevels(NamedTuple):
+    """The limits of an entity without a record of its own, and the records behind them."""
+
+    records: ConfigRecords
+    resolved: Resolved

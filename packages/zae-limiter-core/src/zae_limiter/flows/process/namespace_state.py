@@ -4,9 +4,10 @@ This module remembers, and keeps the memory true; ``batch`` chooses a write.
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Generator, Mapping, Sequence
+from functools import partial
 from threading import Lock
-from typing import Any, Protocol
+from typing import Any, Final, NamedTuple, Protocol
 
 from ...operations.errors import Unreachable
 from ...operations.values import NOTHING, Item, Key
@@ -15,6 +16,7 @@ from ...runtime.dataclass import dataclass, replace
 from ...runtime.jitter import chance
 from ...runtime.log_throttle import LogThrottle
 from ...runtime.lru import LRU
+from ...runtime.rooms import Lazily
 from ...schema import keys
 from ...schema.attributes import CASCADE, SHARD_COUNT
 from ...schema.items import ONE_WRITE, WRITES, BucketId, BucketState, read_bucket
@@ -30,7 +32,12 @@ from .waiting_line import WaitingLine
 from .write_rate import WriteRate
 from .write_tokens import PROCESS_BITS, WriteTokens
 
+Flow = Generator[Any, Any, None]
+
 ANY_LEVEL = Config((), 0)
+NO_PARENT: Final[Mapping[str, Any]] = {CASCADE: False}
+CREATING_NOTHING: Final[Mapping[tuple[str, ...], RunQueue]] = {}
+NOT_AGREED: Final[tuple[object, object]] = (None, None)
 GIVEN_REMEMBERED = 1_000  # limits that calls pass, of which a process knows the birth
 
 
@@ -61,13 +68,29 @@ def bucket_key(bucket: BucketId) -> Key:
     return Key(bucket.pk, keys.sk_state())
 
 
-class CachedShard:
-    """The last seen state of one shard, with its queues.
+class Runs(NamedTuple):
+    """The flows of the queues of a namespace's shards: what serves requests, and what reads limits."""
 
-    ``others``: what its answers show of other processes. ``passed``: the limits that a call of this process passed
-    last, ``ANY_LEVEL`` if those that a level has were used since. ``last_refusal``: that of this process. ``short_ms``:
-    when a run, or a look at copies, last found it short. ``spread``: a new item has index rows with a suffix.
-    ``terms``: those by which acquires take from it without a request (``bucket.fast_path``).
+    serve: "Callable[[CachedShard, Sequence[Any]], Flow]"
+    load: "Callable[[CachedShard, Sequence[Any]], Flow]"
+
+
+def _no_run(*_: object) -> Flow:
+    raise AssertionError("nobody puts a request to a shard that is only looked at")
+
+
+NO_RUNS: Final = Runs(_no_run, _no_run)
+
+
+class CachedShard(RunQueue):
+    """The last seen state of one shard, which is the queue of its requests: so nothing refers back to it, and what a
+    process forgets leaves its memory at once.
+
+    ``loading``: the queue of those that wait for a read of its limits, while there are some. ``others``: what its
+    answers show of other processes. ``passed``: the limits that a call of this process passed last, ``ANY_LEVEL`` if
+    those that a level has were used since. ``last_refusal``: that of this process. ``short_ms``: when a run, or a look
+    at copies, last found it short. ``spread``: a new item has index rows with a suffix. ``terms``: those by which
+    acquires take from it without a request (``bucket.fast_path``).
     """
 
     __slots__ = (
@@ -76,14 +99,11 @@ class CachedShard:
         "id",
         "key",
         "known",
-        "last_refusal",
-        "line",
-        "loading",
         "others",
         "parent_link",
         "passed",
-        "queue",
         "resolved",
+        "runs",
         "seen_at_ms",
         "short_ms",
         "spread",
@@ -92,7 +112,13 @@ class CachedShard:
         "write_rate",
     )
 
-    def __init__(self, bucket: BucketId, *, spread: bool = False) -> None:
+    line = Lazily(lambda _: WaitingLine())
+    last_refusal = Lazily(lambda _: LastRefusal())
+    loading = Lazily[RunQueue](lambda cached: RunQueue(partial(cached.runs.load, cached)))
+
+    def __init__(self, bucket: BucketId, runs: Runs = NO_RUNS, *, spread: bool = False) -> None:
+        super().__init__(runs.serve)
+        self.runs = runs
         self.id = bucket
         self.spread = spread
         self.key = bucket_key(bucket)
@@ -100,28 +126,55 @@ class CachedShard:
         self.resolved: Resolved | None = None
         self.known = False
         self.seen_at_ms = 0
-        self.parent_link: dict[str, Any] = {CASCADE: False}
-        self.queue: RunQueue
-        self.loading: RunQueue
-        self.line = WaitingLine()
-        self.creating: dict[tuple[str, ...], RunQueue] = {}
+        self.parent_link: Mapping[str, Any] = NO_PARENT
+        self.creating = CREATING_NOTHING
         self.write_rate = WriteRate()
         self.passed: Config | None = None
         self.short_ms = 0
-        self.last_refusal = LastRefusal()
         self.others = Others()
-        self._agreed: tuple[object, object] = (None, None)
+        self._agreed: tuple[object, object] = NOT_AGREED
         self.terms: Any = None
 
+    def work(self, batch: Sequence[Any]) -> Flow:
+        """Begin a run for these requests."""
+        return self._serve(self, batch)
+
+    @property
+    def queue(self) -> "CachedShard":
+        """The queue of its requests, which it is itself."""
+        return self
+
+    @property
+    def shard(self) -> "CachedShard":
+        """The shard whose queue it is: itself."""
+        return self
+
+    @property
+    def is_waited_for(self) -> bool:
+        """Whether somebody waits in its line."""
+        return "line" in self.__dict__ and bool(self.line)
+
+    def has_loaded(self) -> None:
+        """Let go of the queue behind a read of the limits, unless others wait there for the next one."""
+        if not self.loading.waiting:
+            vars(self).pop("loading", None)
+
     def learn(
-        self, item: Item | None, at_ms: int, *, own_writes: int, own: Mapping[str, int] = NOTHING
+        self,
+        item: Item | None,
+        at_ms: int,
+        *,
+        own_writes: int,
+        own: Mapping[str, int] = NOTHING,
+        made: BucketState | None = None,
     ) -> BucketState | None:
         """Store and return the state that an answer showed, ``own_writes`` of this process after the last seen one.
 
-        ``own``: what the own writes added, by attribute.
+        ``own``: what the own writes added, by attribute. ``made``: the state of an item that this process has made, and
+        need not read.
         """
         before, since_ms = self.state, self.seen_at_ms
-        self.state = state = None if item is None else read_bucket(item, before)
+        self.state = state = made if made is not None or item is None else read_bucket(item, before)
         self.known = True
         self.seen_at_ms = at_ms
         if item is not None and not self.write_rate.since_ms <= at_ms < self.write_rate.due_ms:
@@ -198,11 +251,13 @@ class NamespaceState:
     ``births``: since when calls pass which limits. ``said``: when each kind of line was logged last. ``write_tokens``:
     makes the tokens of writes, whose answers may get lost; ``None`` over a store that loses none. ``own_table``: if
     the store is in this process. ``grants_at_once``: some acquires may need no request (``acquire.at_once``).
+    ``runs``: the flows of the shards' queues, once there is one.
     """
 
     write_tokens: WriteTokens | None = None
     own_table: OwnTable | None = None
     grants_at_once = False
+    runs: Runs | None = None
 
     def __init__(
         self,
@@ -235,7 +290,7 @@ class NamespaceState:
     def forget(self) -> None:
         """Begin again in a child process: nobody decides there what calls of the parent have taken."""
         for cached in self.cached_shards:
-            cached.queue.undecided.clear()
+            vars(cached).pop("undecided", None)
         if self.write_tokens is not None:
             self.sign_writes()
 
