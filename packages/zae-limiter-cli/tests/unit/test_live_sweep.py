@@ -12,7 +12,7 @@ from zae_limiter import Limit, Options, Refuser, SyncRateLimiter, SyncRepository
 from zae_limiter.engines.memory.table import MemoryTable
 from zae_limiter.operations.values import Put
 from zae_limiter_cli.live.reading import Reader
-from zae_limiter_cli.live.rows import Place, Used
+from zae_limiter_cli.live.rows import Place, Reading, Used
 from zae_limiter_cli.live.sweep import Sweep
 
 NOW = datetime(2026, 11, 26, 14, 30, tzinfo=UTC)
@@ -103,34 +103,70 @@ def test_what_is_older_than_the_hour_before_is_forgotten(stored: Stored) -> None
     assert sweep.most(9) == {Place("b", "gpt-4"): Used(7, 0)}
 
 
-@pytest.mark.parametrize(("every", "most_requests"), [(1.0, 5), (2.0, 10), (10.0, 50)])
-def test_a_look_takes_fewer_than_five_requests_a_second(stored: Stored, every: float, most_requests: int) -> None:
+class Looks:
+    """Looks of a reader whose time passes by its requests alone, and between the looks."""
+
+    def __init__(self, stored: Stored, every: float, request_seconds: float) -> None:
+        self._stored, self._every, self._request_seconds = stored, every, request_seconds
+        stored.wire.sent()
+        self.seconds, self.requests = 0.0, 0
+        self.reader = Reader(stored.repository, None, 50, every, self._now)
+
+    def _now(self) -> float:
+        return self.seconds + self._request_seconds * len(self._stored.wire.seen)
+
+    def look(self) -> Reading:
+        """Look once, and wait for the next look."""
+        reading = self.reader.read()
+        requests = len(self._stored.wire.sent())
+        self.requests += requests
+        self.seconds += max(self._every, requests * self._request_seconds)
+        return reading
+
+
+def this_hour(stored: Stored) -> datetime:
     now = datetime.fromtimestamp(stored.repository.namespace_state.now() / 1000, UTC)
+    return now.replace(minute=0, second=0, microsecond=0)
+
+
+@pytest.mark.parametrize("every", [1.0, 2.0, 10.0])
+def test_reads_are_fewer_than_five_a_second_on_the_mean(stored: Stored, every: float) -> None:
     for number in range(700):
-        stored.used(f"key-{number}", now.replace(minute=0, second=0, microsecond=0), 1, refused=number)
+        stored.used(f"key-{number}", this_hour(stored), 1, refused=number)
     limiter = SyncRateLimiter(stored.repository)
     limiter.create_entity("acme")
     for number in range(640, 700):
         limiter.create_entity(f"key-{number}", parent_id="acme", cascade=True)
         with limiter.acquire(f"key-{number}", "gpt-4", {"rpm": 1 if number < 660 else 0}):
             pass
-    reader = Reader(stored.repository, None, 50, every)
-    looks = []
-    while not reader.complete:
-        stored.wire.sent()
-        reading = reader.read()
-        looks.append(len(stored.wire.sent()))
-    assert sum(looks[1:]) < max(1, len(looks) - 1) * most_requests
-    assert max(looks[1:], default=0) <= most_requests
-    assert looks[0] < most_requests + 5  # who changed what, and who is above
+    looks = Looks(stored, every, request_seconds=0.02)
+    while looks.seconds < 20:
+        reading = looks.look()
+    assert looks.requests < 5 * looks.seconds
+    assert looks.reader.complete
     assert reading.usage.keys() >= {Place(f"key-{number}", "gpt-4") for number in range(650, 700)}
     assert Place("acme", "gpt-4") in reading.buckets  # which is above them, but not used the most
 
 
+def test_a_round_goes_on_with_the_next_look_and_rests_by_what_it_read(stored: Stored) -> None:
+    for number in range(2400):
+        stored.used(f"key-{number}", this_hour(stored), 1)
+    looks = Looks(stored, 2.0, request_seconds=0.1)  # of which a page of 1,000 takes eleven
+    known = []
+    while not looks.reader.complete:
+        looks.look()
+        known.append(looks.reader.known)
+    assert known == [2000, 2400]
+    stored.used("a-new-one", this_hour(stored), 1)
+    begun = looks.seconds
+    while looks.reader.known == 2400:
+        looks.look()
+    assert 10 <= looks.seconds - begun <= 16, "200 snapshots a second over the round and its rest"
+
+
 def test_a_reader_of_one_look_reads_all(stored: Stored) -> None:
-    now = datetime.fromtimestamp(stored.repository.namespace_state.now() / 1000, UTC)
     for number in range(1100):
-        stored.used(f"key-{number}", now.replace(minute=0, second=0, microsecond=0), 1)
+        stored.used(f"key-{number}", this_hour(stored), 1)
     reader = Reader(stored.repository, None, 50, inf)
     reader.read()
     assert (reader.complete, reader.known) == (True, 1100)

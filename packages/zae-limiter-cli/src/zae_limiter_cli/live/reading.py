@@ -1,13 +1,15 @@
-"""Read what `top` shows, with fewer than five requests a second, however large the namespace is.
+"""Read what `top` shows, with fewer than five requests a second on the mean, however large the namespace is.
 
 The problem: a namespace may have more buckets than anybody can read each second. The choice: usage, which names those
-that do something, is read in parts (``sweep``); the buckets on the screen are read with each look, a hundred with a
-request, and their own counters give the rates. The price: who has neither been admitted nor refused in this hour or the
-one before is shown only while there is room. Who is whose parent is read with a hundred records a request: when an
-entity comes, and twice a minute.
+that do something, is read in rounds (``sweep``). A round goes on at the pace of the store, a part of it with each look,
+and then rests, the longer the more it has read: so 50,000 entities are known within seconds, and the mean of the reads
+stays that of a small namespace. The buckets on the screen are read with each look, a hundred with a request, and their
+own counters give the rates. The price: between two rounds of a large namespace are minutes, and who has neither been
+admitted nor refused in this hour or the one before is shown only while there is room. Who is whose parent is read with
+a hundred records a request: when an entity comes, and twice a minute.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime, timedelta
 from itertools import islice
 from math import inf
@@ -20,7 +22,8 @@ from .sweep import PAGE, Sweep
 if TYPE_CHECKING:
     from zae_limiter import AuditEvent, Bucket, SyncRepository
 
-REQUESTS: Final = 2.5  # a second, for usage; as many are for the rest
+SNAPSHOTS: Final = 200  # of usage a second, over a round and its rest: 2.5 requests; as many are for what is shown
+SHARE: Final = 0.75  # of the time of a look, for a round; the rest is for what is shown
 ROUND_SECONDS: Final = 5.0  # for usage, which the aggregator counts some seconds later, and for new buckets
 CHANGES_SECONDS: Final = 30.0
 PARENTS_SECONDS: Final = 30.0
@@ -31,30 +34,38 @@ PLACES_PER_REQUEST: Final = 100
 
 class Reader:
     """Reads a namespace, or one resource of it, again and again: every ``every`` seconds. It reads whatever there is
-    with the first look if nobody looks again (``every`` is infinite).
+    with the first look if nobody looks again (``every`` is infinite). ``clock`` gives seconds.
     """
 
-    def __init__(self, repository: "SyncRepository", resource: str | None, most: int, every: float = inf) -> None:
+    def __init__(
+        self,
+        repository: "SyncRepository",
+        resource: str | None,
+        most: int,
+        every: float = inf,
+        clock: Callable[[], float] = monotonic,
+    ) -> None:
         self._repository = repository
         self._resource = resource
         self.most = most
         self._every = every
+        self._clock = clock
         self._usage = Sweep(repository, resource)
         self._parents: dict[str, tuple[str, ...]] = {}  # empty for an entity that has none
         self._others: list[Place] = []  # who has a bucket, in the order of their names
         self._usage_at = self._others_at = self._change_at = self._parents_at = (
-            0.0  # instants of `monotonic` for the next look
+            0.0  # instants of the clock for the next look
         )
         self.change: AuditEvent | None = None
         self.complete = False  # whether all usage was read once
 
     def read(self) -> Reading:
         """Return what there is now. Raises the errors of core."""
-        if monotonic() >= self._usage_at:
+        if self._clock() >= self._usage_at:
             self._read_usage()
-        if monotonic() >= self._parents_at:
+        if self._clock() >= self._parents_at:
             self._parents = {}
-            self._parents_at = monotonic() + PARENTS_SECONDS
+            self._parents_at = self._clock() + PARENTS_SECONDS
         usage = self._usage.most(self.most)
         self._read_parents(place.entity_id for place in usage)
         found = {Place(each.entity_id, each.resource): each for each in self._read_buckets(usage)}
@@ -65,11 +76,11 @@ class Reader:
 
     def read_change(self) -> None:
         """Read the last change of the hour, now and then. Raises errors of core."""
-        if monotonic() < self._change_at:
+        if self._clock() < self._change_at:
             return
         since = datetime.fromtimestamp(self._now_ms() / 1000, UTC) - RECENT
         self.change = next(iter(self._repository.get_namespace_audit_events(since, limit=1).events), None)
-        self._change_at = monotonic() + CHANGES_SECONDS
+        self._change_at = self._clock() + CHANGES_SECONDS
 
     @property
     def known(self) -> int:
@@ -77,23 +88,22 @@ class Reader:
         return len(self._usage)
 
     def _read_usage(self) -> None:
-        """Read a part of a round, or all of it; a round rests before the next begins."""
-        size = min(PAGE, PLACES_PER_REQUEST * max(1, int(min(PAGE, REQUESTS * self._every)) - 1))  # a query, batches
-        now = datetime.fromtimestamp(self._now_ms() / 1000, UTC)
-        while not (ended := self._usage.read_on(now, size)) and self._every == inf:
+        """Read a round, or a part of it if it takes longer than a look has; a round rests before the next begins."""
+        now, until = datetime.fromtimestamp(self._now_ms() / 1000, UTC), self._clock() + SHARE * self._every
+        while not (ended := self._usage.read_on(now, PAGE)) and self._clock() < until:
             pass
         self.complete |= ended
         if ended:
-            self._usage_at = monotonic() + ROUND_SECONDS
+            self._usage_at = self._clock() + max(ROUND_SECONDS, self._usage.read / SNAPSHOTS)
 
     def _read_buckets(self, usage: Iterable[Place]) -> "list[Bucket]":
         """Return the buckets of those that do something and of who is above them, then others while there is room."""
         first = dict.fromkeys(islice(usage, self.most))
         above = dict.fromkeys(Place(up, place.resource) for place in first for up in self._above(place.entity_id))
-        if len(first) < self.most and monotonic() >= self._others_at:
+        if len(first) < self.most and self._clock() >= self._others_at:
             listed = self._repository.list_buckets(self._resource, limit=self.most).buckets
             self._others = [Place(each.entity_id, each.resource) for each in listed]
-            self._others_at = monotonic() + ROUND_SECONDS
+            self._others_at = self._clock() + ROUND_SECONDS
         room = max(0, self.most - len(first))
         others = dict.fromkeys([place for place in self._others if place not in first][:room])
         places = list({**first, **above, **others})[:MOST_PLACES]

@@ -1,10 +1,9 @@
 """Go round the usage of this hour and the one before, a part of it at a time.
 
 The problem: usage names who was refused, but a read has a hundred snapshots at most, and 50,000 entities have as many
-in each hour. To read them all at once is a burst of hundreds of requests. The choice: a round takes a bounded number of
-requests with each look, and what it finds replaces what the round before had found of the same hour. An hour that is
-over and was read is not read again. The price: in a namespace of 50,000 active entities, a new name is found within
-minutes, where a small one is read whole with each round.
+in each hour. The choice: a round is read page by page, so that its caller may stop between two pages and go on with the
+next look, and what it finds replaces what the round before had found of the same hour. An hour that is over and was
+read is not read again. The price: what a round found of an entity is shown until the next one.
 """
 
 from datetime import UTC, datetime, timedelta
@@ -32,6 +31,7 @@ class Sweep:
         self._sums: dict[Place, Used] = {}
         self._behind: str | None = None
         self._begun = self.since
+        self.read = 0  # snapshots, in this round
         self._settled = False  # the hour before this one need not be read again
 
     def __len__(self) -> int:
@@ -42,13 +42,14 @@ class Sweep:
         """Read so many more snapshots, or those that are left of the round; return whether the round has ended."""
         self._turn(now.replace(minute=0, second=0, microsecond=0))
         if self._behind is None:
-            self._begun = now
+            self._begun, self.read = now, 0
             self._start = self.since + HOUR if self._settled else self.since
         page = self._repository.get_usage_snapshots(
             resource=self._resource, start=self._start, end=self.since + 2 * HOUR, limit=size, next=self._behind
         )
         for each in page.snapshots:
             self._take(each)
+        self.read += len(page.snapshots)
         self._behind = page.next
         if page.next is None:
             self._settled |= self._begun >= self.since + HOUR + SETTLES
