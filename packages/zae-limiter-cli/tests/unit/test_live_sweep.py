@@ -43,15 +43,12 @@ def stored() -> Iterator[Stored]:
     stored.repository.close()
 
 
-def rounds(sweep: Sweep, now: datetime, size: int = 2) -> int:
-    """Read a round, and return how many looks it took."""
-    looks = 1
-    while not sweep.read_on(now, size):
-        looks += 1
-    return looks
+def read_round(sweep: Sweep, now: datetime) -> None:
+    while not sweep.read_on(now):
+        pass
 
 
-def test_a_round_adds_up_both_hours_and_no_other_a_part_at_a_time(stored: Stored) -> None:
+def test_a_round_adds_up_both_hours_and_no_other(stored: Stored) -> None:
     for at, admitted in (
         (BEFORE - timedelta(hours=1), 1000),
         (BEFORE, 10),
@@ -61,7 +58,7 @@ def test_a_round_adds_up_both_hours_and_no_other_a_part_at_a_time(stored: Stored
         for entity in ("a", "b", "c"):
             stored.used(entity, at, admitted, refused=2)
     sweep = Sweep(stored.repository, None)
-    assert rounds(sweep, NOW) == 3
+    read_round(sweep, NOW)
     assert sweep.most(5) == {Place(entity, "gpt-4"): Used(11, 4, {BY: 4}) for entity in ("a", "b", "c")}
     assert len(sweep) == 3
 
@@ -70,7 +67,7 @@ def test_the_most_refused_come_first_then_those_who_are_admitted_most(stored: St
     for entity, admitted, refused in (("a", 1, 5), ("b", 9, 0), ("c", 2, 7), ("d", 3, 0)):
         stored.used(entity, THIS, admitted, refused)
     sweep = Sweep(stored.repository, "gpt-4")
-    rounds(sweep, NOW)
+    read_round(sweep, NOW)
     assert [place.entity_id for place in sweep.most(2)] == ["c", "a", "b", "d"]
     assert [place.entity_id for place in sweep.most(1)] == ["c", "b"]
 
@@ -78,11 +75,11 @@ def test_the_most_refused_come_first_then_those_who_are_admitted_most(stored: St
 def test_a_round_replaces_what_the_one_before_had_found(stored: Stored) -> None:
     stored.used("a", BEFORE, 5)
     sweep = Sweep(stored.repository, None)
-    rounds(sweep, NOW)
+    read_round(sweep, NOW)
     stored.used("a", THIS, 3)
-    rounds(sweep, NOW)
+    read_round(sweep, NOW)
     stored.used("a", THIS, 4)
-    rounds(sweep, NOW)
+    read_round(sweep, NOW)
     assert sweep.most(1) == {Place("a", "gpt-4"): Used(9, 0)}
 
 
@@ -90,7 +87,7 @@ def test_an_hour_that_is_over_is_read_until_it_was_read_two_minutes_later(stored
     sweep, begin = Sweep(stored.repository, None), THIS + timedelta(hours=1)
     for late, admitted in ((timedelta(minutes=1), 5), (timedelta(minutes=2), 6), (timedelta(minutes=3), 6)):
         stored.used("a", THIS, admitted if admitted < 6 or late.seconds == 120 else 99)
-        rounds(sweep, begin + late)
+        read_round(sweep, begin + late)
         assert sweep.most(1) == {Place("a", "gpt-4"): Used(admitted, 0)}
 
 
@@ -98,8 +95,8 @@ def test_what_is_older_than_the_hour_before_is_forgotten(stored: Stored) -> None
     stored.used("a", BEFORE, 5)
     stored.used("b", THIS, 7)
     sweep = Sweep(stored.repository, None)
-    rounds(sweep, NOW)
-    rounds(sweep, NOW + timedelta(hours=1))
+    read_round(sweep, NOW)
+    read_round(sweep, NOW + timedelta(hours=1))
     assert sweep.most(9) == {Place("b", "gpt-4"): Used(7, 0)}
 
 

@@ -14,6 +14,7 @@ They are versioned apart from core, so that they import no room of core but this
   counted (``StreamState``).
 - **Its alerts**: ``watch`` finds the limits with thresholds in changes of buckets (``BucketUse``), ``find_crossings``
   what was crossed (``Crossing``), and ``remember_told`` that it was told of (``Told``); the last two are flows.
+- **Its usage**: ``usage_pages`` reads all snapshots of a namespace, each row of the index once.
 - **Its migrations**: ``MIGRATIONS``, ``pending``, ``forecast`` and ``migrate``; ``change_version_record`` and
   ``unrecorded_schema``. ``run`` runs such a flow on a table of ``open_table``, and raises public errors.
 - **Its applies**, flows as well: ``begin_apply``, ``end_apply``, ``list_applies`` and ``read_apply`` keep their
@@ -38,7 +39,8 @@ They are versioned apart from core, so that they import no room of core but this
 It is imported by Lambdas, cold: no AWS library is imported before the first request.
 """
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
+from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 
 from .clock.system import Clock, SystemClock
@@ -56,6 +58,7 @@ from .exceptions import RateLimiterUnavailable
 from .flows.bucket.anchors import reanchor
 from .flows.bucket.merging import is_quiet, merge_bucket
 from .flows.bucket.splitting import split_shard as _split_shard
+from .flows.process.late_opening import in_namespace
 from .flows.process.namespace_state import NamespaceState, Settings
 from .flows.public_errors import with_public_errors
 from .flows.records import copying, registry
@@ -82,7 +85,15 @@ from .flows.records.provisioner_state import (
     request_stop,
 )
 from .flows.records.registry import Known, change_version_record, look_up, set_trace, trace_of
-from .flows.records.usage import StreamState, Use, count_usage, stream_state
+from .flows.records.usage import (
+    StreamState,
+    Use,
+    count_usage,
+    next_page,
+    open_pages,
+    stream_state,
+    validate_usage,
+)
 from .flows.skipped import Skipped
 from .flows.steps import Flow
 from .observers.emf import NAMESPACE as METRICS_NAMESPACE
@@ -130,6 +141,7 @@ from .settings import Options
 from .sync.driver import SyncDriver
 from .sync.store import store_of
 from .values.namespaces import Namespace
+from .values.usage import UsageSnapshot
 from .wiring import clock_over, namespace_state_of, new_namespace
 
 if TYPE_CHECKING:
@@ -152,8 +164,8 @@ __all__ = [
     "pending", "period_seconds", "pk_audit", "pk_bucket", "pk_entity", "pk_system", "plain_text", "plan_of_subject",
     "read_apply", "read_item", "read_row", "read_trace", "reanchor", "remember_told",
     "request_stop", "restrict", "risks_of", "run", "set_trace", "shard_count_of", "sk_state", "split_shard",
-    "stream_mark", "stream_state", "summed", "trace_line", "trace_of", "traced_write", "unrecorded_schema", "watch",
-    "without_passwords", "writes",
+    "stream_mark", "stream_state", "summed", "trace_line", "trace_of", "traced_write", "unrecorded_schema",
+    "usage_pages", "watch", "without_passwords", "writes",
 ]  # fmt: skip
 
 
@@ -242,6 +254,20 @@ def open_table(options: Options) -> "SyncRepository":
 def run(table: "SyncRepository", flow: Flow[T]) -> T:
     """Run a flow and return its result. Raises ``InfrastructureError`` and what the flow raises."""
     return table.driver.run(with_public_errors(table.namespace_state.stack, flow))
+
+
+def usage_pages(
+    repository: "SyncRepository", resource: str | None, start: datetime, end: datetime
+) -> Iterator[Sequence[UsageSnapshot]]:
+    """Yield the hourly snapshots of a namespace, or of a resource, a page at a time: what
+    ``get_usage_snapshots`` returns page by page, without a second read of rows that a page has left over.
+
+    Raises ``ValidationError``, and with each page what a list of the repository raises.
+    """
+    state, asked = repository.namespace_state, validate_usage(None, resource, "hourly", start, end)
+    pages = repository.driver.run(in_namespace(state, open_pages(state, asked)))
+    while not pages.ended:
+        yield repository.driver.run(in_namespace(state, next_page(pages)))
 
 
 def forecast_copy(source: "SyncRepository", target: "SyncRepository", names: Collection[str]) -> list[CopyForecast]:

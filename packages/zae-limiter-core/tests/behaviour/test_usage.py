@@ -21,8 +21,8 @@ from zae_limiter import (
     SyncRepository,
     ValidationError,
 )
-from zae_limiter.flows.records.usage import get_snapshots, validate_usage
-from zae_limiter.flows.steps import play
+from zae_limiter.flows.records.usage import SnapshotPages, get_snapshots, next_page, validate_usage
+from zae_limiter.flows.steps import Parallel, play
 from zae_limiter.operations.values import BatchGet, Delete, Operation, Page, Put, Query
 from zae_limiter.schema import keys
 from zae_limiter.schema.usage import read_usage, rest_attribute
@@ -175,6 +175,32 @@ async def test_a_snapshot_that_goes_while_the_others_are_read_is_left_out(async_
     rest = play(get_snapshots(repository.namespace_state, asked, limit=2, behind=first.next), async_world.table.execute)
     assert [each.entity_id for each in rest.snapshots] == ["c"]
     assert rest.next is None
+
+
+@pytest.mark.parametrize("resource", [None, "r"])
+async def test_all_pages_together_read_each_row_once(resource: str | None) -> None:
+    world = World("async", spread=True)
+    repository = (await world.process()).repository
+    written = [snapshot(f"e-{number}", "r", hour(number % 2), tpm=number) for number in range(300)]
+    for each in written:
+        world.table.execute(Put(usage_item(repository.namespace_id, each, spread=True)))
+    rows: list[int] = []
+
+    def perform(operation: Any) -> Any:
+        if isinstance(operation, Parallel):
+            return [perform(each) for each in operation.steps]
+        answer = world.table.execute(operation)
+        if isinstance(operation, Query):
+            rows.append(len(answer.items))
+        return answer
+
+    asked = validate_usage(None, resource, "hourly", None, None)
+    pages, found = SnapshotPages(repository.namespace_state, asked, limit=40), list[UsageSnapshot]()
+    while not pages.ended:
+        found += play(next_page(pages), perform)
+    assert sum(rows) == 300
+    assert sorted(found, key=str) == sorted(written, key=str)
+    assert [each.window_start for each in found] == sorted(each.window_start for each in found)
 
 
 async def test_an_entity_is_one_query_and_a_resource_a_query_and_a_read_of_a_hundred(process: Process) -> None:

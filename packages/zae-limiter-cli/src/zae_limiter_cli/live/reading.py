@@ -17,7 +17,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Final
 
 from .rows import Place, Reading
-from .sweep import PAGE, Sweep
+from .sweep import Sweep
 
 if TYPE_CHECKING:
     from zae_limiter import AuditEvent, Bucket, SyncRepository
@@ -90,7 +90,7 @@ class Reader:
     def _read_usage(self) -> None:
         """Read a round, or a part of it if it takes longer than a look has; a round rests before the next begins."""
         now, until = datetime.fromtimestamp(self._now_ms() / 1000, UTC), self._clock() + SHARE * self._every
-        while not (ended := self._usage.read_on(now, PAGE)) and self._clock() < until:
+        while not (ended := self._usage.read_on(now)) and self._clock() < until:
             pass
         self.complete |= ended
         if ended:

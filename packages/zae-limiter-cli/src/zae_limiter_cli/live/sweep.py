@@ -6,9 +6,12 @@ next look, and what it finds replaces what the round before had found of the sam
 read is not read again. The price: what a round found of an entity is shown until the next one.
 """
 
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from heapq import nlargest
 from typing import TYPE_CHECKING, Final
+
+from zae_limiter.maintenance import usage_pages
 
 from .rows import NOBODY, Place, Used
 
@@ -17,7 +20,6 @@ if TYPE_CHECKING:
 
 HOUR: Final = timedelta(hours=1)
 SETTLES: Final = timedelta(minutes=2)  # after its end, the aggregator has counted an hour
-PAGE: Final = 1000  # snapshots; core gives no more at once
 
 
 class Sweep:
@@ -26,10 +28,10 @@ class Sweep:
     def __init__(self, repository: "SyncRepository", resource: str | None) -> None:
         self._repository = repository
         self._resource = resource
-        self.since = self._start = datetime.min.replace(tzinfo=UTC)
+        self.since = datetime.min.replace(tzinfo=UTC)
         self._hours: dict[datetime, dict[Place, Used]] = {}
         self._sums: dict[Place, Used] = {}
-        self._behind: str | None = None
+        self._pages: Iterator[Sequence[UsageSnapshot]] | None = None  # that are left of the round
         self._begun = self.since
         self.read = 0  # snapshots, in this round
         self._settled = False  # the hour before this one need not be read again
@@ -38,22 +40,26 @@ class Sweep:
         """Return the number of places whose usage is known."""
         return len(self._sums)
 
-    def read_on(self, now: datetime, size: int) -> bool:
-        """Read so many more snapshots, or those that are left of the round; return whether the round has ended."""
+    def read_on(self, now: datetime) -> bool:
+        """Read the next page of the round; return whether there was none, so that the round has ended."""
         self._turn(now.replace(minute=0, second=0, microsecond=0))
-        if self._behind is None:
+        if self._pages is None:
+            start = self.since + HOUR if self._settled else self.since
+            self._pages = usage_pages(self._repository, self._resource, start, self.since + 2 * HOUR)
             self._begun, self.read = now, 0
-            self._start = self.since + HOUR if self._settled else self.since
-        page = self._repository.get_usage_snapshots(
-            resource=self._resource, start=self._start, end=self.since + 2 * HOUR, limit=size, next=self._behind
-        )
-        for each in page.snapshots:
-            self._take(each)
-        self.read += len(page.snapshots)
-        self._behind = page.next
-        if page.next is None:
+        try:
+            page = next(self._pages, None)
+        except Exception:
+            self._pages = None  # which are lost: the next look begins the round again
+            raise
+        if page is None:
+            self._pages = None
             self._settled |= self._begun >= self.since + HOUR + SETTLES
-        return page.next is None
+            return True
+        for each in page:
+            self._take(each)
+        self.read += len(page)
+        return False
 
     def most(self, number: int) -> dict[Place, Used]:
         """Return the places with the most refusals, then those with the most admitted acquires; so many of each."""
@@ -65,7 +71,7 @@ class Sweep:
         """Forget what is older than the hour before this one, and begin a round if it is another hour by now."""
         if self.since == hour - HOUR:
             return
-        self.since, self._behind, self._settled = hour - HOUR, None, False
+        self.since, self._pages, self._settled = hour - HOUR, None, False
         self._hours = {at: found for at, found in self._hours.items() if at >= self.since}
         self._sums = {}
         for place in {place for found in self._hours.values() for place in found}:

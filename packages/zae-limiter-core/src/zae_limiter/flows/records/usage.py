@@ -131,10 +131,8 @@ def get_snapshots(namespace_state: NamespaceState, asked: Asked, *, limit: int, 
     validate_page_size(limit)
     if behind is not None and not (isinstance(behind, str) and _NEXT.fullmatch(behind)):
         raise ValidationError("next", behind, "must be the next of a page before")
-    rows = IndexRows(namespace_state.namespace_id)
-    page = yield from read_page(namespace_state, rows, asked, limit, behind)
-    yield from report(rows)
-    return UsagePage(tuple(each.usage for each in page.snapshots), page.next)
+    pages = SnapshotPages(namespace_state, asked, limit, behind)
+    return UsagePage((yield from next_page(pages)), pages.next)
 
 
 class _Row(NamedTuple):
@@ -170,47 +168,80 @@ class Sums:
             self.refused_by[refuser] = self.refused_by.get(refuser, 0) + refused
 
 
-class _Page(NamedTuple):
-    """Snapshots, and the start of the next page, ``None`` at the end."""
+class SnapshotPages:
+    """The requested snapshots after ``behind``, oldest first, in pages of up to ``limit``.
 
-    snapshots: Sequence[Snapshot]
-    next: str | None
+    A query of each partition has more rows than a page: those that are left over are the first ones of the next page,
+    so whoever reads all pages here reads each row once. ``rows`` counts the ones that are dropped.
+    """
 
+    def __init__(self, namespace_state: NamespaceState, asked: Asked, limit: int, behind: str | None = None) -> None:
+        self.rows = IndexRows(namespace_state.namespace_id)
+        self.next = behind
+        self._asked = asked
+        self._limit = limit
+        self._keyed = SortedRows(_queries(namespace_state, asked, limit, behind))
+        self._waiting: list[_Row] = []
+        self._last: SnapshotId | None = None  # of the row that was read last
+        self._complete = False
 
-def read_page(
-    namespace_state: NamespaceState, rows: IndexRows, asked: Asked, limit: int, behind: str | None
-) -> Flow[_Page]:
-    """Return up to ``limit`` snapshots after ``behind``; count the rows that are dropped."""
+    @property
+    def ended(self) -> bool:
+        """Whether no page follows; ``next`` is ``None`` then, otherwise the ``behind`` of other pages from here on."""
+        return self._complete and not self._waiting
 
-    def row_of(item: Item) -> _Row:
-        return _Row(item, key_of(item), SnapshotId.of_row(item))
+    def page(self) -> Flow[list[Snapshot]]:
+        """Return the next page. It may have fewer snapshots, or none: some are gone when their rows are followed."""
+        found: list[Snapshot] = []
+        while (missing := self._limit - len(found)) and not self.ended:
+            while len(self._waiting) < missing and not self._complete:
+                yield from self._read_rows()
+            taken, self._waiting = self._waiting[:missing], self._waiting[missing:]
+            stored = [row.item for row in taken]
+            if self._asked.entity_id is None:  # rows of an index: they have the keys alone
+                by_key = yield from read_all([row.key for row in taken])
+                stored = [by_key[row.key] for row in taken if row.key in by_key]
+            found += self.rows.read(stored, partial(_snapshot, {row.key: row.id for row in taken}))
+            last = taken[-1].id if self._waiting else self._last
+            self.next = None if self.ended or last is None else self._place(last)
+            if self._waiting:
+                break
+        return found
 
-    def place(snapshot: SnapshotId) -> str:
+    def _read_rows(self) -> Flow[None]:
+        items = yield from self._keyed.page()
+        *others, last = items or (None,)
+        looked_at = [item for item in others if item is not None and self._asked.may_cover(item)]
+        usable = self.rows.read([*looked_at, *([] if last is None else [last])], _row_of)
+        self._waiting += [row for row in usable if self._asked.covers(row.id.window, row.id.window_start)]
+        if usable:
+            self._last = usable[-1].id
+        is_past = self._asked.in_order_of_time and bool(usable) and self._asked.is_past(usable[-1].id.window_start)
+        self._complete = self._keyed.ended or is_past  # no page behind it can have a requested snapshot
+
+    def _place(self, snapshot: SnapshotId) -> str:
+        asked = self._asked
         if asked.entity_id is not None:
             return snapshot.sk.removeprefix(asked.prefix)
         return (snapshot.namespace_sk if asked.resource is None else snapshot.index_sk).removeprefix(asked.prefix)
 
-    found: list[Snapshot] = []
-    keyed = SortedRows(_queries(namespace_state, asked, limit, behind))
-    while True:
-        items = yield from keyed.page()
-        *others, last = items or (None,)
-        looked_at = [item for item in others if item is not None and asked.may_cover(item)]
-        usable = rows.read([*looked_at, *([] if last is None else [last])], row_of)
-        wanted = [row for row in usable if asked.covers(row.id.window, row.id.window_start)]
-        taken = wanted[: limit - len(found)]
-        stored = [row.item for row in taken]
-        if asked.entity_id is None:  # rows of an index: they have the keys alone
-            by_key = yield from read_all([row.key for row in taken])
-            stored = [by_key[row.key] for row in taken if row.key in by_key]
-        found += rows.read(stored, partial(_snapshot, {row.key: row.id for row in taken}))
-        if len(taken) < len(wanted):
-            return _Page(found, place(taken[-1].id))
-        is_past = asked.in_order_of_time and bool(usable) and asked.is_past(usable[-1].id.window_start)
-        if keyed.ended or is_past:  # no page behind it can have a requested snapshot
-            return _Page(found, None)
-        if len(found) >= limit:
-            return _Page(found, place(usable[-1].id))
+
+def open_pages(namespace_state: NamespaceState, asked: Asked) -> Flow[SnapshotPages]:
+    """Return all pages of a namespace, which is known once a flow runs in it."""
+    yield from ()
+    return SnapshotPages(namespace_state, asked, LARGEST_PAGE)
+
+
+def next_page(pages: SnapshotPages) -> Flow[tuple[UsageSnapshot, ...]]:
+    """Return the snapshots of the next page, and report the rows that it drops."""
+    found = yield from pages.page()
+    yield from report(pages.rows)
+    pages.rows = IndexRows(pages.rows.namespace_id)
+    return tuple(each.usage for each in found)
+
+
+def _row_of(item: Item) -> _Row:
+    return _Row(item, key_of(item), SnapshotId.of_row(item))
 
 
 def _snapshot(ids: Mapping[Key, SnapshotId], item: Item) -> Snapshot:
@@ -222,14 +253,11 @@ def _snapshot(ids: Mapping[Key, SnapshotId], item: Item) -> Snapshot:
 
 def every_snapshot(namespace_state: NamespaceState, asked: Asked, add: Callable[[Snapshot], None]) -> Flow[None]:
     """Call ``add`` with each requested snapshot; one page of them at a time is in memory."""
-    rows = IndexRows(namespace_state.namespace_id)
-    behind, more = None, True
-    while more:
-        page = yield from read_page(namespace_state, rows, asked, LARGEST_PAGE, behind)
-        for snapshot in page.snapshots:
+    pages = SnapshotPages(namespace_state, asked, LARGEST_PAGE)
+    while not pages.ended:
+        for snapshot in (yield from pages.page()):
             add(snapshot)
-        behind, more = page.next, page.next is not None
-    yield from report(rows)
+    yield from report(pages.rows)
 
 
 def _queries(namespace_state: NamespaceState, asked: Asked, limit: int, behind: str | None) -> list[Query]:
@@ -332,8 +360,8 @@ def get_summary(namespace_state: NamespaceState, asked: Asked) -> Flow[UsageSumm
 
 def every_own_snapshot(namespace_state: NamespaceState, asked: Asked, add: Callable[[Snapshot], None]) -> Flow[None]:
     """Call ``add`` with the own part of each requested snapshot; one window of them at a time is in memory."""
-    rows, parts = IndexRows(namespace_state.namespace_id), OwnParts()
-    records = Records(namespace_state, rows=rows)
+    pages, parts = SnapshotPages(namespace_state, asked, LARGEST_PAGE), OwnParts()
+    records = Records(namespace_state, rows=pages.rows)
     window: list[Snapshot] = []
 
     def end_window() -> Flow[None]:
@@ -341,16 +369,13 @@ def every_own_snapshot(namespace_state: NamespaceState, asked: Asked, add: Calla
             add(each)
         window.clear()
 
-    behind, more = None, True
-    while more:
-        page = yield from read_page(namespace_state, rows, asked, LARGEST_PAGE, behind)
-        for snapshot in page.snapshots:
+    while not pages.ended:
+        for snapshot in (yield from pages.page()):
             if window and window[0].usage.window_start != snapshot.usage.window_start:
                 yield from end_window()
             window.append(snapshot)
-        behind, more = page.next, page.next is not None
     yield from end_window()
-    yield from report(rows)
+    yield from report(pages.rows)
 
 
 def _own(records: Records, known: OwnParts, window: Sequence[Snapshot]) -> Flow[list[Snapshot]]:
