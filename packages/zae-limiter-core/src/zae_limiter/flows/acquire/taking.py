@@ -143,7 +143,7 @@ def take_in_turn(namespace_state: NamespaceState, claims: Sequence[Claim], turn:
         if claim.is_behind_another(namespace_state.now()):
             claim.refuse(namespace_state.now(), blocked=True)
         elif claim.is_split and any(claim.checked.values()):
-            yield from _take_from_many(namespace_state, claim)
+            yield from _take_from_shards(namespace_state, claim)
             if not claim.last:
                 claim.refuse(namespace_state.now(), blocked=False)
         else:
@@ -185,10 +185,7 @@ def try_other_shards(namespace_state: NamespaceState, claims: Sequence[Claim]) -
         yield from enqueue_and_wait([claim.new_request() for claim in again])
         short = _short(claims)
     for claim in short:
-        try:
-            yield from _take_from_many(namespace_state, claim)
-        except StoreError as error:
-            claim.fail(error)
+        yield from _take_from_shards(namespace_state, claim)
 
 
 def _short(claims: Sequence[Claim]) -> list[Claim]:
@@ -216,6 +213,14 @@ def _go_elsewhere(namespace_state: NamespaceState, claim: Claim, tried: set[int]
     tried.add(shard)
     claim.target = shard_of(namespace_state, claim.home, shard)
     return True
+
+
+def _take_from_shards(namespace_state: NamespaceState, claim: Claim) -> Flow[None]:
+    """Serve a request from several shards, or let its claim fail: what other claims took has to go back."""
+    try:
+        yield from _take_from_many(namespace_state, claim)
+    except StoreError as error:
+        claim.fail(error)
 
 
 def _take_from_many(namespace_state: NamespaceState, claim: Claim) -> Flow[None]:

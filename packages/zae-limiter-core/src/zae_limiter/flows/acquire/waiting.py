@@ -112,15 +112,15 @@ class Caller:
                 return grant
 
     def _attempt(self) -> Flow[Grant]:
-        """Acquire. If the time of the attempt is over, but the store answered meanwhile, others were before it: that is
-        a refusal, and no outage.
+        """Acquire. If the time of the attempt is over, but it was refused before, or the store answered meanwhile, so
+        that others were before it, that is a refusal, and no outage.
         """
         try:
             return (yield from acquire(self._namespace_state, self._request, self._turn))
         except BudgetSpent as over:
             self._claims = known_claims(self._namespace_state, self._request) or self._claims
             shards = (shard for claim in self._claims for shard in self._namespace_state.shards(claim.home))
-            if any(shard.seen_at_ms > self._turn.due_ms for shard in shards):
+            if self._turn.is_refused or any(shard.seen_at_ms > self._turn.due_ms for shard in shards):
                 raise self._too_late(None, A_BIT_MS) from over
             raise
 

@@ -83,6 +83,12 @@ class Turn:
         """Whether a request that the caller has entered was refused with another one, before it in the line."""
         return any(request.blocked for requests in self.requests.values() for request in requests)
 
+    @property
+    def is_refused(self) -> bool:
+        """Whether a bucket has refused what the caller has entered last."""
+        outcomes = [request.outcome for requests in self.requests.values() for request in requests]
+        return any(outcome is not None and outcome.verdict == "refused" for outcome in outcomes)
+
     def lets_pass(self, line: "WaitingLine") -> bool:
         """Return whether the next caller in a line need not wait, because what this one asked for there is not refused.
 
