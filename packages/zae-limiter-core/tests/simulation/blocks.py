@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from unittest.mock import patch
 
 from zae_limiter.flows import hold
-from zae_limiter.flows.acquire import acquire
+from zae_limiter.flows.acquire import taking
 from zae_limiter.flows.bucket.batch import Batch
 from zae_limiter.flows.bucket_queue import BucketRequest
 from zae_limiter.flows.steps import Flow
@@ -247,7 +247,7 @@ class Held:
                 self.driver.served(request)
             return served
 
-        until_decided = vars(acquire)["until_decided"]  # of a fault, where one is played
+        until_decided = vars(taking)["until_decided"]  # of a fault, where one is played
 
         def asks_again(*args: Any) -> Flow[bool]:
             again: bool = yield from until_decided(*args)
@@ -256,7 +256,7 @@ class Held:
             return again
 
         with (
-            patch.object(acquire, "until_decided", asks_again),
+            patch.object(taking, "until_decided", asks_again),
             patch.object(hold, "elapsed_ms", self.elapsed_ms),
             patch.object(hold, "forks", self),
             patch.object(BucketRequest, "is_served_by_hold", is_served),
