@@ -9,8 +9,12 @@ whether a call has to be performed again, but one list that all calls of a trans
 transaction is committed, and COMMIT fills it within one call of C, in which no handler runs. An interrupted batch is
 therefore either done, or undone and performed again by the threads that wait for its calls.
 
-The lock is asked for again and again, with pauses that begin short. SQLite's own wait has fixed pauses of up to 100 ms,
-in which the file is idle, and no signal ends it; a batch of one holds the lock for some 30 us.
+The lock is asked for again and again, first after a long pause, then after shorter ones. SQLite's own wait has pauses
+of up to 100 ms, in which the file is idle, and no signal ends it; a batch of one holds the lock for some 30 us. Pauses
+that begin at 50 us and grow hand the lock from process to process with each batch: 8 processes then switch their
+context 1.1 times for an acquire, and take 1.5 times the CPU that they take with pauses of 1 ms. Whoever has waited
+once asks more often, which shortens the longest waits. A queue in the kernel (``flock``) takes the least CPU, but has
+no time-out, twice the 99th percentile, and a share of 0.64 for the least served process, where this has 0.88.
 
 Forks. SQLite's locks belong to a process, and the library remembers which ones it has. In a child these memories are
 wrong, for any new connection to the same file, too (https://www.sqlite.org/howtocorrupt.html, 2.6). So the connection
@@ -68,8 +72,8 @@ logger = logging.getLogger(__name__)
 T = TypeVar("T")
 
 MOST_AT_ONCE: Final = 200  # operations of a batch
-FIRST_PAUSE: Final = 0.000_05  # seconds
-LONGEST_PAUSE: Final = 0.001
+FIRST_PAUSE: Final = 0.001  # seconds
+NEXT_PAUSE: Final = 0.000_25
 REST: Final = 64  # batches from one sweep to the next
 LOOK_SECONDS: Final = 0.01  # from one look at the inodes to the next: the system calls take 8 % of the smallest batch
 PROBE_SECONDS: Final = 0.25  # for which a probe of writes waits for the lock: the reads of this process wait behind it
@@ -268,21 +272,21 @@ class SQLiteFile:
         """Begin a transaction. Raises ``sqlite3.Error``; ``NotApplied`` for tables that are not ours any more, or those
         of another release: what another program has added to them would run with our statements.
         """
-        self._patiently(lambda: connection.execute(statement), until)
+        self._patiently(connection.execute, until, statement)
         if not self._table.begin():
             self._schema = checked_schema(connection, self.path, self._is_late, self._schema)
 
-    def _patiently(self, call: Callable[[], T], until: float) -> T:
+    def _patiently(self, call: Callable[..., T], until: float, *values: object) -> T:
         """Return the result of a call, which is repeated while the file is locked. Raises ``sqlite3.Error``."""
         pause = FIRST_PAUSE
         while True:
             try:
-                return call()
+                return call(*values)
             except OperationalError as error:
                 if code_of(error) not in WAITED_FOR or time.monotonic() >= until:
                     raise
             time.sleep(pause * (0.5 + random.random()))
-            pause = min(2 * pause, LONGEST_PAUSE)
+            pause = NEXT_PAUSE
 
     def _perform(self, connection: Connection, calls: Sequence[Call], until: float) -> None:
         """Settle the calls by one transaction, which has begun. Each call that spoils it fails alone: the others begin
@@ -306,7 +310,10 @@ class SQLiteFile:
             self._count_usage(connection, calls, until)
             for call in calls:
                 call.outcome = outcome
-                call.answer = self._answer(call.operation)
+                try:
+                    call.answer = self._table.execute(call.operation)
+                except StoreError as refusal:  # nothing was written
+                    call.answer = refusal
                 answered += 1
             # One call of C, so that no signal comes between a commit and what makes the calls done. An error of COMMIT
             # leaves the first entry: the transaction may be in the file, so its calls are not performed again.
@@ -359,12 +366,6 @@ class SQLiteFile:
                 " long; find it by `fuser %s`. Once its transaction ends, the log is cut",
                 self.path, size >> 20, self.path,
             )  # fmt: skip
-
-    def _answer(self, operation: Operation[Any]) -> Any:
-        try:
-            return self._table.execute(operation)
-        except StoreError as refusal:  # nothing was written
-            return refusal
 
     def _roll_back(self, connection: Connection) -> None:
         try:

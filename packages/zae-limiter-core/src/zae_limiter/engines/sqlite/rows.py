@@ -179,7 +179,7 @@ class Rows:
             self._execute(_INSERT, (write_json(item), written_ms, _expiry(item), hour, *key))
             self._change_entries(key, {}, item)
             return
-        expires, counters = _expiry(item), before.counters
+        counters = before.counters
         if (
             counters is not None
             and written_ms is not None
@@ -187,7 +187,7 @@ class Rows:
             and counters.set.issuperset(update.add)
             and counters.set.issuperset(update.set)
             and hour == before.hour
-            and expires == _expiry(before.item)
+            and (item.get(TTL) == before.item.get(TTL) or _expiry(item) == _expiry(before.item))
             and (numbers := counters.numbers(item)) is not None
         ):  # as nearly every acquire
             self._execute(counters.update, (*numbers, written_ms, *key))  # no index has a number
@@ -198,7 +198,7 @@ class Rows:
         names = [] if written_ms is None or update is None else _numbers_of(item, counters, update)
         rest = {name: value for name, value in item.items() if name not in names} if names else item
         numbers = [item[name] for name in names] + [None] * (len(NUMBERS) - len(names))
-        values = (write_json(rest), written_ms, expires, hour, write_json(names) if names else None)
+        values = (write_json(rest), written_ms, _expiry(item), hour, write_json(names) if names else None)
         self._execute(_UPDATE, (*values, *numbers, *key))
         self._change_entries(key, before.item, item)
 
