@@ -12,6 +12,7 @@ from typing import Final
 from check_siblings import ROOT
 
 MAX_LINES: Final = 600  # a concept lies in one file
+CHEAP: Final = "zae_limiter/runtime/dataclass.py"
 
 Lines = Iterator[str]
 
@@ -38,9 +39,20 @@ def _absolute(node: ast.Import | ast.ImportFrom) -> list[str]:
     return [node.module] if node.module and not node.level else []
 
 
+def cheap_dataclasses(place: str, text: str) -> Lines:
+    """Yield a line for each class of core that would be made a dataclass of the standard library, while it starts."""
+    if not place.startswith("zae_limiter/") or place == CHEAP:
+        return
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.ImportFrom) and node.module == "dataclasses":
+            for name in {alias.name for alias in node.names} & {"dataclass", "field", "fields", "replace"}:
+                yield f"{place}:{node.lineno}: imports {name} of dataclasses: {CHEAP} has one that costs a start little"
+
+
 RULES: Final[Mapping[str, Callable[[str, str], Lines]]] = {
     "long-file": long_file,
     "relative-imports": relative_imports,
+    "cheap-dataclasses": cheap_dataclasses,
 }
 
 

@@ -43,6 +43,13 @@ def test_other_imports_are_not(text: str) -> None:
     assert found(a=text) == []
 
 
+def test_a_dataclass_of_the_standard_library_is_found_in_core_alone() -> None:
+    text = "from dataclasses import asdict, dataclass"
+    assert departures({"zae_limiter/runtime/dataclass.py": text, "zae_limiter_cli/a.py": text}) == []
+    (line,) = departures({"zae_limiter/values/a.py": text})
+    assert line.startswith("zae_limiter/values/a.py:1: imports dataclass of dataclasses")
+
+
 def test_a_source_that_is_not_there_is_a_failure(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
