@@ -22,13 +22,19 @@ def find_cross_problems(manifest: object) -> Iterator[Finding]:
         return
     yield from _unknown_plans(manifest.get(_PLANS, {}), manifest.get(_ENTITIES))
     levels = list(_levels(manifest))
+    overflowing = [
+        ((*path, name), overflow)
+        for path, of_path in levels
+        for name, level in of_path.items()
+        if (overflow := _overflow(level)) is not None
+    ]
+    for path, overflow in overflowing:
+        yield from _own_overflow(path, overflow)
+    if (of_system := _overflow(manifest.get("system"))) is not None:
+        overflowing.insert(0, (("system",), of_system))
     known = tuple({name: None for _, of_path in levels for name in of_path if isinstance(name, str)})
-    for path, of_path in levels:
-        yield from _own_overflows(path, of_path)
-    system = manifest.get("system")
-    each_level = [(("system",), system), *(((*path, name), each) for path, of in levels for name, each in of.items())]
-    for path, level in each_level:
-        yield from _unknown_overflow(path, level, known)
+    for path, overflow in overflowing:
+        yield from _unknown_overflow(path, overflow, known)
 
 
 def _levels(manifest: Mapping[object, object]) -> Iterator[tuple[Path, Mapping[object, object]]]:
@@ -43,10 +49,9 @@ def _levels(manifest: Mapping[object, object]) -> Iterator[tuple[Path, Mapping[o
             yield (*path, _RESOURCES), levels
 
 
-def _unknown_overflow(path: Path, level: object, known: tuple[str, ...]) -> Iterator[Finding]:
+def _unknown_overflow(path: Path, overflow: str, known: tuple[str, ...]) -> Iterator[Finding]:
     """Yield the overflow that is none of the manifest's resources and like one of them; others may be set by hand."""
-    overflow = _overflow(level)
-    if overflow is not None and in_nfc(overflow) not in map(in_nfc, known):
+    if in_nfc(overflow) not in map(in_nfc, known):
         hint = Hinted(f"{show(overflow)} is no resource of this manifest", overflow, known)
         if str(hint) != hint.text:
             yield Finding((*path, "on_refused", "overflow"), hint)
@@ -73,9 +78,8 @@ def _unknown(plan: str, known: list[str]) -> Hinted:
     return Hinted(f"{show(plan)} is no plan of this manifest", plan, tuple(known), way_out)
 
 
-def _own_overflows(path: Path, levels: Mapping[object, object]) -> Iterator[Finding]:
-    for name, level in levels.items():
-        overflow = _overflow(level)
-        if isinstance(name, str) and overflow is not None and in_nfc(overflow) == in_nfc(name):
-            problem = f"{show(overflow)} is the resource of this level, which has refused: name another one"
-            yield Finding((*path, name, "on_refused", "overflow"), problem)
+def _own_overflow(path: Path, overflow: str) -> Iterator[Finding]:
+    name = path[-1]
+    if isinstance(name, str) and in_nfc(overflow) == in_nfc(name):
+        problem = f"{show(overflow)} is the resource of this level, which has refused: name another one"
+        yield Finding((*path, "on_refused", "overflow"), problem)

@@ -24,6 +24,9 @@ class _Above(NamedTuple):
     places: tuple[Path, ...]
 
 
+_NOBODY: Final = _Above((), ())
+
+
 def find_tree_problems(manifest: object) -> Iterator[Finding]:
     """Yield the problems of parents in the plain values of a manifest; parts of another type have their own."""
     entities = manifest.get(_ENTITIES) if isinstance(manifest, Mapping) else None
@@ -33,18 +36,21 @@ def find_tree_problems(manifest: object) -> Iterator[Finding]:
     above: dict[str, _Above] = {}
     for name, section in entities.items():
         if isinstance(section, Mapping) and isinstance(name, str):
-            yield from _in_section((_ENTITIES, name), section, sections)
-            above[in_nfc(name)] = _parents(name, section)
-    yield from _in_tree(above)
+            above[in_nfc(name)] = parents = _parents(name, section)
+            yield from _in_section((_ENTITIES, name), section, sections, parents)
+    if any(each.parents for each in above.values()):
+        yield from _in_tree(above)
 
 
-def _in_section(path: Path, section: Mapping[object, object], sections: Mapping[str, object]) -> Iterator[Finding]:
+def _in_section(
+    path: Path, section: Mapping[object, object], sections: Mapping[str, object], above: _Above
+) -> Iterator[Finding]:
     if PARENT in section and PARENTS in section:
         yield Finding((*path, PARENTS), f"is the same as `{PARENT}`, for several: leave one of them out", on_key=True)
     elif section.get("cascade") is True and PARENT not in section and PARENTS not in section:
         yield Finding((*path, "cascade"), "needs a `parent` to take from: add one, or leave it out")
     name = str(path[-1])
-    for parent, place in zip(*_parents(name, section), strict=True):
+    for parent, place in zip(*above, strict=True):
         if parent == in_nfc(name):
             yield Finding(place, f"an entity cannot be its own parent: {show(parent)}")
         elif parent not in sections:
@@ -54,11 +60,13 @@ def _in_section(path: Path, section: Mapping[object, object], sections: Mapping[
 
 def _parents(name: str, section: Mapping[object, object]) -> _Above:
     """Return the parents in a section; none that are of another type, and none of both keys."""
+    if PARENT not in section and PARENTS not in section:
+        return _NOBODY
     path, single, several = (_ENTITIES, name), section.get(PARENT), section.get(PARENTS)
     if PARENTS not in section and isinstance(single, str):
         return _Above((in_nfc(single),), ((*path, PARENT),))
     if PARENT in section or not isinstance(several, list):
-        return _Above((), ())
+        return _NOBODY
     named = [(in_nfc(each), (*path, PARENTS, place)) for place, each in enumerate(several) if isinstance(each, str)]
     return _Above(tuple(parent for parent, _ in named), tuple(place for _, place in named))
 

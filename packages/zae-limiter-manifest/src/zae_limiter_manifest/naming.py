@@ -82,10 +82,17 @@ _LONGEST_SPELLING: Final = _LONGEST_DECOMPOSITION * _ENTITY.longest
 _PLAIN: Final = re.compile(r"[A-Za-z0-9_.:@~\-]")
 
 
+# What nearly all ids and resources are: it has none of the characters, beginnings and lengths that the rules are about.
+_SIMPLE: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:@~\-]{0,127}")
+_TEXTS: Final = frozenset({NameKind.RESOURCE, NameKind.RESOURCE_OR_DEFAULT, NameKind.ENTITY})
+
+
 def find_name_problem(kind: NameKind, value: object) -> str | None:
     """Return the problem of `value` as a name of this kind, as a phrase that follows the name; None if it is valid."""
     if not isinstance(value, str):
         return "must be a string"
+    if kind in _TEXTS and _SIMPLE.fullmatch(value):
+        return None
     if value == DEFAULT_RESOURCE and kind is NameKind.RESOURCE:
         return "is reserved: it means all resources of an entity"
     if kind in (NameKind.RESOURCE, NameKind.RESOURCE_OR_DEFAULT) and value.endswith(PATTERN_END):

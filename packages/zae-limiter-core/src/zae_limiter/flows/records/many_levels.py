@@ -185,7 +185,7 @@ def change_many(
         for number, wave in enumerate(parts(waiting, CHANGES_PER_WAVE)):
             try:
                 unread = [wanted for wanted in wave if attempt or wanted.place not in found_empty]
-                found = yield from read_all([wanted.change.place.key for wanted in unread])
+                found = yield from read_many([wanted.change.place.key for wanted in unread])
                 batches = _prepare(namespace_state, wave, found, cause, attempt, number)
             except StoreError as error:
                 if not may_be_written:
