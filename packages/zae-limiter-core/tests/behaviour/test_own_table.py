@@ -1,6 +1,7 @@
 """A repository in memory takes from its own table without requests: the same lives with that and without."""
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from datetime import UTC, datetime
 from random import Random
@@ -8,7 +9,7 @@ from typing import Any, cast
 
 import pytest
 
-from zae_limiter import Limit, RateLimitExceeded, SyncRateLimiter, SyncRepository, ZAELimiterError
+from zae_limiter import Limit, Options, RateLimitExceeded, SyncRateLimiter, SyncRepository, ZAELimiterError
 from zae_limiter.engines.memory.store import SyncMemoryStore
 from zae_limiter.operations.values import Scan
 from zae_limiter.testing import ManualClock
@@ -137,3 +138,32 @@ def test_its_own_table_changes_no_answer_and_no_item(seed: int) -> None:
     for one, other in zip(by_requests.told, by_own_table.told, strict=True):
         assert one == other
     assert by_requests.items() == by_own_table.items()
+
+
+def test_threads_beside_another_repository_admit_no_token_twice() -> None:
+    """Each thread takes of a budget, gives some back, and fails now and then; half of them make requests."""
+    repository = SyncRepository.in_memory()
+    store = cast("SyncMemoryStore", repository._store)
+    own = SyncRateLimiter(repository)
+    other = SyncRateLimiter(SyncRepository.over(SyncMemoryStore(store.table), Options()))
+    own.set_resource_defaults("r", [Limit.total("usd", 300), Limit.per_second("rps", 10**6)])
+
+    def spend(number: int) -> tuple[int, int]:
+        limiter, chance, spent, calls = (own, other)[number % 2], Random(number), 0, 0
+        for _ in range(40):
+            amount, end = chance.randint(1, 3), chance.random()
+            with (
+                suppress(RateLimitExceeded, ArithmeticError),
+                limiter.acquire("e", "r", {"usd": amount, "rps": 1}) as lease,
+            ):
+                if end < 0.2:
+                    raise ArithmeticError
+                if end < 0.4:
+                    lease.adjust(usd=-amount)
+                spent, calls = spent + (amount if end >= 0.4 else 0), calls + 1
+        return spent, calls
+
+    with ThreadPoolExecutor(8) as threads:
+        spent, calls = map(sum, zip(*threads.map(spend, range(8)), strict=True))
+    (item,) = [item for item in store.perform(Scan(1_000)).items if "b_usd_tk" in item]
+    assert (item["b_usd_tk"], item["b_usd_tc"], item["ev"]) == ((300 - spent) * 1_000, spent * 1_000, calls)

@@ -178,14 +178,14 @@ class Caller:
             grant = yield from self._acquire(request)
             self._check_acquired(grant, begun_ms, began_ms)
         self._check_grant(grant)
-        grant.request.rollback = self._rng.random() < 0.9
+        grant.rollback = self._rng.random() < 0.9
         try:
             yield from self._body(grant)
         except GeneratorExit:
             raise  # the process has crashed
         except BaseException:
             grant.close()
-            if grant.request.rollback:
+            if grant.rollback:
                 self.calls, self.shadowed = begun
                 yield from self._roll_back(grant)
             else:
@@ -378,7 +378,7 @@ class Caller:
             elif deed == "consume":
                 yield from self._consume(part, amount)
             elif deed == "keep":
-                grant.request.rollback = False
+                grant.rollback = False
             elif deed == "fail":
                 raise BodyFailed
             else:

@@ -157,7 +157,7 @@ class Lease(LeaseCalls):
         self._namespace_state = namespace_state
         self._request = request
         self._granted: Grant | None = None
-        self._call = Unentered(request.entity_id, request.resource, called_at)
+        self._call = Unentered(request, called_at)
         self._process = forks.generation
 
     def draw(self, entity_id: str | None = None, *, resource: str | None = None) -> DrawLease:
@@ -274,12 +274,12 @@ class Lease(LeaseCalls):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         grant = self._granted or self._grant
-        grant.close()
+        ends = grant.close()
         if self._process != forks.generation:
             return  # a forked child has its parent's block, but not the tokens
         if error is not None and grant.rollback:
             await self._roll_back(grant)
-        elif grant.corrections or grant.has_slots or (grant.draws and grant.has_end):
+        elif ends:
             await self._correct(grant, error)
 
     async def _take(self, grant: Grant, milli: Mapping[str, int]) -> None:

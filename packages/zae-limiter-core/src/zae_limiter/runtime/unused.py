@@ -2,19 +2,30 @@
 
 import warnings
 from types import AsyncGeneratorType, CodeType, CoroutineType, GeneratorType
-from typing import Final
+from typing import Final, Protocol
 
 Place = tuple[CodeType, int]  # the code and its instruction: a stack for each call would cost more than the call
 _RUNS_LATER: Final = (GeneratorType, AsyncGeneratorType, CoroutineType)
 
 
+class Asked(Protocol):
+    """What a call asks for."""
+
+    @property
+    def entity_id(self) -> str: ...
+
+    @property
+    def resource(self) -> str: ...
+
+
 class _Call:
-    """A call of ``acquire``: its place in the code, its entity and its resource."""
+    """A call of ``acquire``: what it asks for, and its place in the code."""
 
-    __slots__ = ("entity_id", "place", "resource")
+    __slots__ = ("asked", "place")
 
-    def __init__(self, entity_id: str, resource: str, place: Place) -> None:
-        self.entity_id, self.resource, self.place = entity_id, resource, place
+    def __init__(self, asked: Asked, place: Place) -> None:
+        self.asked = asked
+        self.place = place
 
     def enter(self) -> bool:
         """Note that the block is entered; return ``False`` if it was before."""
@@ -43,7 +54,7 @@ class Unentered(_Call):
             return
         code, instruction = self.place
         lines = (line for begin, end, line in code.co_lines() if begin <= instruction < end)
-        what = f"acquire of {self.entity_id}/{self.resource}"
+        what = f"acquire of {self.asked.entity_id}/{self.asked.resource}"
         problem = f"{what}: nobody entered it, so it limited nothing: use `with` or `async with`"
         warnings.warn_explicit(problem, ResourceWarning, code.co_filename, next(lines) or code.co_firstlineno)
 

@@ -79,6 +79,8 @@ class RateLimitExceeded(RateLimitError):
     one, and then shows it as it is.
     """
 
+    by_share = False
+    overflow: tuple[LimitStatus, ...] = ()
     _later: LaterStatuses | None = None
 
     def __init__(
@@ -90,15 +92,17 @@ class RateLimitExceeded(RateLimitError):
         by_share: bool = False,
         overflow: Sequence[LimitStatus] = (),
     ) -> None:
-        if isinstance(statuses, str):  # type: ignore[unreachable]
-            raise TypeError("statuses must be LimitStatus objects, not a text")
         if isinstance(statuses, LaterStatuses):
             self._later = statuses
+        elif isinstance(statuses, str):  # type: ignore[unreachable]
+            raise TypeError("statuses must be LimitStatus objects, not a text")
         else:
             self.statuses = statuses = tuple(statuses)
         super().__init__(statuses, entity_id, resource)
-        self.by_share = by_share
-        self.overflow = tuple(overflow)
+        if by_share:
+            self.by_share = True
+        if overflow:
+            self.overflow = tuple(overflow)
         if entity_id is None:
             entity_id = statuses[0].entity_id if statuses else ""
         self.entity_id = entity_id

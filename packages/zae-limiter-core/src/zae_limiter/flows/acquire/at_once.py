@@ -4,14 +4,15 @@ table is in the memory of this process.
 The way of every other acquire is ``acquire``. All have the same outcome.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 from ...exceptions import ValidationError
 from ...schema.items import BucketState
-from ...values.refusal import RateLimitExceeded
+from ...values.limit_status import LimitStatus
+from ...values.refusal import LaterStatuses, RateLimitExceeded
 from ...values.resolution import Resolved
 from .. import acquire as acquiring
-from ..bucket.fast_path import Short, take_at_once, take_from_all
+from ..bucket.fast_path import take_at_once, take_from_all
 from ..bucket.serving import hold_ahead
 from ..bucket.view import View
 from ..bucket_queue import BucketRequest, Outcome, Waiter, renewal
@@ -36,6 +37,11 @@ class GrantAtOnce(Grant):
         self.rollback = request.rollback
         self.parts = parts
         self.at_ms = at_ms
+        self._lock = None  # of its own, which is found sooner than the class's
+
+    def close(self) -> bool:
+        self.open = False
+        return self._lock is not None and super().close()  # without a lock, nobody has changed it
 
     @property
     def claims(self) -> Sequence[Claim]:
@@ -47,6 +53,27 @@ class GrantAtOnce(Grant):
                 for claim in self._claims:
                     claim.new_request().outcome = Outcome("admitted", states[claim.home], self.at_ms)
             return self._claims
+
+
+class StatusesAtOnce(LaterStatuses):
+    """The statuses of a refusal that made no request, by one bucket as it was then."""
+
+    def __init__(self, request: AcquireRequest, part: Part, at_ms: int) -> None:
+        self.request = request
+        self.part = part
+        self.at_ms = at_ms
+
+    @property
+    def buckets(self) -> Collection[tuple[str, str]]:  # type: ignore[override]
+        """The bucket."""
+        return (self.request.asker,)
+
+    def _make(self) -> Sequence[LimitStatus]:
+        _, _, state = self.part
+        claims = _claims(self.request, (self.part,), self.at_ms)
+        for claim in claims:
+            claim.decided_by_view = View(() if state is None else (state,), claim.config, self.at_ms)
+        return acquiring.statuses.refusal_statuses(claims, self.at_ms)
 
 
 def _claims(request: AcquireRequest, parts: Sequence[Part], at_ms: int) -> list[Claim]:
@@ -81,40 +108,18 @@ def grant_at_once(
     elif table is None or request.learns:
         return None
     else:
-        taken = take_at_once(namespace_state, table, home, resolved, request.amounts, now_ms)
-        if isinstance(taken, Short):
-            _refuse(namespace_state, request, (home, resolved, taken.state), now_ms)
+        found = take_at_once(namespace_state, table, home, resolved, request.amounts, now_ms)
+        if found is None:
             return None
-        if taken is None:
+        state, admitted = found
+        if not admitted:
+            statuses = StatusesAtOnce(request, (home, resolved, state), now_ms)
+            if count_at_once(namespace_state, request, home, statuses, now_ms):
+                namespace_state.configs.hits += 1
+                raise RateLimitExceeded(statuses, request.entity_id, request.resource)
             return None
-        state = taken
     namespace_state.configs.hits += 1
     return GrantAtOnce(request, ((home, resolved, state),), now_ms)
-
-
-def _refuse(
-    namespace_state: NamespaceState,
-    request: AcquireRequest,
-    part: tuple[CachedShard, Resolved, BucketState],
-    now_ms: int,
-) -> None:
-    """Raise ``RateLimitExceeded``, unless more follows a refusal: the ordinary way does that."""
-    home, _, state = part
-    if request.max_wait or request.on_refused is not None or namespace_state.configs.has_on_refused:
-        return
-    if home.undecided:  # what others took may come back
-        return
-
-    def claims() -> list[Claim]:
-        found = _claims(request, (part,), now_ms)
-        for claim in found:
-            claim.decided_by_view = View((state,), claim.config, now_ms)
-        return found
-
-    statuses = acquiring.statuses.later_statuses(claims, {request.asker}, now_ms)
-    if count_at_once(namespace_state, home, statuses, now_ms):
-        namespace_state.configs.hits += 1
-        raise RateLimitExceeded(statuses, request.entity_id, request.resource)
 
 
 def _grant_of_path(

@@ -4,7 +4,7 @@ This module has the one rule for the content of a refusal by balances; ``acquire
 ``lease`` decide whether to refuse.
 """
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import partial
 
 from ...operations.values import NOTHING
@@ -33,24 +33,15 @@ def refusal_of(
     when somebody reads them, from what is known now.
     """
     buckets = {(claim.home.id.entity_id, claim.home.id.resource) for claim in claims}
-    return RateLimitExceeded(later_statuses(lambda: claims, buckets, now_ms, least_seconds), *request.asker)
+    return RateLimitExceeded(
+        LaterStatuses(partial(refusal_statuses, claims, now_ms, least_seconds), buckets), *request.asker
+    )
 
 
-def later_statuses(
-    claims: Callable[[], Iterable[Claim]],
-    buckets: Collection[tuple[str, str]],
-    now_ms: int,
-    least_seconds: float = ONE_MILLISECOND,
-) -> LaterStatuses:
-    """Return the statuses of a refusal, and leave it to their first reader to make them, and the claims, of these
-    buckets.
-    """
-    return LaterStatuses(partial(_refusal_statuses, claims, now_ms, least_seconds), buckets)
-
-
-def _refusal_statuses(claims: Callable[[], Iterable[Claim]], now_ms: int, least_seconds: float) -> list[LimitStatus]:
+def refusal_statuses(claims: Iterable[Claim], now_ms: int, least_seconds: float = ONE_MILLISECOND) -> list[LimitStatus]:
+    """Return the statuses of ``refusal_of``."""
     statuses, ranks = list[LimitStatus](), list[tuple[bool, bool, bool, float]]()
-    for claim in claims():
+    for claim in claims:
         view, refused = _before(claim, now_ms), bool(claim.last) and claim.refused
         for name, amount in claim.amounts.items():
             status = view.status(claim, name, amount)

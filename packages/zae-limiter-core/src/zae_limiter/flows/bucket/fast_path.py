@@ -176,12 +176,6 @@ class Terms(NamedTuple):
     kept_ms: int | None
 
 
-class Short(NamedTuple):
-    """A bucket that is short of tokens."""
-
-    state: BucketState
-
-
 Draw = tuple[CachedShard, Resolved, Mapping[str, int], bool]
 """What an acquire takes from a bucket, by these limits; whether it comes from an entity below."""
 _Change = tuple[BucketState, Item, Item | None]
@@ -195,9 +189,11 @@ def take_at_once(
     resolved: Resolved,
     amounts: Mapping[str, int],
     now_ms: int,
-) -> BucketState | Short | None:
-    """Take from one bucket, and return its state afterwards; ``None`` if that is not as plain as it seems."""
-    if not _is_idle(home):
+) -> tuple[BucketState, bool] | None:
+    """Take from one bucket, and return its state afterwards, and whether it had the tokens; ``None`` if that is not as
+    plain as it seems.
+    """
+    if home.waiting or (home.server is not None and not home.lingers):  # others were before it
         return None
     with table.lock:
         change = _change(namespace_state, table, home, resolved, amounts, now_ms)
@@ -210,8 +206,8 @@ def take_at_once(
             return None
         if after is None:
             home.seen_at_ms = home.short_ms = now_ms
-            return Short(state)
-        return _replace(namespace_state, table, home, change, after, now_ms)
+            return state, False
+        return _replace(namespace_state, table, home, change, after, now_ms), True
 
 
 def take_from_all(
@@ -220,7 +216,7 @@ def take_from_all(
     """Take from several buckets, and return their states afterwards; ``None`` if one of them is short, or that is not
     as plain as it seems.
     """
-    if not all(_is_idle(home) for home, *_ in draws):
+    if any(home.waiting or home.busy for home, *_ in draws):
         return None
     changes = list[tuple[CachedShard, _Change, Item]]()
     with table.lock:
@@ -234,11 +230,6 @@ def take_from_all(
         return [_replace(namespace_state, table, *each, now_ms) for each in changes]
 
 
-def _is_idle(home: CachedShard) -> bool:
-    """Return whether nobody writes to a bucket, or waits for a write; and nobody else has lately."""
-    return not home.waiting and (home.server is None or home.lingers) and home.others.are_away
-
-
 def _change(
     namespace_state: NamespaceState,
     table: OwnTable,
@@ -249,7 +240,7 @@ def _change(
 ) -> _Change | None:
     """Return what becomes of the item of a bucket, which is not changed yet."""
     state, terms = home.state, home.terms
-    if state is None:
+    if state is None or not home.others.are_away:
         return None
     if terms is None or terms.resolved is not resolved or terms.shape is not state.shard_limits:
         terms = home.terms = _terms(namespace_state, home, state, resolved)

@@ -83,8 +83,9 @@ class PendingRefusals(Generic[B]):
             if pending is None:
                 self._keep(cached, dict.fromkeys(attributes, 1), now_ms + WITHIN_MS)
                 return
+            counts = pending.counts
             for attribute in attributes:
-                pending.counts[attribute] = pending.counts.get(attribute, 0) + 1
+                counts[attribute] = counts.get(attribute, 0) + 1
 
     def remind(self, cached: B, now_ms: int, *, came: bool = False) -> int | None:
         """Return the milliseconds after which a reminder has to come, 0 if at once; ``None`` if one is on its way, or
