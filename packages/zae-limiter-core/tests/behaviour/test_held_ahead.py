@@ -351,7 +351,7 @@ def test_a_closed_repository_leaves_no_thread() -> None:
     before = {*threading.enumerate()}
     limiter = SyncRateLimiter(SyncRepository.in_memory())
     limiter.set_resource_defaults("r", [Limit.per_minute("rpm", 600, burst=6_000, ahead=30)])
-    for _ in range(40):
+    for _ in range(400):
         with limiter.acquire("e", "r", {"rpm": 1}):
             pass
     new = [each for each in threading.enumerate() if each not in before]

@@ -28,6 +28,8 @@ class Capabilities:
     partition.
     ``lossy``: whether the answer to a write may get lost on its way: then writes to buckets carry tokens, by which a
     repeat is provable.
+    ``ahead_from``: the acquires that tokens taken ahead have to serve within their time to be worth a write: more where
+    a write is cheap.
     ``usage``: whether the store counts the usage of buckets itself; otherwise only an aggregator of its changes does.
     """
 
@@ -38,6 +40,7 @@ class Capabilities:
     expiry: bool = False
     plain_indexes: bool = False
     lossy: bool = False
+    ahead_from: int = 3
     usage: bool = False
 
 

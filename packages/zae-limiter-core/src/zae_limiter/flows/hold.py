@@ -26,6 +26,7 @@ from ..values.resolution import Config
 from .tally import Tally
 
 LEAST_ACQUIRES: Final = 3  # in the life of a block: fewer are not worth one
+LEAST_IN_OWN_TABLE: Final = 300  # the same where an acquire needs no request without a block, either
 EIGHTH: Final = 8  # a block is renewed when so small a part of it, or of its life, is left
 BACKWARD_MS: Final = 1000  # the most that the clock may be corrected backwards behind a block
 MOST_ENDED: Final = 16
@@ -132,13 +133,19 @@ class Pace(NamedTuple):
         """Return the pace with what was used since."""
         if life_ms <= 0:
             return self
-        passed = max(0.0, (now_ms - self.at_ms) / life_ms) if self.at_ms else 1.0
-        before, now = (1 - passed, 1.0) if passed < 1 else (0.0, 1 / passed)
-        sum_of = {name: amount * now for name, amount in used.items() if amount or before}
+        before, now = 1.0, 1.0
+        passed = (now_ms - self.at_ms) / life_ms if self.at_ms else 1.0
+        if passed >= 1:
+            before, now = 0.0, 1 / passed
+        elif passed > 0:
+            before = 1 - passed
+        amounts = dict[str, float]()  # in loops: each write of a bucket that is seldom held comes by here
+        for name in used:
+            amounts[name] = used[name] * now
         if before:
-            for name, amount in self.used.items():
-                sum_of[name] = amount * before + sum_of.get(name, 0)
-        return Pace(sum_of, self.events * before + events * now, now_ms)
+            for name in self.used:
+                amounts[name] = self.used[name] * before + amounts.get(name, 0.0)
+        return Pace(amounts, self.events * before + events * now, now_ms)
 
 
 NO_PACE: Final = Pace()
@@ -182,10 +189,12 @@ class Hold:
     """What this process holds of one bucket, over all its shards. Threads may share it; a child process begins again.
 
     ``terms`` are those of its blocks. ``due``: a block should be renewed. ``reminded``: a reminder is on its way.
+    ``least``: the acquires that a block has to serve to be taken.
     """
 
-    def __init__(self, now: Callable[[], int]) -> None:
+    def __init__(self, now: Callable[[], int], least: int) -> None:
         self.now = now
+        self._least = least
         self._begin_again()
 
     def _begin_again(self) -> None:
@@ -339,19 +348,19 @@ class Hold:
     ) -> bool:
         """Return whether a write needs not care for the hold, because it holds nothing, has nothing to count, and would
         take no block; then note what the write uses.
+
+        Every write of a bucket that is seldom held comes by here, so it takes no lock: of two threads at once, one pace
+        may be lost, and a write that does not see the block of another leaves it where it is.
         """
-        if self._is_cut():
+        if self._blocks or self._ended or self._served or not (config is None or self.goes_by(config)):
             return False
-        with self._lock, self._change:
-            if self.is_used or self._ended or not (config is None or self.goes_by(config)):
+        pace = self._pace_with(used, events, now_ms)
+        if pace.events >= self._least:  # what a bucket has is looked at where a block could be worth it
+            left = {name: free - used.get(name, 0) for name, free in state.headroom(now_ms).items()}
+            if self._wanted(pace, state.shard_limits, left, now_ms) is not None:
                 return False
-            pace = self._pace_with(used, events, now_ms)
-            if pace.events >= LEAST_ACQUIRES:  # what a bucket has is looked at where a block could be worth it
-                left = {name: free - used.get(name, 0) for name, free in state.headroom(now_ms).items()}
-                if self._wanted(pace, state.shard_limits, left, now_ms) is not None:
-                    return False
-            self._pace = pace
-            return True
+        self._pace = pace
+        return True
 
     def put_back(self, hold_write: HoldWrite) -> None:
         """Take back what a write was to do that was not applied."""
@@ -447,7 +456,7 @@ class Hold:
         few acquires would be served by it, or the limits have just changed.
         """
         ahead, least = self.terms.ahead, 1.0
-        if pace.events < LEAST_ACQUIRES or now_ms - self._changed_ms < max(self.terms.life_ms, SETTLED_MS):
+        if pace.events < self._least or now_ms - self._changed_ms < max(self.terms.life_ms, SETTLED_MS):
             return None
         used = {name: round(amount) for name, amount in pace.used.items() if name in ahead}
         wanted = {name: max(0, amount - self._left.get(name, 0)) for name, amount in used.items()}
@@ -457,7 +466,7 @@ class Hold:
             if amount and amount > (free := there[name] - floor):
                 least = min(least, max(0, free) / amount)
         whole = {name: int(amount * least) // MILLI * MILLI for name, amount in wanted.items()}
-        return whole if pace.events * least >= LEAST_ACQUIRES and any(whole.values()) else None
+        return whole if pace.events * least >= self._least and any(whole.values()) else None
 
     def _look(self, now_ms: int) -> None:
         """Tell the blocks what was spent, and end those whose time is over."""
@@ -533,7 +542,11 @@ class Change:
 
 
 class Holds:
-    """The holds of one process, one a bucket. ``in_use``: those that have something, each with what ends it."""
+    """The holds of one process, one a bucket. ``in_use``: those that have something, each with what ends it. ``least``:
+    the acquires that each of their blocks has to serve.
+    """
+
+    least = LEAST_ACQUIRES
 
     def __init__(self, now: Callable[[], int]) -> None:
         self._now = now
@@ -542,7 +555,7 @@ class Holds:
 
     def of(self, entity_id: str, resource: str) -> Hold:
         """Return the hold of a bucket: that which is in use, also if the process has forgotten the bucket since."""
-        return self._by_bucket.setdefault((entity_id, resource), Hold(self._now))
+        return self._by_bucket.setdefault((entity_id, resource), Hold(self._now, self.least))
 
 
 def _come_back(ended: Sequence[Block], limits: Mapping[str, ShardLimit], now_ms: int) -> dict[str, int]:

@@ -23,7 +23,7 @@ from ...schema.items import ONE_WRITE, WRITES, BucketId, BucketState, read_bucke
 from ...values.limits import Limit, Policy
 from ...values.resolution import Config, Resolved
 from ..bucket_queue import RunQueue
-from ..hold import Holds
+from ..hold import LEAST_IN_OWN_TABLE, Holds
 from .config_cache import ConfigCache
 from .consumption import Others
 from .refusals import LastRefusal, PendingRefusals
@@ -301,6 +301,8 @@ class NamespaceState:
     def take_from(self, own_table: OwnTable | None) -> None:
         """Let acquires take from the items of a table in this process, without requests."""
         self.own_table, self.grants_at_once = own_table, own_table is not None
+        if own_table is not None:
+            self.holds.least = LEAST_IN_OWN_TABLE
 
     @property
     def namespace_id(self) -> str:
