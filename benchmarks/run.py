@@ -26,6 +26,7 @@ NAMES = (
     "overload_simulated",
     "overload",
     "memory_store",
+    "first_acquire",
     "replay",
     "aggregator",
     "waiting",

@@ -28,6 +28,7 @@ from ..values.usage import WINDOW_SECONDS, Window
 MAX_ITEM_BYTES: Final = 400 * 1024
 HOUR_MS: Final = 3_600_000
 
+_LONGEST_NUMBER: Final = 21  # bytes
 _PRIMARY_KEY: Final = frozenset(TABLE_KEYS)
 _KEY_NAMES: Final = frozenset(KEY_ATTRIBUTES)
 _ABSENT: Final = object()
@@ -149,10 +150,12 @@ def _sorts_before(value: Value, limit: str | int) -> bool:
 
 def check_key_values(values: Mapping[str, Value], *, required: Iterable[str] = ()) -> None:
     """Raise ``Invalid`` if a key attribute is not a string, or is empty."""
-    missing = [name for name in required if name not in values]
-    wrong = [name for name, value in values.items() if name in _KEY_NAMES and not (value and isinstance(value, str))]
-    for name in (*missing, *wrong):
-        raise Invalid(f"{name} must be a string that is not empty")
+    for name in required:
+        if name not in values:
+            raise Invalid(f"{name} must be a string that is not empty")
+    for name, value in values.items():
+        if name in _KEY_NAMES and not (value and (type(value) is str or isinstance(value, str))):
+            raise Invalid(f"{name} must be a string that is not empty")
 
 
 def _updated(update: Update, key: Key, before: Item | None) -> Item:
@@ -198,8 +201,13 @@ def _put(put: Put) -> Item:
 
 
 def _refuse_large(item: Item) -> None:
-    # no character takes more than four bytes, and what represents an item has all of its characters
-    if 4 * len(repr(item)) > MAX_ITEM_BYTES and item_size(item) > MAX_ITEM_BYTES:
+    most = sum(map(len, item)) + _LONGEST_NUMBER * len(item)  # characters, each of four bytes at most
+    for value in item.values():
+        if type(value) is str:
+            most += len(value)
+        elif type(value) is list or type(value) is dict:
+            most = MAX_ITEM_BYTES
+    if 4 * most > MAX_ITEM_BYTES and item_size(item) > MAX_ITEM_BYTES:
         raise Invalid("an item has at most 400 KB")
 
 

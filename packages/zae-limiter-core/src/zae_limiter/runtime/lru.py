@@ -52,10 +52,14 @@ class LRU(Generic[K, V]):
             return self._remember(key, value) if found is None else found
 
     def _remember(self, key: K, value: V) -> V:
-        self._entries[key] = value
-        self._entries.move_to_end(key)
-        if len(self._entries) > self._size:
-            self._entries.popitem(last=False)
+        entries = self._entries
+        if key in entries:
+            entries[key] = value
+            entries.move_to_end(key)
+            return value
+        entries[key] = value
+        if len(entries) > self._size:
+            entries.popitem(last=False)
         return value
 
     def discard(self, key: K) -> None:

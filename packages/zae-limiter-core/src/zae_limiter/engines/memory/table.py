@@ -206,10 +206,10 @@ class MemoryTable:
         if self._expires_by is None:
             return
         now_seconds = self._expires_by() // 1000
-        keys = self._round
+        keys, items = self._round, self._items
         for _ in range(looks):
             key = keys[0]
-            item = self._items.get(key)
+            item = items.get(key)
             if item is not None and not _is_expired(item, now_seconds):
                 keys.rotate(-1)
                 continue
@@ -264,7 +264,7 @@ class MemoryTable:
 
     def _batch_get(self, batch: BatchGet) -> Found:
         keys = distinct([checked_key(key) for key in batch.keys], at_most=100)
-        return Found({key: copy_of(self._items[key]) for key in keys if key in self._items})
+        return Found({key: copy_of(item) for key in keys if (item := self._items.get(key)) is not None})
 
     def _batch_write(self, batch: BatchWrite) -> Unwritten:
         keys = distinct([key_of(write) for write in batch.writes], at_most=25)

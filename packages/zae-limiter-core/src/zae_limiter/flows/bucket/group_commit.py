@@ -43,7 +43,10 @@ def commit(namespace_state: NamespaceState, cached: CachedShard, requests: Seque
     update = fast_path_update(namespace_state, cached, state=state, requests=requests, now_ms=now_ms)
     if update is None:
         yield from _serve(CommitRun(namespace_state, cached, requests), attempts=ATTEMPTS)
-        yield from _follow_slots(namespace_state, cached, requests)
+        for request in requests:  # most have nothing to be followed
+            if request.slots is not None:
+                yield from _follow_slots(namespace_state, cached, requests)
+                break
         return (yield from _follow_refusals(namespace_state, cached, requests))
     failure: StoreError | None = None
     try:

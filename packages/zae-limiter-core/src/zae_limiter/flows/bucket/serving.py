@@ -10,7 +10,7 @@ from typing import Final
 
 from ...operations.errors import StoreError
 from ...schema.attributes import CASCADE, CONFIG_AS_OF, PARENT_ID
-from ...schema.items import BucketId, BucketState
+from ...schema.items import BucketId
 from ...values.resolution import Config, Resolved
 from .. import bucket
 from ..bucket_queue import BucketRequest, Outcome, RunQueue, Waiter, renewal
@@ -178,7 +178,9 @@ def _read(namespace_state: NamespaceState, cached: CachedShard, others: Iterable
     """
     entity_id, resource, begun = cached.id.entity_id, cached.id.resource, namespace_state.now()
     configs, generation = namespace_state.configs, namespace_state.configs.generation
-    seen_cv = max((state.item[CONFIG_AS_OF] for state in _shards_seen(namespace_state, cached)), default=0)
+    seen_cv = 0
+    if cached.state is not None:  # without a state of its shard 0, those of the others are not known
+        seen_cv = max(state.item[CONFIG_AS_OF] for state in namespace_state.states(cached))
     asked = [cached, *(each for each in others if not each.known or namespace_state.fresh(each) is None)]
     unseen = [each for each in asked if not each.known]
     read = yield from configs.read(
@@ -192,12 +194,8 @@ def _read(namespace_state: NamespaceState, cached: CachedShard, others: Iterable
     now_ms = namespace_state.now()
     resolved = configs.resolve((entity_id, resource), read, now_ms=now_ms, generation=generation, later_than_ms=seen_cv)
     config = None if resolved is None else resolved.config
-    if config is None or any(state.compare(config) == "outdated" for state in _shards_seen(namespace_state, cached)):
+    seen = [] if cached.state is None else namespace_state.states(cached)
+    if config is None or (seen and any(state.compare(config) == "outdated" for state in seen)):
         configs.expire(entity_id, resource)
         return None
     return resolved
-
-
-def _shards_seen(namespace_state: NamespaceState, home: CachedShard) -> list[BucketState]:
-    """Return the last seen states of the shards of a bucket, also of one that was forgotten meanwhile."""
-    return namespace_state.states(home) if home.state is None else [home.state, *namespace_state.states(home)]

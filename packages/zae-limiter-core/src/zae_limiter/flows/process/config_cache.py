@@ -3,7 +3,8 @@ reads them.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
+from itertools import chain
 from threading import Lock
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -51,6 +52,7 @@ class Read(NamedTuple):
 
 
 RESOURCES_REMEMBERED: Final = 1_000  # whose limits, as all entities without a record of their own have them, are known
+META: Final = keys.sk_meta()
 NO_RECORDS: Final[Records] = {}
 
 
@@ -77,7 +79,7 @@ def config_keys(
     """Return the keys of the levels of an entity, and of its record; by that ``plan_of`` knows the entity's plan."""
     entity_pk = keys.pk_entity(namespace_id, entity_id)
     on_resource, on_all, of_resource, of_system = _shared_keys(namespace_id, resource)
-    meta = Key(entity_pk, keys.sk_meta())
+    meta = Key(entity_pk, META)
     own = Key(entity_pk, on_resource), Key(entity_pk, on_all)
     plan = plan_of(meta)
     if plan is None:
@@ -137,9 +139,12 @@ class ConfigCache:
         stale, ttl_ms = [], self._ttl_ms
         for key in wanted:
             record = self._records.get(key)
-            if record is None or record.read_at_ms < since_ms or abs(now_ms - record.read_at_ms) > ttl_ms:
+            if record is None:
                 stale.append(key)
-            if record is not None and record.item is not None and record.has_ended(now_ms):
+                continue
+            if record.read_at_ms < since_ms or abs(now_ms - record.read_at_ms) > ttl_ms:
+                stale.append(key)
+            if record.item is not None and record.has_ended(now_ms):
                 return wanted
         return stale
 
@@ -166,25 +171,20 @@ class ConfigCache:
         A second request follows where an entity turns out to have a plan whose limits are unknown. The ``rows`` of a
         list leave out records that cannot be read: the cache must not take them for missing.
         """
-
-        def checked(item: Item) -> Item:
-            check_record(key_of(item), item, now_ms)
-            return item
-
         generation, read, others = self.generation, dict[Key, Record](), dict[Key, Item]()
         keys_of = {place: self._keys(*place) for place in places}
         for is_first in (True, False):
-            stale: dict[Key, None] = {}
-            for place, since in places.items():
-                stale |= dict.fromkeys(self._stale(keys_of[place], now_ms, since_ms=is_first * since, read=read))
-            wanted = list(stale)
+            stale = [
+                self._stale(keys_of[at], now_ms, since_ms=is_first * since, read=read) for at, since in places.items()
+            ]
+            wanted = stale[0] if len(stale) == 1 else list(dict.fromkeys(chain.from_iterable(stale)))
             if not (wanted or is_first):
                 break
             found = yield from read_all([*wanted, *(beside if is_first else ())])
-            if beside:
+            if beside and found:
                 others |= {key: found.pop(key) for key in beside if key in found}
             if rows is not None:
-                sound = {key_of(item): item for item in rows.read(found.values(), checked)}
+                sound = {key_of(item): item for item in rows.read(found.values(), partial(_checked, now_ms=now_ms))}
                 wanted, found = [key for key in wanted if key in sound or key not in found], sound
             read |= self.learn(wanted, found, now_ms, generation)
             if self.generation == generation and not self._shows_plan(keys_of, found):
@@ -213,7 +213,7 @@ class ConfigCache:
             if record is not missing:
                 check_record(key, record.item, read_at_ms)
                 self.has_on_refused |= ON_REFUSED in found[key]
-            if key.sk == keys.sk_meta():
+            if key.sk == META:
                 if (plan := read_plan(record.item)) is not None:
                     self._plans.put(key, plan)
                 elif self._plans.get(key) is not None:
@@ -229,9 +229,12 @@ class ConfigCache:
 
     def _shows_plan(self, keys_of: Mapping[OwnPlace, ConfigKeys], found: Mapping[Key, Item]) -> bool:
         """Return whether an entity has a plan by what was found, or had one."""
-        if any(PLAN in item for item in found.values()):
+        if found and any(PLAN in item for item in found.values()):
             return True
-        return any(each.plan is not None for each in keys_of.values())
+        for each in keys_of.values():  # noqa: SIM110 - a generator costs more, and each first acquire comes by here
+            if each.plan is not None:
+                return True
+        return False
 
     def _is_changed(self, key: Key, generation: int) -> bool:
         """Return whether this process has changed a record after a generation."""
@@ -306,6 +309,12 @@ class ConfigCache:
     def stats(self) -> CacheStats:
         """Return the hits and misses, the size, and the life of a record in seconds."""
         return CacheStats(self.hits, self.misses, len(self._records), self._ttl_ms / 1000)
+
+
+def _checked(item: Item, now_ms: int) -> Item:
+    """Return the item of a record. Raises ``Unreadable``."""
+    check_record(key_of(item), item, now_ms)
+    return item
 
 
 def check_record(key: Key, item: Item | None, now_ms: int) -> None:
