@@ -20,7 +20,7 @@ from .planning import answer_diff, answer_export, answer_plan, answer_state, ans
 from .refusals import Refused, failed_answer
 from .table import Table
 
-LISTED_BYTES: Final = 4_500_000  # of changes in the answer to an apply, so that it is one page (see packing.LARGEST)
+LISTED_BYTES: Final = 7_000_000  # of changes in the answer to an apply: the list takes ten times that in memory
 
 
 def read_request(plain: object) -> Request:

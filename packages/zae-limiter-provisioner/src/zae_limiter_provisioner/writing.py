@@ -1,7 +1,8 @@
 """Write the changes of a plan in batches, until all are made or the time is up. ``apply`` stores the state."""
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
@@ -13,26 +14,41 @@ from .deadline import Deadline
 
 CHANGES_PER_BATCH: Final = 200  # eight transactions at once
 BYTES_PER_BATCH: Final = 250_000
+BYTES_OF_A_PAGE: Final = 4_500_000  # the answer to an apply is one page: see packing.LARGEST
 LONGEST_REASON: Final = 500
 
 
 @dataclass(slots=True)
 class WriteOutcome:
-    """The result of each change: made, failed with a reason, or left for another invocation.
-
-    ``listed_bytes`` is the size of a list of the changes made and failed.
-    """
+    """The result of each change: made, failed with a reason, or left for another invocation."""
 
     made: list[Change] = field(default_factory=list)
     failures: list[Failure] = field(default_factory=list)
     left: list[Change] = field(default_factory=list)
-    listed_bytes: int = 0
 
     @property
     def undone(self) -> set[Address]:
         """The addresses whose change is not, or not certainly, made."""
         failed = {failure.address for failure in self.failures if failure.address}
         return failed | {change.address for change in self.left}
+
+
+class _Listed:
+    """The size of a list of the changes made and failed: plain, and packed as ``packing.page`` packs it, or larger."""
+
+    def __init__(self) -> None:
+        self.plain = self._packed = 0
+        self._packer = zlib.compressobj(level=1)
+
+    def add(self, text: str) -> None:
+        """Add a part of the list."""
+        self.plain += len(text)
+        packed = self._packer.compress(text.encode()) + self._packer.flush(zlib.Z_SYNC_FLUSH)
+        self._packed += len(packed) * 4 // 3  # in base64
+
+    def is_over(self, most: int) -> bool:
+        """Return whether it has more than ``most`` bytes, or neither form of it fits into one page."""
+        return self.plain > most or min(self.plain, self._packed) > BYTES_OF_A_PAGE
 
 
 def write_changes(
@@ -50,40 +66,45 @@ def write_changes(
 
     ``listed_bytes`` bounds the size of the list, ``most_at_once`` that of a batch; one batch is written in any case.
     """
-    outcome = WriteOutcome()
+    outcome, listed = WriteOutcome(), _Listed()
     for number, batch in enumerate(_batches(changes, min(most_at_once or CHANGES_PER_BATCH, CHANGES_PER_BATCH))):
-        is_full = listed_bytes is not None and outcome.listed_bytes + batch.listed_bytes > listed_bytes
-        ends = bool(outcome.left) or (is_full and bool(outcome.listed_bytes)) or (number and not goes_on(outcome))
-        if ends or deadline.is_near:
+        ends = bool(outcome.left)
+        if not ends and listed_bytes is not None:
+            listed.add(batch.text)
+            ends = bool(number) and listed.is_over(listed_bytes)
+        if ends or (number and not goes_on(outcome)) or deadline.is_near:
             outcome.left += batch.changes
         else:
-            _write(repository, batch, outcome, principal)
+            listed.add("".join(_write(repository, batch.changes, outcome, principal)))
     return outcome
 
 
 class _Batch(NamedTuple):
-    """Changes that are written together, and the size of their list."""
+    """Changes that are written together, and their list."""
 
     changes: list[Change]
-    listed_bytes: int
+    text: str
 
 
-def _write(repository: SyncRepository, batch: _Batch, outcome: WriteOutcome, principal: str) -> None:
-    put = _put_records if batch.changes[0].address.is_record else _put_configs
+def _write(
+    repository: SyncRepository, changes: Sequence[Change], outcome: WriteOutcome, principal: str
+) -> Iterable[str]:
+    """Make the changes, and return the reasons of those that failed."""
+    put = _put_records if changes[0].address.is_record else _put_configs
     try:
-        failed = put(repository, batch.changes, principal)
+        failed = put(repository, changes, principal)
     except InfrastructureError as error:  # nothing was written, and further batches would fail, too
         outcome.failures.append(Failure("table_failed", str(error)))
-        outcome.left += batch.changes
-        return
+        outcome.left += changes
+        return ()
     reasons = {address: str(problem)[:LONGEST_REASON] for address, problem in failed.items()}
-    for change in batch.changes:
+    for change in changes:
         reason = reasons.get(change.address)
         if reason is None:
             outcome.made.append(change)
         else:
             outcome.failures.append(Failure("not_written", reason, address=change.address))
-    outcome.listed_bytes += batch.listed_bytes + sum(map(len, reasons.values()))
+    return reasons.values()
 
 
 def _put_configs(
@@ -113,14 +134,15 @@ def _put_records(
 
 
 def _batches(changes: Sequence[Change], most: int) -> Iterator[_Batch]:
-    batch, total = list[Change](), 0
+    batch, texts, total = list[Change](), list[str](), 0
     for change in changes:
-        size = len(json.dumps(change.to_dict()))
+        text = json.dumps(change.to_dict())
         is_other_kind = batch and batch[-1].address.is_record != change.address.is_record
-        if is_other_kind or (batch and (len(batch) == most or total + size > BYTES_PER_BATCH)):
-            yield _Batch(batch, total)
-            batch, total = [], 0
+        if is_other_kind or (batch and (len(batch) == most or total + len(text) > BYTES_PER_BATCH)):
+            yield _Batch(batch, "".join(texts))
+            batch, texts, total = [], [], 0
         batch.append(change)
-        total += size
+        texts.append(text)
+        total += len(text)
     if batch:
-        yield _Batch(batch, total)
+        yield _Batch(batch, "".join(texts))

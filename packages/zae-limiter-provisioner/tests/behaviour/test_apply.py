@@ -1,4 +1,5 @@
 import hashlib
+import json
 from typing import Any
 
 import pytest
@@ -194,6 +195,7 @@ def test_the_longest_answer_to_an_apply_is_one_page(
     world: World, monkeypatch: pytest.MonkeyPatch, *, failing: bool
 ) -> None:
     monkeypatch.setattr(actions, "LISTED_BYTES", actions.LISTED_BYTES // 100)
+    monkeypatch.setattr(writing, "BYTES_OF_A_PAGE", writing.BYTES_OF_A_PAGE // 100)
     monkeypatch.setattr(writing, "BYTES_PER_BATCH", writing.BYTES_PER_BATCH // 100)
     names = [f"{hashlib.sha256(str(number).encode()).hexdigest() * 3}" for number in range(200)]
     own = {"limits": {name: {"capacity": 10} for name in ("rpm", "tpm", "rpd", "tpd")}}
@@ -203,7 +205,16 @@ def test_the_longest_answer_to_an_apply_is_one_page(
         store.fault = refuse_all
     done = world.ask("apply", wanted, store=store)
     assert (done.remaining > 0, len(done.errors) > 0) == (True, failing)
-    assert "packed" not in packing.page(done.to_dict(), largest=packing.LARGEST // 100)
+    assert packing.next_page(packing.page(done.to_dict(), largest=packing.LARGEST // 100)) is None
+
+
+def test_a_list_that_is_too_long_for_a_page_is_packed_into_one(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(writing, "BYTES_OF_A_PAGE", 30_000)
+    wanted = manifest(entities=entities(500))
+    assert len(json.dumps([change.to_dict() for change in world.ask("plan", wanted).plan.changes])) > 60_000  # type: ignore[union-attr]
+    done = world.apply_run(wanted, listed_bytes=1_000_000).run()
+    assert done.remaining == 0
+    assert packing.next_page(packing.page(done.to_dict(), largest=30_000)) is None
 
 
 def refuse_all(operation: Operation[Any]) -> None:
