@@ -168,7 +168,7 @@ class SQLiteFile:
                     break  # it came since, and needs the lock of a write
                 calls.append(self.waiting.popleft())
             self._perform(connection, calls, until)
-            if self._table.has_ahead:
+            if self._table.ahead:
                 self._bring_back(connection, until)
         except BaseException as error:
             self._roll_back(connection)  # first: the lock keeps other processes from the file
@@ -308,6 +308,8 @@ class SQLiteFile:
             if not connection.in_transaction:
                 self._begin(connection, until)
             self._count_usage(connection, calls, until)
+            if self._batches >= self._sweep_at and not all(_only_reads(call.operation) for call in calls):
+                self._sweep()
             for call in calls:
                 call.outcome = outcome
                 try:
@@ -342,15 +344,17 @@ class SQLiteFile:
         self._roll_back(connection)
 
     def _count_usage(self, connection: Connection, calls: Sequence[Call], until: float) -> None:
-        """Count what the calls could read of usage, in transactions of their own but for the last; and sweep."""
+        """Count what the calls could read of usage, in transactions of their own but for the last."""
         for call in calls:
             while reads_usage(call.operation) and self._table.count_usage_for(call.operation):
                 connection.execute("COMMIT")
                 self._begin(connection, until)
-        if self._batches >= self._sweep_at and not all(_only_reads(call.operation) for call in calls):
-            more = self._table.sweep() == SWEPT_AT_ONCE
-            self._sweep_at = self._batches + (1 if more else REST)
-            self._look_at_log()
+
+    def _sweep(self) -> None:
+        """Remove some of what has expired, and look at the log."""
+        more = self._table.sweep() == SWEPT_AT_ONCE
+        self._sweep_at = self._batches + (1 if more else REST)
+        self._look_at_log()
 
     def _look_at_log(self) -> None:
         """Warn of a log that grows. SQLite writes it into the file and cuts it once no reader needs it any more."""

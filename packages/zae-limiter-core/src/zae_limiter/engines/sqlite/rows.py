@@ -42,6 +42,7 @@ _UPDATE: Final = (
     f"{' = ?, '.join(NUMBERS)} = ?{_OF_KEY}"
 )
 _INSERT: Final = "INSERT INTO items (item, written, expires, hour, pk, sk) VALUES (?, ?, ?, ?, ?, ?)"
+_DROP_HOUR: Final = f"UPDATE items SET hour = NULL{_OF_KEY}"
 _DELETE: Final = "DELETE FROM items WHERE pk = ? AND sk = ?"
 _ENTER: Final = "INSERT INTO entries (name, pk, sk, item_pk, item_sk) VALUES (?, ?, ?, ?, ?)"
 _LEAVE: Final = "DELETE FROM entries WHERE name = ? AND pk = ? AND sk = ? AND item_pk = ? AND item_sk = ?"
@@ -66,7 +67,7 @@ class Counters(NamedTuple):
 
     def numbers(self, item: Item) -> list[int] | None:
         """Return what the columns have of an item; ``None`` if not all of it is numbers that SQLite has."""
-        values = [item[name] for name in self.names]
+        values = [*map(item.__getitem__, self.names)]
         return values if {*map(type, values)} == _INT and min(values) >= LEAST and max(values) <= MOST else None
 
 
@@ -87,7 +88,7 @@ class Row(NamedTuple):
 
 
 class Rows:
-    """The items of a connection."""
+    """The items of a connection. Nothing else writes into their table."""
 
     def __init__(self, connection: sqlite3.Connection, clock: Clock) -> None:
         self._execute = connection.execute
@@ -201,6 +202,11 @@ class Rows:
         values = (write_json(rest), written_ms, _expiry(item), hour, write_json(names) if names else None)
         self._execute(_UPDATE, (*values, *numbers, *key))
         self._change_entries(key, before.item, item)
+
+    def drop_hour(self, key: Key) -> None:
+        """Note that the use of a bucket is counted."""
+        self._seen.pop(key, None)
+        self._execute(_DROP_HOUR, key)
 
     def _change_entries(self, key: Key, before: Item, after: Item) -> None:
         if [*map(before.get, _PLACES)] == [*map(after.get, _PLACES)]:  # as with nearly every update

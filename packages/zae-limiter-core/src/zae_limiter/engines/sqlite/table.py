@@ -64,6 +64,8 @@ class SQLiteTable:
     ) -> None:
         self._execute = connection.execute
         self._rows = Rows(connection, clock)
+        self.ahead = self._rows.ahead
+        """The buckets that were read as if they had been written now; time counts once they are."""
         self._usage = Usage(connection, self._rows, self._update, usage_days)
         self._meter = meter
         self._version: int | None = None  # of the file's content, which other connections change
@@ -107,11 +109,6 @@ class SQLiteTable:
         self.committed, self._version = False, version
         self._rows.begin(unchanged=unchanged)
         return unchanged
-
-    @property
-    def has_ahead(self) -> bool:
-        """Whether a clock that was ahead has written buckets that were read, so that a transaction has to write."""
-        return bool(self._rows.ahead)
 
     def bring_back(self) -> None:
         """Bring some of these buckets back to now."""

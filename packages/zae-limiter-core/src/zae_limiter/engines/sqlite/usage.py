@@ -78,7 +78,7 @@ class Usage:
         for (pk,) in found:
             if (row := self._rows.get(Key(pk, keys.sk_state()))) is not None:
                 self._count_row(pk, row.item)
-            self._execute("UPDATE items SET hour = NULL WHERE pk = ? AND sk = ?", (pk, keys.sk_state()))
+            self._rows.drop_hour(Key(pk, keys.sk_state()))
         return len(found) == AT_ONCE
 
     def _count_row(self, pk: str, now: Item) -> None:

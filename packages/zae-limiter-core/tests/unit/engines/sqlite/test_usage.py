@@ -81,6 +81,17 @@ def single(before: Item | None, after: Item | None) -> dict[str, int]:
     return additions([used])
 
 
+def test_what_is_read_in_between_is_counted_once(tmp_path: Path) -> None:
+    limiter = SyncRateLimiter(SyncRepository.sqlite(tmp_path / "limits.db"))
+    for times in range(1, 8):
+        for _ in range(times):
+            with limiter.acquire("ann", "api", {"rpm": 1}, limits=[Limit.per_minute("rpm", 100)]):
+                pass
+        summary = limiter.repository.get_usage_summary(entity_id="ann")
+        assert (summary.total_events, summary.limits[0].total) == (times * (times + 1) // 2,) * 2
+    limiter.close()
+
+
 def test_an_hour_ends_at_its_end_and_a_bucket_that_expires_loses_nothing(tmp_path: Path) -> None:
     clock = ManualClock()
     limiter = SyncRateLimiter(SyncRepository.sqlite(tmp_path / "limits.db", clock=clock))
