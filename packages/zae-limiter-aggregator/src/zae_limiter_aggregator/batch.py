@@ -80,7 +80,7 @@ def _of_kind(contents: Iterable[Content], kind: type[T]) -> tuple[T, ...]:
 
 def by_bucket(changes: Iterable[BucketChange]) -> dict[BucketId, list[BucketChange]]:
     """Return the changes of each bucket shard, in the order in which they happened."""
-    grouped: dict[BucketId, list[BucketChange]] = {}
+    grouped: dict[str, list[BucketChange]] = {}  # by the key: an id takes longer to hash
     for change in sorted(changes, key=lambda change: change.position.mark):
-        grouped.setdefault(change.bucket, []).append(change)
-    return grouped
+        grouped.setdefault(change.bucket.pk, []).append(change)
+    return {changes[0].bucket: changes for changes in grouped.values()}

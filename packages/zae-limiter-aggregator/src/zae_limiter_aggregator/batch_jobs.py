@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from zae_limiter.maintenance import BucketId, SnapshotId, count_usage, reanchor
+from zae_limiter.maintenance import SnapshotId, count_usage, reanchor
 from zae_limiter.values.usage import WINDOW_SECONDS, Window
 
 from .batch import Batch, by_bucket
@@ -30,14 +30,14 @@ def usage_jobs(
 
     ``spread``: the table's schema has suffixes in the indexes.
     """
-    grouped: dict[tuple[BucketId, Window, int], tuple[list[PendingUse], list[PendingUse]]] = {}
+    grouped: dict[tuple[str, Window, int], tuple[list[PendingUse], list[PendingUse]]] = {}
     for place, pending in enumerate((held, fresh)):
         for each in pending:
             for window, seconds in WINDOW_SECONDS.items():
-                key = (each.bucket, window, each.use.at_ms // (1000 * seconds))
+                key = (each.bucket.pk, window, each.use.at_ms // (1000 * seconds))
                 grouped.setdefault(key, ([], []))[place].append(each)
-    for (bucket, window, _), (before, now) in grouped.items():
-        uses = [each.use for each in (*before, *now)]
+    for (_, window, _), (before, now) in grouped.items():
+        uses, bucket = [each.use for each in (*before, *now)], (*before, *now)[0].bucket
         snapshot = SnapshotId.of_bucket(bucket, window, uses[0].at_ms)
         # At least a whole day after its window: so long may the stream deliver a record again.
         expires_at = snapshot.expires_at(settings.usage_days(window))

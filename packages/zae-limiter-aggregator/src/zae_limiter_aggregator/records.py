@@ -32,6 +32,7 @@ Image = dict[str, Any]
 
 TTL_PRINCIPAL: Final = "dynamodb.amazonaws.com"
 TTL_OF_DYNAMODB_LOCAL: Final = "UNKNOWN_TO_SDK_VERSION"  # its name for the event of an expired item
+_REMOVALS: Final = frozenset(("REMOVE", TTL_OF_DYNAMODB_LOCAL))
 END_OF_TIME_MS: Final = 253_402_300_800_000  # the year 10000: later windows have no name
 KEY_LENGTH: Final = 2048
 
@@ -143,8 +144,9 @@ def _read(record: Record, images: BucketImages) -> Content | None:
 
 def _key(keys: Mapping[str, Any]) -> dict[str, str]:
     key = {name: value["S"] for name, value in keys.items()}
-    if not {str}.issuperset(map(type, key.values())):
-        raise ValueError("the key is no text")
+    for text in key.values():
+        if not isinstance(text, str):
+            raise ValueError("the key is no text")
     return key
 
 
@@ -163,7 +165,8 @@ def _bucket_change(record: Record, bucket: BucketId, images: BucketImages) -> Bu
     # If the old image is missing, the new one may count more than this change consumed.
     before = images.read(bucket.pk, change["OldImage"]) if record["eventName"] == "MODIFY" else None
     after = images.read(bucket.pk, change["NewImage"])
-    if bucket.shard >= shard_count_of(after):
+    shards = shard_count_of(after)
+    if bucket.shard >= shards:
         raise ValueError("the bucket has no such shard")
     return BucketChange(
         position=_position(record),
@@ -172,7 +175,7 @@ def _bucket_change(record: Record, bucket: BucketId, images: BucketImages) -> Bu
         before=before,
         after=after,
         anchor_ms=_instant(anchor_of(after)),
-        shards=shard_count_of(after),
+        shards=shards,
         shards_before=None if before is None else shard_count_of(before),
         consumption=consumption(before, after),
     )
@@ -194,7 +197,7 @@ def _position(record: Record) -> Position:
 
 
 def _is_removal(record: Record) -> bool:
-    return record["eventName"] in {"REMOVE", TTL_OF_DYNAMODB_LOCAL}
+    return record["eventName"] in _REMOVALS
 
 
 def _is_by_ttl(record: Record) -> bool:

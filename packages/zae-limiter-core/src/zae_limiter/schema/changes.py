@@ -67,12 +67,18 @@ def consumption(before: Image | None, after: Image) -> Consumption:
             tokens[limit] = total // MILLI - former // MILLI
             if total % MILLI != former % MILLI:
                 rests[limit] = total % MILLI - former % MILLI
-    return Consumption(tokens, _grown(_ACQUIRES, was, after), rests, _grown(counts.refusals, was, after))
+    refused = _grown(counts.refusals, was, after) if counts.refusals else NO_REFUSERS
+    return Consumption(tokens, _grown(_ACQUIRES, was, after), rests, refused)
 
 
 def _grown(names: Iterable[tuple[K, str]], was: Image, after: Image) -> dict[K, int]:
     """Return by how much each of some counts has changed, without those that did not."""
-    return {what: number for what, name in names if (number := after.get(name, 0) - was.get(name, 0))}
+    grown = {}
+    for what, name in names:
+        now, then = after.get(name, 0), was.get(name, 0)
+        if now != then:
+            grown[what] = now - then
+    return grown
 
 
 def writes(before: Image | None, after: Image) -> int:

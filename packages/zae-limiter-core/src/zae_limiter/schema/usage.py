@@ -5,7 +5,6 @@ counts exact begin with ``_``: for each shard of the bucket the mark of the last
 the rest beside its tokens; so do the counts by the limits of ancestors.
 """
 
-from collections import Counter
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any, Final, Self
@@ -131,13 +130,19 @@ class SnapshotId:
 def additions(uses: Iterable[Consumption]) -> dict[str, int]:
     """Return what a snapshot adds to its attributes for these uses."""
     # Each sum by the name that a use has for it: the stream brings a thousand uses of few names at once.
-    totals, tokens, rests, refused = Counter[str](), Counter[str](), Counter[str](), Counter[Refuser]()
-    for use in uses:
-        for sums, counts in ((totals, use.acquires), (tokens, use.tokens), (rests, use.rests)):
-            for name, count in counts.items():
-                sums[name] += count
-        for refuser, count in use.refused_by.items():
-            refused[refuser] += count
+    totals: dict[str, int] = {}
+    tokens: dict[str, int] = {}
+    rests: dict[str, int] = {}
+    refused: dict[Refuser, int] = {}
+    for of_tokens, of_acquires, of_rests, of_refusers in uses:
+        for limit, count in of_tokens.items():
+            tokens[limit] = tokens.get(limit, 0) + count
+        for name, count in of_acquires.items():
+            totals[name] = totals.get(name, 0) + count
+        for limit, count in of_rests.items():
+            rests[limit] = rests.get(limit, 0) + count
+        for refuser, count in of_refusers.items():
+            refused[refuser] = refused.get(refuser, 0) + count
     return {
         TOTAL_EVENTS: totals.pop(ACQUIRES, 0),
         **{counter_attribute(limit): count for limit, count in tokens.items()},

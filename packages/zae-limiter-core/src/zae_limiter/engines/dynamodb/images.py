@@ -76,7 +76,9 @@ class BucketImages:
             differing = list(compress(image, map(ne, image.values(), seen.image.values())))
             if seen.unlike:  # in the order of the image: its first problem is told
                 differing = [name for name in image if name in seen.unlike or name in differing]
-            item = seen.item.copy() if differing else seen.item
+            if not differing:  # the old image of a bucket in use: the new one of the record before
+                return seen.item
+            item = seen.item.copy()
         _read(image, differing, form, item)
         form.check(item)
         # Values of other kinds may equal one that is refused: True equals 1.
@@ -104,23 +106,20 @@ class _Column(NamedTuple):
 
 
 class _Form(NamedTuple):
-    """What the names of an image say: its columns, and how many limits and limits of ancestors they are of."""
+    """What the names of an image say: its columns, which one is ``missing``, or of what there are ``too_many``."""
 
     columns: Mapping[str, _Column]
-    limits: int
-    refusers: int
+    missing: str | None
+    too_many: str | None
 
     def check(self, item: Item) -> None:
         """Check an item of this form beyond its single attributes. Raises ``ValueError``."""
-        for name in (ANCHOR, SHARD_COUNT):
-            if name not in item:
-                raise ValueError(f"{name} is missing")
+        if self.missing is not None:
+            raise ValueError(f"{self.missing} is missing")
         if item[SHARD_COUNT] not in SHARD_COUNTS:
             raise ValueError(f"{SHARD_COUNT} is not a power of two up to {MAX_SHARDS}")
-        if self.limits > MAX_LIMITS:
-            raise ValueError(f"there are more than {MAX_LIMITS} limits")
-        if self.refusers > 2 * MAX_LIMITS:  # processes add some at once
-            raise ValueError(f"there are more than {2 * MAX_LIMITS} limits of ancestors")
+        if self.too_many is not None:
+            raise ValueError(f"there are more than {self.too_many}")
 
 
 def _read(image: Mapping[str, Any], names: Iterable[str], form: _Form, item: Item) -> None:
@@ -151,8 +150,13 @@ def _read(image: Mapping[str, Any], names: Iterable[str], form: _Form, item: Ite
 def _form(names: tuple[str, ...]) -> _Form:
     """Parse the names of an image; the same ones come with nearly every image."""
     columns = {name: _column(name) for name in names}
+    missing = next((name for name in (ANCHOR, SHARD_COUNT) if name not in columns), None)
     limits = {each.limit for each in columns.values()} - {None, WCU}
-    return _Form(columns, len(limits), sum(each.is_of_refuser for each in columns.values()))
+    refusers = sum(each.is_of_refuser for each in columns.values())
+    if len(limits) > MAX_LIMITS:
+        return _Form(columns, missing, f"{MAX_LIMITS} limits")
+    most = 2 * MAX_LIMITS  # processes add some at once
+    return _Form(columns, missing, f"{most} limits of ancestors" if refusers > most else None)
 
 
 @lru_cache(maxsize=8_192)
