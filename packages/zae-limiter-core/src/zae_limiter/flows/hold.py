@@ -460,6 +460,8 @@ class Hold:
             return None
         used = {name: round(amount) for name, amount in pace.used.items() if name in ahead}
         wanted = {name: max(0, amount - self._left.get(name, 0)) for name, amount in used.items()}
+        if not wanted.keys() <= limits.keys():  # a shard that has just lost a limit is written the ordinary way
+            return None
         for name, amount in wanted.items():
             limit = limits[name]
             floor = limit.minted(now_ms + round(ahead[name] * 1000)) - limit.minted(now_ms) + 1
@@ -542,8 +544,8 @@ class Change:
 
 
 class Holds:
-    """The holds of one process, one a bucket. ``in_use``: those that have something, each with what ends it. ``least``:
-    the acquires that each of their blocks has to serve.
+    """The holds of one process, one a bucket. ``in_use``: those that have something, each with what ends it.
+    ``least``: the acquires that each of their blocks has to serve.
     """
 
     least = LEAST_ACQUIRES
