@@ -1,4 +1,5 @@
 import random
+import sqlite3
 from contextlib import closing
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -20,6 +21,7 @@ from zae_limiter.operations.values import (
     Operation,
     Put,
     Query,
+    Scan,
     Transact,
     Update,
 )
@@ -40,7 +42,7 @@ def test_a_file_answers_any_sequence_of_operations_as_memory_does(operations: li
 
 
 BUCKETS = [Key(f"ns/BUCKET#{entity}#api#0", "#STATE") for entity in ("ann", "bob")]
-NUMBERS = tuple(f"b_l{n}_tk" for n in range(18))  # more than a row has columns
+NUMBERS = ("ev", *(f"b_l{n}_t{kind}" for n in range(9) for kind in "ck"))  # more than a row has columns
 
 
 def write_of(chance: random.Random) -> Put | Update | Delete:
@@ -85,3 +87,36 @@ def test_buckets_in_columns_are_those_in_memory(tmp_path: Path, seed: int) -> No
                         if writes[0] != writes[1]:
                             operation = Transact(writes)
                 assert outcome(memory, operation) == outcome(chance.choice(stores), operation), operation
+
+
+class Host:
+    """The clock of a host, which goes on, or back."""
+
+    seconds = 1_700_000_000
+
+    def now_ms(self) -> int:
+        return self.seconds * 1000
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_program_alone_answers_as_one_that_reads_each_bucket_again(tmp_path: Path, seed: int) -> None:
+    """Before each operation on the second file, another connection writes into it."""
+    chance, clock = random.Random(seed), Host()
+    alone, disturbed = (SyncSQLiteStore(tmp_path / name, clock=clock) for name in ("alone.db", "disturbed.db"))
+    disturbed.perform(Get(BUCKETS[0]))
+    with closing(alone), closing(disturbed), closing(sqlite3.connect(disturbed.path, isolation_level=None)) as other:
+        for _ in range(120):
+            operation: Operation[Any] = write_of(chance)
+            match chance.randrange(16):
+                case 0:
+                    operation = Query("ns", index="GSI4")
+                case 1:
+                    operation = Query("ns/ENTITY#ann", begins_with="#USAGE#")
+                case 2:
+                    operation = Scan(100)
+                case 3:
+                    clock.seconds += chance.choice((1, 50, 200, 3000, 90_000))
+                case 4:
+                    clock.seconds -= chance.choice((1, 50, 200, 3000, 90_000))
+            other.execute("INSERT OR REPLACE INTO tokens VALUES ('x', randomblob(8), 9000000000000000)")
+            assert outcome(alone, operation) == outcome(disturbed, operation), operation
