@@ -149,7 +149,7 @@ def _prepare(connection: sqlite3.Connection, path: Path, is_late: Callable[[], b
     connection.execute(f"PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES}")
     connection.execute(f"PRAGMA journal_size_limit = {LOG_BYTES}")
     if not has_version(connection):
-        _make_tables(connection)
+        _make_tables(connection, path)
     (file_id,) = connection.execute("SELECT id FROM file").fetchone() or (None,)
     if type(file_id) is not bytes or len(file_id) != ID_BYTES:
         raise damaged(path, "it has no id")
@@ -242,12 +242,14 @@ def other_version(path: Path) -> NotApplied:
     )
 
 
-def _make_tables(connection: sqlite3.Connection) -> None:
-    """Make the tables, unless another process has."""
+def _make_tables(connection: sqlite3.Connection, path: Path) -> None:
+    """Make the tables, or upgrade them, unless another process has."""
     connection.execute("BEGIN IMMEDIATE")
     try:
         if not has_version(connection):
             (version,) = connection.execute("PRAGMA user_version").fetchone()
+            if version not in _UPGRADES:  # by another process, since they were checked
+                raise other_version(path)
             for statement in _UPGRADES[version]:
                 connection.execute(statement)
         connection.execute("COMMIT")

@@ -49,8 +49,8 @@ _LEAVE: Final = "DELETE FROM entries WHERE name = ? AND pk = ? AND sk = ? AND it
 MOST_SEEN: Final = 1_000  # buckets that are kept in memory, of some KB each
 _UNSEEN: Final = (-1, None)
 _INT: Final = {int}
-LEAST: Final = -(2**63)  # in a column; what is beyond stays in the JSON
-MOST: Final = 2**63 - 1
+LEAST_NUMBER: Final = -(2**63)  # in a column; what is beyond stays in the JSON
+MOST_NUMBER: Final = 2**63 - 1
 LONGEST_NAMES: Final = 4_000  # characters of JSON
 DAMAGED: Final = (ValueError, TypeError, RecursionError)
 BEGINS_WITH: Final = "{0} >= ? AND {0} < ? || CAST(x'ff' AS TEXT)"  # no UTF-8 has the byte ff
@@ -68,7 +68,11 @@ class Counters(NamedTuple):
     def numbers(self, item: Item) -> list[int] | None:
         """Return what the columns have of an item; ``None`` if not all of it is numbers that SQLite has."""
         values = [*map(item.__getitem__, self.names)]
-        return values if {*map(type, values)} == _INT and min(values) >= LEAST and max(values) <= MOST else None
+        return (
+            values
+            if {*map(type, values)} == _INT and min(values) >= LEAST_NUMBER and max(values) <= MOST_NUMBER
+            else None
+        )
 
 
 class Row(NamedTuple):
@@ -269,7 +273,9 @@ def _numbers_of(item: Item, counters: Counters | None, update: Update) -> list[s
     """Return the attributes of a bucket that go into columns: those that are there, and what an update has changed."""
     names = dict.fromkeys((*(counters.names if counters else ()), *update.add, *update.set))
     found = [
-        name for name in names if type(item.get(name)) is int and LEAST <= item[name] <= MOST and name not in _KEY_NAMES
+        name
+        for name in names
+        if type(item.get(name)) is int and LEAST_NUMBER <= item[name] <= MOST_NUMBER and name not in _KEY_NAMES
     ][: len(NUMBERS)]
     return found if len(write_json(found)) <= LONGEST_NAMES else []
 
