@@ -141,6 +141,13 @@ class BucketState(NamedTuple):
         """Whether the limits behind the bucket may have changed since its shape: its ``cv`` is no birth of a shape."""
         return bool(self.item[CONFIG_AS_OF] > self.anchor_ms)
 
+    @property
+    def plain_between(self) -> tuple[int, int]:
+        """From when and until when a take changes balances and counts alone: it begins no window, and moves no slots;
+        another shard, or a repair of the anchor, is no part of it.
+        """
+        return (self.item[ANCHOR] - AHEAD_MS, self.begins_ms) if self.shard_count == 1 else (0, 0)
+
     def is_ahead(self, now_ms: int) -> bool:
         """Return whether the anchor is so far ahead that a wrong clock must have set it."""
         return bool(self.item[ANCHOR] > now_ms + AHEAD_MS)

@@ -93,12 +93,12 @@ class RateLimitExceeded(RateLimitError):
         overflow: Sequence[LimitStatus] = (),
     ) -> None:
         if isinstance(statuses, LaterStatuses):
-            self._later = statuses
+            self._later = statuses  # by position, as what follows: `BaseException` has kept them already
         elif isinstance(statuses, str):  # type: ignore[unreachable]
             raise TypeError("statuses must be LimitStatus objects, not a text")
         else:
             self.statuses = statuses = tuple(statuses)
-        super().__init__(statuses, entity_id, resource)
+            super().__init__(statuses, entity_id, resource)
         if by_share:
             self.by_share = True
         if overflow:

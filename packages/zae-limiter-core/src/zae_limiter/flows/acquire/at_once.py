@@ -102,22 +102,22 @@ def grant_at_once(
     if request.also or (resolved.parent_ids and parents_to_ask(request, request.entity_id, resolved)):
         return _grant_of_path(namespace_state, request, now_ms, post)
     if hold is not None and _is_by(hold, resolved) and hold.move(request.amounts, now_ms):
-        state = home.state  # a limit that it lacks is not held
         if hold.due:
             _renew(namespace_state, home, hold, resolved, post)
-    elif table is None or request.learns:
+        namespace_state.configs.hits += 1
+        return GrantAtOnce(request, ((home, resolved, home.state),), now_ms)
+    if table is None or request.learns:
         return None
-    else:
-        found = take_at_once(namespace_state, table, home, resolved, request.amounts, now_ms)
-        if found is None:
+    found = take_at_once(namespace_state, table, home, resolved, request.amounts, now_ms)
+    if found is None:
+        return None
+    state, admitted = found
+    if not admitted:
+        statuses = StatusesAtOnce(request, (home, resolved, state), now_ms)
+        if not count_at_once(namespace_state, request, home, statuses, now_ms):
             return None
-        state, admitted = found
-        if not admitted:
-            statuses = StatusesAtOnce(request, (home, resolved, state), now_ms)
-            if count_at_once(namespace_state, request, home, statuses, now_ms):
-                namespace_state.configs.hits += 1
-                raise RateLimitExceeded(statuses, request.entity_id, request.resource)
-            return None
+        namespace_state.configs.hits += 1
+        raise RateLimitExceeded(statuses, request.entity_id, request.resource)
     namespace_state.configs.hits += 1
     return GrantAtOnce(request, ((home, resolved, state),), now_ms)
 
@@ -161,10 +161,10 @@ def _taken(
 ) -> Sequence[BucketState | None] | None:
     """Take the amounts of all claims from the own table, if there is one, or nothing; return the states afterwards."""
     table = namespace_state.own_table
-    if table is None or claims[0].call.learns or any(claim.home.hold is not None for claim in claims):
+    if table is None or claims[0].call.learns:
         return None
-    draws = [(claim.home, claim.resolved, claim.amounts, claim.place > 0) for claim in claims]
-    return take_from_all(namespace_state, table, draws, now_ms)
+    asked = [(claim.home, claim.resolved, claim.amounts, claim.place > 0) for claim in claims]
+    return take_from_all(namespace_state, table, asked, now_ms)
 
 
 def _held(

@@ -213,10 +213,10 @@ def take_at_once(
 def take_from_all(
     namespace_state: NamespaceState, table: OwnTable, draws: Sequence[Draw], now_ms: int
 ) -> list[BucketState] | None:
-    """Take from several buckets, and return their states afterwards; ``None`` if one of them is short, or that is not
-    as plain as it seems.
+    """Take from several buckets, of which nothing is held ahead, and return their states afterwards; ``None`` if one of
+    them is short, or that is not as plain as it seems.
     """
-    if any(home.waiting or home.busy for home, *_ in draws):
+    if any(home.waiting or home.busy or home.hold is not None for home, *_ in draws):
         return None
     changes = list[tuple[CachedShard, _Change, Item]]()
     with table.lock:
@@ -306,15 +306,13 @@ def _replace(
 def _terms(namespace_state: NamespaceState, home: CachedShard, state: BucketState, resolved: Resolved) -> Terms | None:
     """Return the terms of a bucket; ``None`` if its acquires are not plain."""
     config, settings, item = resolved.config, namespace_state.settings, state.item
-    if not resolved.is_plain or config.shadow or settings.split_above is not None or item[SHARD_COUNT] != 1:
+    if not resolved.is_plain or config.shadow or settings.split_above is not None:
         return None
-    if config.declared and config.ahead and home.hold is None:
-        return None
-    if state.slots or state.shard_limits.keys() != config.by_name.keys() or not home.agrees_with(config):
+    if state.shard_limits.keys() != config.by_name.keys() or not namespace_state.agree(home, config):
         return None
     multiplier, kept_ms = settings.ttl_multiplier, None
     if multiplier and not config.own and state.fill_ms < FOREVER_MS:
         kept_ms = max(TTL_GRACE_MS + multiplier * state.fill_ms, state.unused_ms)
     if (TTL in item) != (kept_ms is not None):
         return None
-    return Terms(resolved, state.shard_limits, item[ANCHOR] - AHEAD_MS, state.begins_ms, kept_ms)
+    return Terms(resolved, state.shard_limits, *state.plain_between, kept_ms)
