@@ -248,3 +248,18 @@ def test_reading_reports_its_share_of_a_large_file() -> None:
     load_all([("a.yaml", f"namespace: a\nentities:\n{entities}")], said.append)
     assert said[0].startswith("reading a.yaml: ")
     assert said[0].endswith("%")
+
+
+@pytest.mark.parametrize("odd", [True, 1.0])
+def test_a_limit_that_equals_a_valid_one_only_to_python_is_refused(odd: object) -> None:
+    plain = {name: {"limits": {"rpm": {"capacity": capacity}}} for name, capacity in (("a", 1), ("b", odd))}
+    for read in (LimitsManifest.from_dict, lambda raw: load(yaml.safe_dump(raw))):
+        with pytest.raises(ManifestError) as caught:
+            read({"namespace": "n", "resources": plain})
+        assert [problem.path for problem in caught.value.problems] == ["resources.b.limits.rpm.capacity"]
+
+
+def test_equal_limits_of_entities_are_one_value() -> None:
+    manifest = load("namespace: n\nentities:\n  a: &x {resources: {r: {limits: {rpm: 7/min}}}}\n  b: *x\n")
+    first, second = (decl.resources["r"] for decl in manifest.entities.values())
+    assert first is second
