@@ -127,11 +127,11 @@ async def warm_limiter(
 
 @contextmanager
 def warm_sync_limiter(
-    *, buckets: int = 1, options: Options | None = None
+    *, buckets: int = 1, service_ms: float = 0, options: Options | None = None
 ) -> Iterator[tuple[SyncRateLimiter, SyncSplit, Server]]:
     """A limiter that knows so many buckets."""
     table, item = _with_buckets(buckets)
-    with _serving(item, 0) as server:
+    with _serving(item, service_ms) as server:
         split = SyncSplit(table, SyncDynamoDBStore(TABLE, endpoint_url=server.url, region="us-east-1", read_timeout=30))
         with SyncRateLimiter(SyncRepository.over(split, options or Options())) as limiter:
             for number in range(buckets):

@@ -16,7 +16,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack, ExitStack, contextmanager
 from dataclasses import asdict, dataclass, replace
@@ -24,7 +24,7 @@ from functools import partial
 from importlib import import_module
 from itertools import cycle
 from threading import Barrier
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, TypeVar
 
 from .emulator import dynoxide
 from .measure import CORES, interleaved, interleaved_async, pin_client, pin_server, prepare_process
@@ -76,6 +76,7 @@ AHEAD_SECONDS = 60.0
 AHEAD_AT_MOST = 0.1  # of the cheapest of theirs on one bucket
 AHEAD_AT_MOST_OF_MANY, VISITS_HELD = 0.35, 10  # on many that are acquired so often; seldom used ones are not held
 
+T = TypeVar("T")
 Decide = Callable[[str], Awaitable[None]]
 DecideSync = Callable[[str], None]
 
@@ -231,6 +232,12 @@ def _in_process(case: Case, servers: Servers) -> list[Cell]:
 
 def run(case: Case, servers: Servers) -> list[Cell]:
     """What one case takes in this process, which has not imported ``zae_limiter`` yet."""
+    choose_modules(case)
+    return _run_sync(servers) if case.sync else run_in_loop(case, _run_async(servers))
+
+
+def choose_modules(case: Case) -> None:
+    """Settle which JSON ``zae_limiter`` finds, before it is imported."""
     if "zae_limiter" in sys.modules:
         raise RuntimeError("too late to choose the JSON of zae_limiter")
     if case.orjson:
@@ -239,11 +246,13 @@ def run(case: Case, servers: Servers) -> list[Cell]:
         sys.modules["orjson"] = None  # type: ignore[assignment]  # so that its import fails
     if not import_module("redis.utils").HIREDIS_AVAILABLE:
         raise RuntimeError("redis-py does without hiredis, which is not what theirs are measured with")
-    if case.sync:
-        return _run_sync(servers)
+
+
+def run_in_loop(case: Case, work: Coroutine[Any, Any, T]) -> T:
+    """What a coroutine returns on the event loop of a case."""
     factory = import_module("uvloop").new_event_loop if case.uvloop else None
     with asyncio.Runner(loop_factory=factory) as runner:
-        return runner.run(_run_async(servers))
+        return runner.run(work)
 
 
 async def _run_async(servers: Servers) -> list[Cell]:
@@ -252,7 +261,7 @@ async def _run_async(servers: Servers) -> list[Cell]:
         if servers.dynoxide is not None:
             libraries[DYNOXIDE] = await _ours_to_dynoxide(stack, servers.dynoxide)
             libraries[AHEAD] = await _ours_to_dynoxide(stack, servers.dynoxide, ahead=AHEAD_SECONDS)
-        libraries |= {LIMITS: _limits(servers.redis), THROTTLED: _throttled(servers.redis)}
+        libraries |= {LIMITS: limits(servers.redis), THROTTLED: throttled(servers.redis)}
         return [await _cell(shape.of(libraries), shape) for shape in SHAPES]
 
 
@@ -277,7 +286,7 @@ def _run_sync(servers: Servers) -> list[Cell]:
         if servers.dynoxide is not None:
             libraries[DYNOXIDE] = _ours_to_dynoxide_sync(stack, servers.dynoxide)
             libraries[AHEAD] = _ours_to_dynoxide_sync(stack, servers.dynoxide, ahead=AHEAD_SECONDS)
-        libraries |= {LIMITS: _limits_sync(servers.redis), THROTTLED: _throttled_sync(servers.redis)}
+        libraries |= {LIMITS: limits_sync(servers.redis), THROTTLED: throttled_sync(servers.redis)}
         return [_cell_sync(shape.of(libraries), shape) for shape in SHAPES]
 
 
@@ -386,7 +395,7 @@ def _ours_to_dynoxide_sync(stack: ExitStack, url: str, ahead: float = 0.0) -> De
     return partial(canned.take_sync, limiter)
 
 
-def _limits(url: str) -> Decide:
+def limits(url: str) -> Decide:
     """A counter for each window of time and each limit."""
     from limits.aio.storage import RedisStorage
     from limits.aio.strategies import FixedWindowRateLimiter
@@ -406,7 +415,7 @@ def _limits(url: str) -> Decide:
     return decide
 
 
-def _limits_sync(url: str) -> DecideSync:
+def limits_sync(url: str) -> DecideSync:
     """A counter for each window of time and each limit."""
     from limits.storage import RedisStorage
     from limits.strategies import FixedWindowRateLimiter
@@ -426,7 +435,7 @@ def _limits_sync(url: str) -> DecideSync:
     return decide
 
 
-def _throttled(url: str) -> Decide:
+def throttled(url: str) -> Decide:
     """A token bucket for each limit."""
     import throttled.asyncio
 
@@ -449,7 +458,7 @@ def _token_buckets(library: Any, url: str) -> list[tuple[str, int, Any]]:
     return [(name, COST[name], library.Throttled(using=using, quota=quota, store=redis)) for name, quota in quotas]
 
 
-def _throttled_sync(url: str) -> DecideSync:
+def throttled_sync(url: str) -> DecideSync:
     """A token bucket for each limit."""
     import throttled
 

@@ -41,6 +41,7 @@ NAMES = (
     "costs",
     "sqlite",
     "peers_redis",
+    "distance",
 )
 COUNTED = ("costs",)  # counts that a test compares with each commit: they are of no run
 

@@ -112,6 +112,27 @@ CLIENTS: Final = {
 }
 
 
+DISTANCES: Final = tuple(
+    (name, f"{_ASYNC}: {name}")
+    for limits in ("1 limit", "2 limits")
+    for name in (f"{limits}, an answer after {ms} ms" for ms in (0, 1, 4))
+)
+ALONE: Final = {
+    "zae-limiter": "zae-limiter, to the stub",
+    "limits, Redis": "limits, fixed window",
+    "throttled-py, Redis": "throttled-py, token bucket",
+    "zae-limiter / limits": "zae-limiter, to the stub / limits, fixed window",
+}
+
+
+def distances() -> str:
+    """Return the CPU of one caller alone, by how long both servers take to answer, as docs/benchmarks.md has it."""
+    found = measured("distance")
+    rows = [["CPU of a decision of one caller", *ALONE], ["---", *["---:"] * len(ALONE)]]
+    rows += [[name, *(found[f"{case}: {what}"] for what in ALONE.values())] for name, case in DISTANCES]
+    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
+
+
 def figures() -> str:
     """Return the client's CPU for a decision, as docs/benchmarks.md has it. Raise ``KeyError`` if a row is gone."""
     found = measured("peers_redis")
@@ -122,7 +143,7 @@ def figures() -> str:
 
 def filled(page: str) -> str:
     """Return the page with its tables between their markers."""
-    for name, text in {"prices": f"{table()}\n\n{sources()}", "figures": figures()}.items():
+    for name, text in {"prices": f"{table()}\n\n{sources()}", "figures": figures(), "distances": distances()}.items():
         page = re.sub(
             f"<!-- {name} -->.*?<!-- end -->", f"<!-- {name} -->\n{text}\n<!-- end -->", page, flags=re.DOTALL
         )

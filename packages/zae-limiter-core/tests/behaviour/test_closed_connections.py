@@ -33,8 +33,7 @@ def by(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Autho
 def blind(variant: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The client looks whether a connection is closed just before it is."""
     monkeypatch.setattr(
-        f"zae_limiter.engines.dynamodb.{'aio' if variant == 'async' else 'sync'}.connecting.is_readable",
-        lambda *_: False,
+        f"zae_limiter.engines.dynamodb.{'aio' if variant == 'async' else 'sync'}.connecting.Connection.is_fresh", True
     )
 
 

@@ -68,6 +68,7 @@ class Driver:
         self._closed = False
         self._cut_off = False  # closed, and the time for the writes under way is over
         self.health = self._guarded.health
+        self.start = self._guarded.start  # an operation of a run
         forks.register(self)
 
     async def run(self, flow: Flow[T], *, budget: float | None = None) -> T:
@@ -283,10 +284,6 @@ class Driver:
             run.serve()
         else:
             loop.call_soon(run.serve)
-
-    def start(self, operation: Operation[Any], done: Any) -> bool:
-        """Send an operation of a run, if nothing has to be waited for."""
-        return self._guarded.start(operation, done)
 
     def perform_at_once(self, step: Any) -> None:
         """Perform a step of a run that needs no waiting."""

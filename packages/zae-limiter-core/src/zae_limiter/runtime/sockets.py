@@ -36,21 +36,38 @@ def attempts(
         yield socket.socket(family, kind, protocol), place, until if rank == len(addresses) else (now() + until) / 2
 
 
+class Watch:
+    """Looks at one socket again and again, with one object of ``select.poll`` where there is one."""
+
+    __slots__ = ("_poll", "_sock")
+
+    def __init__(self, sock: HasFileno) -> None:
+        self._sock = sock
+        self._poll: Any = None
+        if hasattr(select, "poll"):
+            self._poll = select.poll()
+            self._poll.register(sock, select.POLLIN | getattr(select, "POLLRDHUP", 0))
+
+    def is_readable(self) -> bool:
+        """Return whether bytes arrived, or the end of the connection."""
+        return is_readable(self._sock) if self._poll is None else bool(self._poll.poll(0))
+
+    def ends(self, seconds: float) -> bool:
+        """Wait at most ``seconds`` for bytes; return whether the end of the connection arrived, too. Only Linux can
+        tell.
+        """
+        if sys.platform != "linux":
+            is_readable(self._sock, seconds)
+            return False
+        happened = self._poll.poll(math.ceil(seconds * 1000))
+        return bool(happened) and happened[0][1] > select.POLLIN
+
+
 def is_readable(sock: HasFileno, seconds: float = 0) -> bool:
     """Wait at most ``seconds``; return whether bytes arrived, or the end of the connection."""
     if hasattr(select, "poll"):
         return bool(_poll(sock, select.POLLIN, seconds))
     return bool(select.select([sock], [], [], seconds)[0])  # Windows
-
-
-def ends(sock: HasFileno, seconds: float) -> bool:
-    """Wait at most ``seconds`` for bytes; return whether the end of the connection arrived, too. Only Linux can
-    tell.
-    """
-    if sys.platform != "linux":
-        is_readable(sock, seconds)
-        return False
-    return _poll(sock, select.POLLIN | select.POLLRDHUP, seconds) > select.POLLIN
 
 
 def is_writable(sock: HasFileno, seconds: float) -> bool:

@@ -13,7 +13,7 @@ from weakref import WeakSet
 from ....operations.errors import OutcomeUnknown, Unreachable
 from ....runtime.addresses import Addresses
 from ....runtime.deadlines import Deadlines
-from ....runtime.sockets import attempts, closed_before, is_readable
+from ....runtime.sockets import Watch, attempts, closed_before
 from ....runtime.tasks import result_of
 from ....runtime.threads import addresses_of, in_thread, is_address
 from ..aws.opening import Service
@@ -45,6 +45,7 @@ class Connection(asyncio.Protocol):
         self._reader = ResponseReader()
         self._answer: Answer | None = None
         self._transport: asyncio.Transport | None = None
+        self._watch: Watch | None = None
         self._sent = 0
 
     async def call(self, request: bytes, until: float) -> Response:
@@ -85,8 +86,7 @@ class Connection(asyncio.Protocol):
         """Whether another call may use the connection. The loop may not know yet that the server closed it."""
         if self._transport is None or self._transport.is_closing():
             return False
-        sock = self._transport.get_extra_info("socket")
-        return sock is None or not is_readable(sock)
+        return self._watch is None or not self._watch.is_readable()
 
     def close(self) -> None:
         """Close the connection at once."""
@@ -114,6 +114,7 @@ class Connection(asyncio.Protocol):
         self._transport = transport  # type: ignore[assignment]
         sock = transport.get_extra_info("socket")
         if sock is not None:
+            self._watch = Watch(sock)
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
 
     def data_received(self, data: bytes) -> None:

@@ -70,8 +70,10 @@ class Pool:
     def take_free(self) -> Slot | None:
         """Return a free slot unless callers are queued for one; ``give`` takes it back."""
         if not self._waiting and not self.is_closed:
-            with suppress(IndexError):
+            try:
                 return self._free.pop()
+            except IndexError:
+                pass
         return None
 
     async def take(self, until: float) -> Slot:

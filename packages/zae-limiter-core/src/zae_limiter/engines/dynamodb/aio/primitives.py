@@ -19,6 +19,7 @@ from ..aws.credentials import CredentialSource, too_late
 from ..aws.opening import Service, open_service, refuse_mocked
 from ..options import OPENING_SECONDS, ClientOptions
 from ..protocol.requests import Credentials
+from ..render import read_answer
 
 __all__ = [
     "DEADLINES",
@@ -84,7 +85,7 @@ class StartsCalls:
     _client: Any
     _loop: object
     _render: Callable[[Operation[Any], str], tuple[str, Any]]
-    _read_answer: Callable[[Operation[Any], Mapping[str, Any], float], Any]
+    _note_date: Callable[[Mapping[str, Any], float], None]
     _read_error: Callable[[Operation[Any], Any, Any, float], None]
 
     def start(self, operation: Operation[Any], done: Callable[[Any, Exception | None], None]) -> bool:
@@ -113,7 +114,8 @@ class StartsCalls:
     ) -> None:
         try:
             if answer is not None:
-                found = self._read_answer(operation, answer, sent_ms)
+                self._note_date(answer, sent_ms)
+                found = read_answer(operation, answer)
             elif isinstance(error, client.errors):
                 self._read_error(operation, client, error, sent_ms)
                 found = None

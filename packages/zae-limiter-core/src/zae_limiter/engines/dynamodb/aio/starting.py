@@ -49,16 +49,6 @@ class StartingClient(HttpClient):
         self._pool.give(slot)
         return None
 
-    def start(self, call: "Call", name: str, request: Any) -> None:
-        """Send the request of a call. Raises ``Unreachable``."""
-        call.send_by, call.until = self._times()
-        data = self._writer.write(name, request, call.credentials, time())
-        call.connection.start(data, min(call.until, self._loop.time() + self._read_timeout), call)
-
-    def give(self, slot: Slot) -> None:
-        """Take a connection back."""
-        self._pool.give(slot)
-
     def send_again(self, call: "Call", request: Request, refusal: ErrorAnswer | None, done: Done) -> None:
         """Let a task send a request again that was certainly not applied: as it is, or with other credentials than
         those of a ``refusal``.
@@ -86,9 +76,11 @@ class Call:
 
     def start(self, name: str, request: Any, done: Done) -> None:
         """Send the request; later, ``done`` is called once with its answer, or with its error."""
-        self._request, self._done = (name, request), done
+        self._request, self._done, client = (name, request), done, self._client
+        self.send_by, self.until = client._times()
         try:
-            self._client.start(self, name, request)
+            data = client._writer.write(name, request, self.credentials, time())
+            self.connection.start(data, min(self.until, client._loop.time() + client._read_timeout), self)
         except Unreachable as error:
             self.set_exception(error)
         except BaseException:
@@ -134,7 +126,7 @@ class Call:
             self.connection.finish(self)
             if not reusable:
                 slot.close()
-            self._client.give(slot)
+            self._client._pool.give(slot)
 
 
 async def _settle(sent: Awaitable[Mapping[str, Any]], done: Done) -> None:

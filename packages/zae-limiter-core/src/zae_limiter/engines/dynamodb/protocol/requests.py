@@ -27,6 +27,7 @@ _URL: Final = re.compile(
     r"(?i:https?)://([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(:\d+)?(/(?!\.{1,2}(/|$))[A-Za-z0-9._~-]+)*/?"
 )
 _dump: Final = json.JSONEncoder(separators=(",", ":")).encode
+_load: Final = json.JSONDecoder().decode
 
 
 class Credentials(NamedTuple):
@@ -119,8 +120,10 @@ def write_body(request: Mapping[str, Any]) -> bytes:
 
 def read_body(body: bytes) -> dict[str, Any] | None:
     """Return the object of a body, an empty one for an empty body; ``None`` for anything else."""
+    if not body:
+        return {}
     try:
-        answer = (json if orjson is None else orjson).loads(body or b"{}")
+        answer = _load(body.decode()) if orjson is None else orjson.loads(body)
     except (ValueError, RecursionError):
         return None
     return answer if isinstance(answer, dict) else None

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from ....operations.errors import OutcomeUnknown, Unreachable
 from ....runtime.addresses import Addresses
-from ....runtime.sockets import attempts, closed_before, ends, is_readable, is_writable
+from ....runtime.sockets import Watch, attempts, closed_before, is_readable, is_writable
 from ....runtime.threads import addresses_of, is_address, within
 from ...time_left import check_time, left_until
 from ..aws.opening import Service
@@ -28,6 +28,7 @@ class Connection:
     def __init__(self, sock: socket.socket) -> None:
         sock.setblocking(False)
         self._socket = sock
+        self._watch = Watch(sock)
         self._is_tls = isinstance(sock, ssl.SSLSocket)
 
     def call(self, request: bytes, until: float) -> Response:
@@ -52,7 +53,7 @@ class Connection:
     @property
     def is_fresh(self) -> bool:
         """Whether another call may use the connection: the server has not closed it."""
-        return not is_readable(self._socket)
+        return not self._watch.is_readable()
 
     def close(self) -> None:
         """Close the connection."""
@@ -84,7 +85,7 @@ class Connection:
         """
         while True:
             left = left_until(until)
-            if waits and ends(self._socket, left) and closed_before(self._socket, sent):
+            if waits and self._watch.ends(left) and closed_before(self._socket, sent):
                 raise Unreachable(NOT_READ)
             try:
                 return self._socket.recv(RECEIVE_BYTES)

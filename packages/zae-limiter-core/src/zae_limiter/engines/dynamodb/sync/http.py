@@ -70,8 +70,10 @@ class SyncPool:
     def take_free(self) -> SyncSlot | None:
         """Return a free slot unless callers are queued for one; ``give`` takes it back."""
         if not self._waiting and not self.is_closed:
-            with suppress(IndexError):
+            try:
                 return self._free.pop()
+            except IndexError:
+                pass
         return None
 
     def take(self, until: float) -> SyncSlot:

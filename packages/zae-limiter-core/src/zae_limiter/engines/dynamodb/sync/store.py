@@ -92,10 +92,6 @@ class SyncDynamoDBStore(StartsCalls, SyncStore):
             raise
         except client.errors as error:
             return self._read_error(operation, client, error, sent_ms)
-        return self._read_answer(operation, answer, sent_ms)
-
-    def _read_answer(self, operation: Operation[Any], answer: Mapping[str, Any], sent_ms: float) -> Any:
-        """Return what an answer says. Raises ``StoreError``."""
         self._note_date(answer, sent_ms)
         return read_answer(operation, answer)
 
