@@ -11,6 +11,7 @@ from support.core.wires import SyncWireStore, Wire
 from zae_limiter import Limit, Options, Refuser, SyncRateLimiter, SyncRepository, UsageSnapshot
 from zae_limiter.engines.memory.table import MemoryTable
 from zae_limiter.operations.values import Put
+from zae_limiter.testing import ManualClock
 from zae_limiter_cli.live.reading import Reader
 from zae_limiter_cli.live.rows import Place, Reading, Used
 from zae_limiter_cli.live.sweep import Sweep
@@ -159,6 +160,18 @@ def test_a_round_goes_on_with_the_next_look_and_rests_by_what_it_read(stored: St
     while looks.reader.known == 2400:
         looks.look()
     assert 10 <= looks.seconds - begun <= 16, "200 snapshots a second over the round and its rest"
+
+
+def test_a_new_hour_ends_the_rest(stored: Stored) -> None:
+    clock = ManualClock(int(NOW.timestamp()) * 1000)
+    with SyncRepository.over(SyncWireStore(stored.wire), Options(clock=clock)) as repository:
+        reader = Reader(repository, None, 50, 2.0, lambda: 0.0)
+        stored.used("a", BEFORE, 5)
+        assert Place("a", "gpt-4") in reader.read().usage
+        stored.used("a", THIS, 7)
+        assert reader.read().usage == {Place("a", "gpt-4"): Used(5, 0)}, "it rests"
+        clock.advance(1800)
+        assert reader.read().usage == {Place("a", "gpt-4"): Used(7, 0)}
 
 
 def test_a_reader_of_one_look_reads_all(stored: Stored) -> None:

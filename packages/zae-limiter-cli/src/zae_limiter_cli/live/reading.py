@@ -61,8 +61,9 @@ class Reader:
 
     def read(self) -> Reading:
         """Return what there is now. Raises the errors of core."""
-        if self._clock() >= self._usage_at:
-            self._read_usage()
+        now = datetime.fromtimestamp(self._now_ms() / 1000, UTC)
+        if self._clock() >= self._usage_at or self._usage.is_past(now):
+            self._read_usage(now)
         if self._clock() >= self._parents_at:
             self._parents = {}
             self._parents_at = self._clock() + PARENTS_SECONDS
@@ -87,9 +88,9 @@ class Reader:
         """The number of places whose usage was read so far."""
         return len(self._usage)
 
-    def _read_usage(self) -> None:
+    def _read_usage(self, now: datetime) -> None:
         """Read a round, or a part of it if it takes longer than a look has; a round rests before the next begins."""
-        now, until = datetime.fromtimestamp(self._now_ms() / 1000, UTC), self._clock() + SHARE * self._every
+        until = self._clock() + SHARE * self._every
         while not (ended := self._usage.read_on(now)) and self._clock() < until:
             pass
         self.complete |= ended

@@ -40,6 +40,10 @@ class Sweep:
         """Return the number of places whose usage is known."""
         return len(self._sums)
 
+    def is_past(self, now: datetime) -> bool:
+        """Return whether it is another hour than that of the last page."""
+        return now >= self.since + 2 * HOUR
+
     def read_on(self, now: datetime) -> bool:
         """Read the next page of the round; return whether there was none, so that the round has ended."""
         self._turn(now.replace(minute=0, second=0, microsecond=0))
