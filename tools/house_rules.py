@@ -12,7 +12,10 @@ from typing import Final
 from check_siblings import ROOT
 
 MAX_LINES: Final = 600  # a concept lies in one file
-CHEAP: Final = "zae_limiter/runtime/dataclass.py"
+CHEAP: Final = {  # modules of core that have what costs a start little, by the module of the standard library
+    "dataclasses": ("zae_limiter/runtime/dataclass.py", {"dataclass", "field", "fields", "replace"}),
+    "typing": ("zae_limiter/runtime/named_tuple.py", {"NamedTuple"}),
+}
 
 Lines = Iterator[str]
 
@@ -39,20 +42,21 @@ def _absolute(node: ast.Import | ast.ImportFrom) -> list[str]:
     return [node.module] if node.module and not node.level else []
 
 
-def cheap_dataclasses(place: str, text: str) -> Lines:
-    """Yield a line for each class of core that would be made a dataclass of the standard library, while it starts."""
-    if not place.startswith("zae_limiter/") or place == CHEAP:
+def cheap_classes(place: str, text: str) -> Lines:
+    """Yield a line for each import of core whose classes are compiled while a program starts."""
+    if not place.startswith("zae_limiter/"):
         return
     for node in ast.walk(ast.parse(text)):
-        if isinstance(node, ast.ImportFrom) and node.module == "dataclasses":
-            for name in {alias.name for alias in node.names} & {"dataclass", "field", "fields", "replace"}:
-                yield f"{place}:{node.lineno}: imports {name} of dataclasses: {CHEAP} has one that costs a start little"
+        if isinstance(node, ast.ImportFrom) and node.module in CHEAP:
+            home, names = CHEAP[node.module]
+            for name in sorted({alias.name for alias in node.names} & names) if place != home else ():
+                yield f"{place}:{node.lineno}: imports {name} of {node.module}: {home} has one that starts fast"
 
 
 RULES: Final[Mapping[str, Callable[[str, str], Lines]]] = {
     "long-file": long_file,
     "relative-imports": relative_imports,
-    "cheap-dataclasses": cheap_dataclasses,
+    "cheap-classes": cheap_classes,
 }
 
 

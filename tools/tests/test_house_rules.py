@@ -43,11 +43,20 @@ def test_other_imports_are_not(text: str) -> None:
     assert found(a=text) == []
 
 
-def test_a_dataclass_of_the_standard_library_is_found_in_core_alone() -> None:
-    text = "from dataclasses import asdict, dataclass"
-    assert departures({"zae_limiter/runtime/dataclass.py": text, "zae_limiter_cli/a.py": text}) == []
+@pytest.mark.parametrize(
+    ("text", "name", "home"),
+    [
+        ("from dataclasses import asdict, dataclass", "dataclass", "dataclass"),
+        ("from typing import Any, NamedTuple", "NamedTuple", "named_tuple"),
+    ],
+)
+def test_a_class_that_is_compiled_while_a_program_starts_is_found_in_core_alone(
+    text: str, name: str, home: str
+) -> None:
+    home = f"zae_limiter/runtime/{home}.py"
+    assert departures({home: text, "zae_limiter_cli/a.py": text}) == []
     (line,) = departures({"zae_limiter/values/a.py": text})
-    assert line.startswith("zae_limiter/values/a.py:1: imports dataclass of dataclasses")
+    assert line.startswith(f"zae_limiter/values/a.py:1: imports {name} of ")
 
 
 def test_a_source_that_is_not_there_is_a_failure(

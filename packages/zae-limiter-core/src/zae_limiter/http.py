@@ -12,11 +12,12 @@ refuses: no capacity, no balance, no amount, no id. ``"all"`` has every limit. `
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, Literal, NamedTuple, Protocol, TypeAlias, get_args
+from typing import Any, Final, Literal, Protocol, TypeAlias, get_args
 from urllib.parse import quote
 
 from .exceptions import ValidationError
 from .rules.registry import window_seconds
+from .runtime.named_tuple import NamedTuple
 from .values.limit_status import LimitStatus
 from .values.refusal import AccessDisabled, RateLimitExceeded, never_come
 

@@ -41,7 +41,7 @@ It is imported by Lambdas, cold: no AWS library is imported before the first req
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from .clock.system import Clock, SystemClock
 from .engines.dynamodb.aws.identity import CallerIdentity
@@ -105,6 +105,7 @@ from .replay.writes import DISABLED, BucketLimits, BucketReplay, Judged
 from .rules.registry import lasts_seconds
 from .rules.windows import given_in, period_seconds
 from .runtime.json_logs import log_as_json
+from .runtime.named_tuple import NamedTuple
 from .schema.alerts import Told
 from .schema.attributes import ACQUIRES, REFUSED, TTL, UNCOUNTED
 from .schema.changes import (

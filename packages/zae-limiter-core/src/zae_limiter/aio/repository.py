@@ -6,6 +6,7 @@ from functools import partial
 from os import PathLike
 from typing import Any, Self, Unpack
 
+from .. import values
 from ..clock.system import Clock
 from ..engines.engine import Store
 from ..engines.memory.store import MemoryStore
@@ -19,7 +20,6 @@ from ..flows.steps import Flow
 from ..operations.errors import Unreachable
 from ..runtime import endings
 from ..settings import DEFAULT_NAMESPACE, BuilderBase, InMemoryOptions, OpenOptions, Options, SQLiteOptions
-from ..values.stats import CacheStats, StoreStats
 from ..wiring import (
     clock_over,
     connecting,
@@ -205,7 +205,7 @@ class Repository(LimitMethods, EntityMethods, HistoryMethods, BucketMethods, Sta
         """
         return await self.driver.run(namespaces.ping(self.namespace_state))
 
-    def get_store_stats(self) -> StoreStats:
+    def get_store_stats(self) -> "values.stats.StoreStats":
         """Return the state of the breaker, and counts of failed requests and of dropped rows, in this process."""
         return self.driver.health.stats()
 
@@ -213,7 +213,7 @@ class Repository(LimitMethods, EntityMethods, HistoryMethods, BucketMethods, Sta
         """Drop all cached configs, so that they are read again."""
         self.namespace_state.configs.invalidate()
 
-    def get_cache_stats(self) -> CacheStats:
+    def get_cache_stats(self) -> "values.stats.CacheStats":
         """Return the hits and misses of the config cache."""
         return self.namespace_state.configs.stats()
 

@@ -21,7 +21,9 @@ docs/decisions/a-possible-clock-stays.md has the figures, and the reasons for ea
 
 import math
 from collections.abc import Callable
-from typing import Final, NamedTuple
+from typing import Final
+
+from ..runtime.named_tuple import NamedTuple
 
 DRIFT = 100e-6  # of the time that passed: the most that two clocks drift apart
 DATE_MS = 1000  # a date has whole seconds

@@ -5,12 +5,13 @@ Queues and requests are plain data. Drivers wait, ``group_commit`` writes.
 
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from operator import attrgetter
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Any, Literal, Protocol
 
 from ..operations.errors import StoreError
 from ..operations.values import NOTHING, sums
 from ..runtime.elapsed import elapsed_ms
 from ..runtime.log_throttle import LogThrottle
+from ..runtime.named_tuple import NamedTuple
 from ..runtime.rooms import Lazily
 from ..schema.attributes import bucket_attributes
 from ..schema.items import BucketId, BucketState

@@ -13,13 +13,14 @@ docs/design/admission.md ("Tokens held ahead") has the proof; ``acquire.at_once`
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from threading import RLock
 from types import TracebackType
-from typing import Any, Final, Literal, NamedTuple, Protocol
+from typing import Any, Final, Literal, Protocol
 from weakref import WeakValueDictionary
 
 from ..operations.values import NOTHING, sums
 from ..rules.balances import ShardLimit
 from ..runtime import forks
 from ..runtime.elapsed import elapsed_ms
+from ..runtime.named_tuple import NamedTuple
 from ..schema.items import BucketState
 from ..values.limits import MILLI, Limit
 from ..values.resolution import Config

@@ -3,11 +3,12 @@
 import logging
 from collections.abc import Callable, Generator, Iterable, Sequence
 from functools import partial
-from typing import Any, NamedTuple, Protocol, TypeVar, cast
+from typing import Any, Protocol, TypeVar, cast
 
 from ..operations.errors import StoreError, Unreadable
 from ..operations.values import Operation
 from ..runtime.dataclass import dataclass, field
+from ..runtime.named_tuple import NamedTuple
 from .bucket_queue import Waiter
 
 R = TypeVar("R")

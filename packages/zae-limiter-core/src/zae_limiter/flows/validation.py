@@ -2,9 +2,10 @@
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 from ..exceptions import ValidationError
+from ..runtime.named_tuple import NamedTuple
 from ..values.entities import UNCHANGED, check_parent_ids
 from ..values.limits import Limit, Policy, check_limits, check_on_unavailable
 from ..values.naming import check_identifier, check_plan, check_resource

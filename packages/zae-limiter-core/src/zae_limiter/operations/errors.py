@@ -30,8 +30,9 @@ An *outage* may end by itself: ``OUTAGE``. Every other error is raised, whatever
 makes outages of ``Denied``, ``Untrusted``, ``TableMissing`` and ``Unrecognized`` if the store served before.
 """
 
-from typing import Final, NamedTuple
+from typing import Final
 
+from ..runtime.named_tuple import NamedTuple
 from ..schema.store_errors import ForeignRecord, StoreError, Unreadable
 from .retry_budget import RetryBudget
 from .values import Item

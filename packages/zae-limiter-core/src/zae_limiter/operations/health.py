@@ -27,9 +27,9 @@ from collections.abc import Iterator
 from threading import Lock
 from typing import Any, Final
 
+from .. import values
 from ..runtime.elapsed import elapsed_ms
 from ..runtime.log_throttle import LogThrottle
-from ..values.stats import BreakerState, StoreStats
 from .errors import (
     AccessLost,
     Conflict,
@@ -172,10 +172,10 @@ class Health:
             self._foreign_rows += foreign
             self._unreadable_rows += unreadable
 
-    def stats(self) -> StoreStats:
+    def stats(self) -> "values.stats.StoreStats":
         """Return the state of the breaker, and the counts."""
-        state: BreakerState = "open" if self.is_open else "closed"
-        return StoreStats(
+        state: values.stats.BreakerState = "open" if self.is_open else "closed"
+        return values.stats.StoreStats(
             breaker=state,
             opened=self._opened,
             probes=self.probes,

@@ -2,9 +2,10 @@
 
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
-from typing import Any, Final, Generic, Literal, NamedTuple, TypeVar
+from typing import Any, Final, Generic, Literal, TypeVar
 
 from ..runtime.dataclass import dataclass, replace
+from ..runtime.named_tuple import NamedTuple
 from ..schema.attributes import PK
 
 Value = Any  # str, int, bool, None, list or dict

@@ -11,10 +11,11 @@ use of an hour fits into what the bucket surely has, both bounds are 0.
 """
 
 from collections.abc import Iterable, Sequence
-from typing import Final, NamedTuple
+from typing import Final
 
 from ..rules.registry import rule_of
 from ..rules.rule import FOREVER_MS
+from ..runtime.named_tuple import NamedTuple
 from ..values.limits import MILLI, Limit
 from ..values.timetables import timetable_of
 

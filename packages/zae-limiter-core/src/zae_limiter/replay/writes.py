@@ -14,8 +14,9 @@ have come to the same balance. docs/decisions/replay.md has what all this leaves
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
+from ..runtime.named_tuple import NamedTuple
 from ..values.limits import Limit
 from .balances import Balance, balance_of
 

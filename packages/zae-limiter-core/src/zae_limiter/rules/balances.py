@@ -9,9 +9,8 @@ scheduling in GCRA, ITU-T I.371 (1993), which stores an instant in place of a co
 Amounts are in millitokens, instants in epoch milliseconds.
 """
 
-from typing import NamedTuple
-
 from ..runtime.dataclass import dataclass, field, replace
+from ..runtime.named_tuple import NamedTuple
 from ..values.limits import Limit
 from .registry import rule_of
 from .rule import Rule

@@ -10,8 +10,8 @@ counter that a job, or an expiring key, resets; here nothing is reset.
 """
 
 from functools import lru_cache
-from typing import NamedTuple
 
+from ..runtime.named_tuple import NamedTuple
 from ..values.limits import MILLI
 from .periods import Periods, periods_of
 from .rule import FOREVER_MS, Rule

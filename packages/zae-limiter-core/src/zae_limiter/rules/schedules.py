@@ -9,9 +9,10 @@ conditional update as over one, whatever others have taken meanwhile.
 
 from collections.abc import Callable, Sequence
 from functools import lru_cache, partial
-from typing import Final, NamedTuple
+from typing import Final
 
 from ..runtime.dataclass import replace
+from ..runtime.named_tuple import NamedTuple
 from ..values.limits import Limit
 from ..values.timetables import timetable_of
 from .balances import Move, ShardLimit, arrive, move_anchor, refill_bucket

@@ -10,8 +10,9 @@ millitoken, also while only some of the shards have been split.
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Final, NamedTuple
+from typing import Final
 
+from ..runtime.named_tuple import NamedTuple
 from ..values.limits import MILLI, Limit
 from .balances import ShardLimit, limit_share, move_anchor, reached_at, refill_bucket
 from .rule import FOREVER_MS

@@ -16,8 +16,9 @@ deleted and made anew has no epoch of the former one.
 them.
 """
 
-from typing import ClassVar, Final, NamedTuple
+from typing import ClassVar, Final
 
+from ..runtime.named_tuple import NamedTuple
 from .rule import FOREVER_MS, Rule
 
 ASK_AGAIN_MS: Final = 1000

@@ -4,8 +4,9 @@ Quotas and first uses have windows of their own. A token bucket has none: its us
 if a period is longer than an hour, because usage is counted by these. A total has one window without bounds.
 """
 
-from typing import Final, NamedTuple
+from typing import Final
 
+from ..runtime.named_tuple import NamedTuple
 from ..values.limits import MILLI, Limit
 from .periods import periods_of
 from .registry import rule_of

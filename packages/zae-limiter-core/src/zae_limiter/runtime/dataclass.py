@@ -55,15 +55,15 @@ class _Field:
         return {name: value for name in names if (value := getattr(self, name)) is not _MISSING}
 
 
-class _Made:
+class Made:
     """A member of a class that is made when it is first asked for, and then stands in this one's place."""
 
     __slots__ = ("make", "name", "owner")
 
-    def __init__(self, make: Callable[[Any], Any]) -> None:
-        self.make = make
+    def __init__(self, make: Callable[[Any], Any], owner: Any = None, name: str = "") -> None:
+        self.make, self.owner, self.name = make, owner, name
 
-    def __set_name__(self, owner: type, name: str) -> None:
+    def __set_name__(self, owner: Any, name: str) -> None:
         self.owner, self.name = owner, name
 
     def __get__(self, instance: object, owner: type | None = None) -> Any:
@@ -115,15 +115,15 @@ def _members(found: tuple[_Field, ...], *, frozen: bool, eq: bool) -> dict[str, 
     members: dict[str, Any] = {
         "_fields_": found,
         "__match_args__": tuple(each.name for each in found if each.init and not each.kw_only),
-        "__init__": _Made(lambda cls: _init_of(cls, frozen=frozen)),
+        "__init__": Made(lambda cls: _init_of(cls, frozen=frozen)),
         "__repr__": _repr,
         "__replace__": _replaced,
-        "__dataclass_fields__": _Made(lambda cls: _like(cls, frozen=frozen, eq=eq).__dataclass_fields__),
-        "__dataclass_params__": _Made(lambda cls: _like(cls, frozen=frozen, eq=eq).__dataclass_params__),
+        "__dataclass_fields__": Made(lambda cls: _like(cls, frozen=frozen, eq=eq).__dataclass_fields__),
+        "__dataclass_params__": Made(lambda cls: _like(cls, frozen=frozen, eq=eq).__dataclass_params__),
     }
     if eq:
-        members["__eq__"] = _Made(_eq_of)
-        members["__hash__"] = _Made(_hash_of) if frozen else None
+        members["__eq__"] = Made(_eq_of)
+        members["__hash__"] = Made(_hash_of) if frozen else None
     if frozen:
         names = frozenset(each.name for each in found)
         members["__setattr__"], members["__delattr__"] = _refusing_set(names), _refusing_delete(names)
@@ -152,7 +152,7 @@ def _extended(cls: type[Any], own: Sequence[_Field], members: dict[str, Any]) ->
     for name, member in members.items():
         if name not in cls.__dict__:
             setattr(cls, name, member)
-            if isinstance(member, _Made):
+            if isinstance(member, Made):
                 member.__set_name__(cls, name)
     return cls
 
@@ -182,7 +182,7 @@ def _init_of(cls: type[Any], *, frozen: bool) -> Any:
         body.append(f"_set(self, {name!r}, {value})" if frozen else f"self.{name} = {value}")
     if hasattr(cls, "__post_init__"):
         body.append("self.__post_init__()")
-    init = _compiled(cls, "__init__", [*positional, *(["*", *by_name] if by_name else [])], body or ["pass"], known)
+    init = compiled(cls, "__init__", [*positional, *(["*", *by_name] if by_name else [])], body or ["pass"], known)
     init.__annotations__ = {**types, "return": None}
     return init
 
@@ -192,16 +192,16 @@ def _eq_of(cls: type[Any]) -> Any:
     names = [each.name for each in cls._fields_ if each.compare]
     mine, others = (f"({''.join(f'{of}.{name}, ' for name in names)})" for of in ("self", "other"))
     same = f"{mine} == {others} if other.__class__ is self.__class__ else NotImplemented"
-    return _compiled(cls, "__eq__", ["self", "other"], [f"return {same}"], {})
+    return compiled(cls, "__eq__", ["self", "other"], [f"return {same}"], {})
 
 
 def _hash_of(cls: type[Any]) -> Any:
     """Return the ``__hash__`` of a class, which goes with its ``__eq__``."""
     values = "".join(f"self.{each.name}, " for each in cls._fields_ if each.is_hashed)
-    return _compiled(cls, "__hash__", ["self"], [f"return hash(({values}))"], {})
+    return compiled(cls, "__hash__", ["self"], [f"return hash(({values}))"], {})
 
 
-def _compiled(cls: type, name: str, parameters: Sequence[str], body: Sequence[str], known: dict[str, Any]) -> Any:
+def compiled(cls: type, name: str, parameters: Sequence[str], body: Sequence[str], known: dict[str, Any]) -> Any:
     """Return a method of a class, of its source; ``known`` are the names that it uses."""
     exec(f"def {name}({', '.join(parameters)}):\n " + "\n ".join(body), known)
     method = known.pop(name)

@@ -1,7 +1,8 @@
 """The item that remembers which thresholds of a limit were told of, in its last window."""
 
-from typing import Final, NamedTuple
+from typing import Final
 
+from ..runtime.named_tuple import NamedTuple
 from . import keys
 from .attributes import ENTITY_ID, LIMIT, RESOURCE, TOLD, TOLD_WINDOW, TTL
 from .items import BucketId

@@ -8,8 +8,9 @@ Only this package spells an attribute name, which a test checks.
 
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from typing import Any, Final, Literal, NamedTuple
+from typing import Any, Final, Literal
 
+from ..runtime.named_tuple import NamedTuple
 from ..values.usage import Refuser
 
 # Keys of the table and of its indexes.

@@ -6,9 +6,10 @@ These are pure functions of images; the aggregator reads the stream and writes t
 
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Any, Final, TypeVar
 
 from ..exceptions import ValidationError
+from ..runtime.named_tuple import NamedTuple
 from ..values.audit import AuditEvent
 from ..values.limits import MILLI
 from ..values.naming import check_namespace_id

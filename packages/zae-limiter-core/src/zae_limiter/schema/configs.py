@@ -2,10 +2,11 @@
 
 from collections.abc import Iterable
 from functools import lru_cache
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from .. import values
 from ..runtime.dataclass import fields
+from ..runtime.named_tuple import NamedTuple
 from ..values.limits import Limit, OnUnavailable, PolicyText, check_on_unavailable
 from ..values.naming import check_identifier, check_resource
 from ..values.on_refused import OnRefused

@@ -1,8 +1,9 @@
 """The item of an entity: made of the value, and read back."""
 
 from collections.abc import Iterable, Mapping
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
+from ..runtime.named_tuple import NamedTuple
 from ..values.entities import Entity
 from ..values.naming import check_identifier, check_plan
 from . import keys

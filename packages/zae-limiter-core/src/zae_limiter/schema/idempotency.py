@@ -1,8 +1,9 @@
 """The item of an idempotency key: what was done to a bucket under it."""
 
 from collections.abc import Mapping
-from typing import Final, NamedTuple
+from typing import Final
 
+from ..runtime.named_tuple import NamedTuple
 from . import keys
 from .attributes import ENTITY_ID, EVENT_ID, RESOURCE, TTL
 from .items import BucketId

@@ -5,7 +5,7 @@ from functools import lru_cache
 from math import fsum, inf
 from operator import itemgetter
 from types import MappingProxyType
-from typing import Any, Final, Literal, NamedTuple
+from typing import Any, Final, Literal
 
 from ..rules.balances import ShardLimit, limit_share, reached_at
 from ..rules.registry import keeping_ms, rule_of
@@ -13,6 +13,7 @@ from ..rules.rule import FOREVER_MS
 from ..rules.sharding import MAX_SHARDS, SHARD_COUNTS, Part, new_part
 from ..rules.slots import Slots
 from ..runtime.dataclass import replace
+from ..runtime.named_tuple import NamedTuple
 from ..values.limits import MILLI, Limit
 from ..values.resolution import Config
 from . import keys

@@ -8,9 +8,10 @@ Callers pass names that ``naming`` has checked.
 
 import re
 from functools import lru_cache
-from typing import Final, NamedTuple
+from typing import Final
 from unicodedata import is_normalized
 
+from ..runtime.named_tuple import NamedTuple
 from ..values.naming import DEFAULT_RESOURCE, PLAN_SUBJECT, RESOURCE_SUBJECT, SYSTEM_SUBJECT, check_plan, check_resource
 
 REGISTRY: Final = "_"  # the namespace id under which all namespaces are registered

@@ -5,8 +5,9 @@ This module divides the content into parts; ``flows`` orders the writes.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Final, NamedTuple
+from typing import Final
 
+from ..runtime.named_tuple import NamedTuple
 from ..values.provisioner import ApplyProgress, ApplyRecord, HandledEvent, ProvisionerLock, ProvisionerState
 from . import keys
 from .attributes import (

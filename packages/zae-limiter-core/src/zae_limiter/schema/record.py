@@ -12,8 +12,9 @@ names the key.
 
 from collections.abc import Callable, Mapping
 from functools import wraps
-from typing import Any, Concatenate, Final, Generic, NamedTuple, ParamSpec, TypeVar
+from typing import Any, Concatenate, Final, Generic, ParamSpec, TypeVar
 
+from ..runtime.named_tuple import NamedTuple
 from . import keys
 from .attributes import GSI4PK, GSI4SK, PK, SK
 from .store_errors import Unreadable

@@ -1,8 +1,9 @@
 """The items of the registry: namespaces, the version record, the progress of a migration."""
 
 from datetime import datetime
-from typing import Final, NamedTuple
+from typing import Final
 
+from ..runtime.named_tuple import NamedTuple
 from ..values.namespaces import Namespace
 from ..values.naming import check_namespace, check_namespace_id
 from ..values.versions import MigrationProgress, VersionRecord

@@ -12,9 +12,10 @@ A trace has millions of writes: in columns they are smaller, and are checked fas
 import json
 from collections.abc import Mapping, Sequence
 from itertools import chain, repeat
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 from zlib import crc32
 
+from ..runtime.named_tuple import NamedTuple
 from ..values.limits import MILLI
 from .attributes import ACQUIRES, REFUSED
 from .changes import Consumption

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from . import provisioner as provisioner
     from . import schedules as schedules
     from . import slots as slots
+    from . import stats as stats
     from . import timetables as timetables
 else:
     __getattr__ = on_first_use(__name__)

@@ -2,9 +2,10 @@
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Any, Final, Literal, NamedTuple, get_args
+from typing import Any, Final, Literal, get_args
 
 from ..runtime.dataclass import dataclass, field, replace
+from ..runtime.named_tuple import NamedTuple
 
 AuditAction = Literal[
     "limits_set",

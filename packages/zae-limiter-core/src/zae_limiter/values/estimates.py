@@ -1,10 +1,11 @@
 """An amount of an acquire that is learnt from what calls before it were settled for (``Estimate``)."""
 
 from collections.abc import Callable
-from typing import Final, NamedTuple
+from typing import Final
 
 from ..exceptions import ValidationError
 from ..runtime.dataclass import dataclass, field
+from ..runtime.named_tuple import NamedTuple
 from .limits import MAX_TOKENS
 from .naming import check_resource
 

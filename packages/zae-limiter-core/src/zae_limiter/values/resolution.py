@@ -3,10 +3,10 @@
 from collections.abc import Collection, Iterable, Mapping
 from functools import lru_cache
 from types import MappingProxyType
-from typing import NamedTuple
 
 from .. import values
 from ..runtime.dataclass import dataclass, field, replace
+from ..runtime.named_tuple import NamedTuple
 from .limits import ConfigSource, Limit, Policy
 from .on_refused import OnRefused
 from .switches import NO_SWITCHES, ResolvedSwitches, Switches

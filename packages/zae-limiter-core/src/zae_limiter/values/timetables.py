@@ -2,9 +2,10 @@
 
 from functools import lru_cache
 from hashlib import blake2s
-from typing import Final, NamedTuple
+from typing import Final
 
 from ..runtime.dataclass import replace
+from ..runtime.named_tuple import NamedTuple
 from .clocks import LAST_MS, clocks_of
 from .limits import Limit
 from .schedule_text import write_time_of_day

@@ -3,10 +3,11 @@
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from functools import lru_cache
-from typing import Final, Literal, NamedTuple
+from typing import Final, Literal
 
 from ..exceptions import ValidationError
 from ..runtime.dataclass import dataclass, field
+from ..runtime.named_tuple import NamedTuple
 
 Window = Literal["hourly", "daily"]
 EARLIEST: Final = datetime(1970, 1, 2, tzinfo=UTC)

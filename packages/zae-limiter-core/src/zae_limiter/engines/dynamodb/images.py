@@ -9,10 +9,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from itertools import compress
 from operator import ne
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from ...exceptions import ValidationError
 from ...rules.sharding import MAX_SHARDS, SHARD_COUNTS
+from ...runtime.named_tuple import NamedTuple
 from ...schema.attributes import (
     ANCHOR,
     COUNTERS,

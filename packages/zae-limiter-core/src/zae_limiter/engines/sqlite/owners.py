@@ -13,9 +13,10 @@ import stat
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final
 
 from ...operations.errors import NotApplied
+from ...runtime.named_tuple import NamedTuple
 
 LOGS: Final = ("-wal", "-shm")
 JOURNAL: Final = "-journal"

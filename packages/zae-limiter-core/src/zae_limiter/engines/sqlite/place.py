@@ -7,11 +7,12 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final
 from urllib.parse import quote, unquote
 
 from ...exceptions import ValidationError
 from ...operations.errors import NotApplied
+from ...runtime.named_tuple import NamedTuple
 from .faults import is_of_system
 from .owners import check_file, risks_of
 

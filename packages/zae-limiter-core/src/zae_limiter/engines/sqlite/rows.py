@@ -13,11 +13,12 @@ import sqlite3
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from itertools import islice
-from typing import Any, Final, NamedTuple, NoReturn
+from typing import Any, Final, NoReturn
 
 from ...clock.system import Clock
 from ...operations.values import Item, Key, Query, Scan, Update, is_flat
 from ...rules.balances import refill_bucket
+from ...runtime.named_tuple import NamedTuple
 from ...schema.attributes import CONFIG_AS_OF, PK, SK, TTL, bucket_attributes
 from ...schema.items import AHEAD_MS, anchor_attributes, read_bucket
 from ...schema.record import UNREADABLE

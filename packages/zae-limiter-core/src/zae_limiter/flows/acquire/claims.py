@@ -2,12 +2,12 @@
 
 from _thread import RLock  # that of `threading` is a function around it
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from typing import NamedTuple
 
 from ...exceptions import InfrastructureError, ValidationError
 from ...operations.errors import StoreError
 from ...operations.values import NOTHING, sums
 from ...runtime.dataclass import dataclass, field
+from ...runtime.named_tuple import NamedTuple
 from ...schema.items import BucketId
 from ...values.refusal import RateLimitExceeded
 from ...values.resolution import Config, Resolved

@@ -5,9 +5,9 @@ goes by the limits that the acquire had: they may be old by then, and the shard 
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple
 
 from ...operations.errors import BudgetSpent, NotApplied, StoreError
+from ...runtime.named_tuple import NamedTuple
 from ...values.resolution import Config
 from ..bucket.serving import resolve
 from ..bucket.view import View

@@ -8,10 +8,11 @@ other shards of its own bucket. One more reads the other shards of those above.
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from ...operations.values import NOTHING, Item, Key
 from ...runtime.dataclass import replace
+from ...runtime.named_tuple import NamedTuple
 from ...schema.attributes import ACQUIRES, REFUSED, SHADOWED, parse_refused_by, read_ask
 from ...schema.entities import read_plan
 from ...schema.items import BucketId, BucketState, read_bucket

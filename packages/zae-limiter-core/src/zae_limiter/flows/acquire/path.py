@@ -15,10 +15,10 @@ is meant, by a draw of this bucket.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import NamedTuple
 
 from ...exceptions import ValidationError
 from ...runtime.dataclass import replace
+from ...runtime.named_tuple import NamedTuple
 from ...schema.attributes import SHARD_COUNT
 from ...schema.items import BucketId
 from ...values.entities import MOST_BUCKETS

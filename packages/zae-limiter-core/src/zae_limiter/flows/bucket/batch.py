@@ -5,9 +5,10 @@ These are pure functions; ``write_plans`` chooses the kind of write, ``commit_ru
 
 from collections.abc import Container, Iterable, Mapping, Sequence
 from itertools import chain
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 from ...operations.values import NOTHING, sums
+from ...runtime.named_tuple import NamedTuple
 from ...schema.attributes import ACQUIRES, BELOW, SHADOWED, bucket_attributes
 from ...schema.items import BucketState
 from ..bucket_queue import BucketRequest

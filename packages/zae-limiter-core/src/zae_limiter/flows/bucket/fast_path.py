@@ -12,11 +12,11 @@ nothing is reserved or owed, and nobody has to be asked to give it back. A test 
 """
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
 
 from ...operations.values import NOTHING, Conditions, Item, Update
 from ...rules.balances import ShardLimit, take
 from ...rules.rule import FOREVER_MS
+from ...runtime.named_tuple import NamedTuple
 from ...schema.attributes import ACQUIRES, ANCHOR, BELOW, REFUSED_ASK, SHARD_COUNT, TTL, bucket_attributes
 from ...schema.items import AHEAD_MS, ONE_WRITE, WRITES, BucketState
 from ...values.resolution import Resolved

@@ -7,10 +7,11 @@ Requests of the former that the new state does not serve are refused: if it is a
 lost, as with any lost answer. A write without a token is not repeated: taking twice is worse than a failed call.
 """
 
-from typing import Final, NamedTuple
+from typing import Final
 
 from ...operations.errors import BudgetSpent, ConditionFailed, OutcomeUnknown, StoreError, Throttled
 from ...operations.values import Item, Put, Update
+from ...runtime.named_tuple import NamedTuple
 from ...schema.items import BucketState
 from ..process.namespace_state import NamespaceState
 from ..process.write_tokens import Token, token_of

@@ -13,10 +13,11 @@ than this one has now. docs/design/admission.md ("Changed limits").
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Final, NamedTuple, TypeVar
+from typing import Final, TypeVar
 
 from ...operations.errors import AccessLost, ConditionFailed, Denied, OutcomeUnknown, StoreError, Throttled
 from ...operations.values import Item, Page, Query, Update
+from ...runtime.named_tuple import NamedTuple
 from ...schema import keys
 from ...schema.attributes import CONFIG_AS_OF
 from ...schema.items import BucketId, BucketState

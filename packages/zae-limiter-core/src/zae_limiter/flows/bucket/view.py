@@ -7,7 +7,7 @@ come to disagree with another.
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 from ... import rules, values
 from ...operations.values import NOTHING
@@ -24,6 +24,7 @@ from ...rules.sharding import (
     unseen_parts,
 )
 from ...runtime.dataclass import replace
+from ...runtime.named_tuple import NamedTuple
 from ...schema.items import BucketId, BucketState
 from ...values.limit_status import LimitStatus
 from ...values.limits import MILLI, Limit

@@ -5,13 +5,14 @@ A plan says what each limit has for the requests; ``batch`` chooses those that f
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from ... import rules
 from ...operations.values import Conditions, Get, Put, Update
 from ...rules.balances import Begin, Move, ShardLimit, become, limit_share, stay
 from ...rules.registry import keeping_ms
 from ...rules.rule import FOREVER_MS
+from ...runtime.named_tuple import NamedTuple
 from ...schema.attributes import CONFIG_AS_OF, PK, REFUSED_ASK, TTL, bucket_attributes
 from ...schema.items import BucketState, LimitBalance, bucket_item, new_state, window_end
 from ...values.limits import Limit

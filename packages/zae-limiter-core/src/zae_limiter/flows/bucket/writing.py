@@ -19,10 +19,11 @@ docs/design/admission.md ("The write"), ``rules.balances``.
 """
 
 from collections.abc import Mapping
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from ...operations.values import NOTHING, Conditions, Item, Key, Update
 from ...rules.balances import Begin, Move, ShardLimit, carry
+from ...runtime.named_tuple import NamedTuple
 from ...schema.attributes import ANCHOR, PK, SHARD_COUNT, SK, TTL, BucketAttributes, bucket_attributes
 from ...schema.items import (
     ONE_WRITE,

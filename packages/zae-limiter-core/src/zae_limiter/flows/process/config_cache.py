@@ -6,10 +6,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache, partial
 from itertools import chain
 from threading import Lock
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
+from ... import values
 from ...operations.values import Item, Key
 from ...runtime.lru import LRU
+from ...runtime.named_tuple import NamedTuple
 from ...schema import keys
 from ...schema.attributes import ON_REFUSED, PLAN
 from ...schema.configs import Row, read_config
@@ -18,7 +20,6 @@ from ...schema.record import reads
 from ...values.limits import ConfigSource, Policy
 from ...values.naming import DEFAULT_RESOURCE
 from ...values.resolution import LEVELS, NO_NAMES, OWN_LEVELS, PLAN_LEVELS, Config, Level, Resolved, winner
-from ...values.stats import CacheStats
 from ...values.switches import resolve_switches
 from ..retry import key_of, read_all
 from ..steps import Flow
@@ -306,9 +307,9 @@ class ConfigCache:
             self.generation += 1
             self._all_changed = self.generation
 
-    def stats(self) -> CacheStats:
+    def stats(self) -> "values.stats.CacheStats":
         """Return the hits and misses, the size, and the life of a record in seconds."""
-        return CacheStats(self.hits, self.misses, len(self._records), self._ttl_ms / 1000)
+        return values.stats.CacheStats(self.hits, self.misses, len(self._records), self._ttl_ms / 1000)
 
 
 def _checked(item: Item, now_ms: int) -> Item:

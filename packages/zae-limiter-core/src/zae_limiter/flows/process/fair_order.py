@@ -16,7 +16,9 @@ deficit round robin", SIGCOMM 1995, whose rounds cannot tell a caller its place 
 """
 
 from collections.abc import Iterable, Mapping
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
+
+from ...runtime.named_tuple import NamedTuple
 
 OWN: Final = ""  # the end of each way: the callers of an entity itself, which take turns with its children
 Way = tuple[str, ...]

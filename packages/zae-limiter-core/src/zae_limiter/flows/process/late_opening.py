@@ -6,10 +6,11 @@ The first call that can asks, and those that come meanwhile wait for its answer.
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 from ...exceptions import RateLimiterUnavailable, ZAELimiterError
 from ...operations.errors import StoreError, Unreachable
+from ...runtime.named_tuple import NamedTuple
 from ..bucket_queue import Outcome, RunQueue, Waiter
 from ..public_errors import with_public_errors
 from ..steps import Enqueue, Flow

@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Callable, Generator, Mapping, Sequence
 from functools import partial
 from threading import Lock
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Any, Final, Protocol
 
 from ...operations.errors import Unreachable
 from ...operations.values import NOTHING, Item, Key
@@ -16,6 +16,7 @@ from ...runtime.dataclass import dataclass, replace
 from ...runtime.jitter import chance
 from ...runtime.log_throttle import LogThrottle
 from ...runtime.lru import LRU
+from ...runtime.named_tuple import NamedTuple
 from ...runtime.rooms import Lazily
 from ...schema import keys
 from ...schema.attributes import CASCADE, SHARD_COUNT

@@ -8,10 +8,11 @@ outage, as plain data.
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
 from threading import Lock
-from typing import Final, Generic, NamedTuple, Protocol, TypeVar
+from typing import Final, Generic, Protocol, TypeVar
 
 from ...operations.values import NOTHING, sums
 from ...runtime import forks
+from ...runtime.named_tuple import NamedTuple
 from ...schema.attributes import REFUSED, write_ask
 from ...values.limit_status import LimitStatus
 

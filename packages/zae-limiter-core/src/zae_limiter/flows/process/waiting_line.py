@@ -21,10 +21,11 @@ the pauses of a caller.
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from ...operations.values import NOTHING
 from ...runtime import forks
+from ...runtime.named_tuple import NamedTuple
 from ..bucket_queue import BucketRequest
 from .fair_order import OWN, FairOrder, Waiting, Way
 

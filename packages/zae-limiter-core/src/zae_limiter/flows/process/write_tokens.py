@@ -21,9 +21,10 @@ back makes a cell unusable to its process for as long. docs/design/admission.md 
 
 from collections.abc import Mapping
 from itertools import count
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from ...operations.values import NOTHING, Operation, Put, Update
+from ...runtime.named_tuple import NamedTuple
 from ...schema.attributes import WRITE_TOKENS
 
 STALE_MS: Final = 60_000  # longer than any request is under way

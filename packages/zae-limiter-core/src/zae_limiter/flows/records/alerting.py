@@ -12,13 +12,13 @@ the same id.
 
 from collections.abc import Iterable, Mapping, Sequence
 from hashlib import sha256
-from typing import NamedTuple
 
 from ...operations.errors import ConditionFailed
 from ...operations.values import Conditions, Item, Key, Update
 from ...rules.balances import limit_share, refill_bucket
 from ...rules.windows import LimitWindow, compared_seconds, window_at, window_capacity
 from ...runtime.dataclass import dataclass, field
+from ...runtime.named_tuple import NamedTuple
 from ...schema.alerts import Told, read_told, told_item, told_key
 from ...schema.attributes import ALERT_SUFFIX, ANCHOR, PK, SHARD_COUNT, SK, TOLD, TOLD_WINDOW, bucket_attributes
 from ...schema.items import BucketId, read_shard_limits

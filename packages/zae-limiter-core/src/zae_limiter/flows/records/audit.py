@@ -12,11 +12,12 @@ import heapq
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from functools import partial
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from ...exceptions import ValidationError
 from ...operations.values import Item, Key, Page, Put, Query
 from ...runtime.dataclass import replace
+from ...runtime.named_tuple import NamedTuple
 from ...schema import keys
 from ...schema.attributes import GSI4PK, GSI4SK, PK, SK
 from ...schema.audit import audit_item, check_subject, read_listed_event

@@ -8,11 +8,12 @@ ever; whoever repeats a change later than that makes it again.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Final, NamedTuple
+from typing import Final
 
 from ...exceptions import ValidationError
 from ...operations.values import Conditions, Item, Key, Put, Update
 from ...rules.balances import Begin, share
+from ...runtime.named_tuple import NamedTuple
 from ...schema.attributes import EVENT_ID, PK, TTL
 from ...schema.idempotency import Done, done_item, done_key, has_expired, read_done
 from ...schema.items import BucketId, BucketState

@@ -8,7 +8,7 @@ limits; afterwards only buckets are left, and these refill. In both cases anothe
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from itertools import accumulate, count
-from typing import Any, NamedTuple
+from typing import Any
 
 from ...exceptions import (
     EntityExistsError,
@@ -21,6 +21,7 @@ from ...operations.errors import ConditionFailed, OutcomeUnknown, StoreError, Th
 from ...operations.sizes import item_size
 from ...operations.values import Conditions, Delete, Item, Key, Put, Query, Transact, Update
 from ...runtime.dataclass import replace
+from ...runtime.named_tuple import NamedTuple
 from ...schema import keys
 from ...schema.attributes import (
     ANCESTOR_IDS,

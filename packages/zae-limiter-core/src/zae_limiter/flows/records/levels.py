@@ -30,12 +30,13 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from difflib import get_close_matches
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Any, Final, TypeVar
 
 from ...exceptions import ValidationError
 from ...operations.errors import StoreError
 from ...operations.values import NOTHING, Conditions, Delete, Item, Key, Put, Query
 from ...runtime.dataclass import replace
+from ...runtime.named_tuple import NamedTuple
 from ...schema import keys
 from ...schema.attributes import (
     CONFIG_VERSION,

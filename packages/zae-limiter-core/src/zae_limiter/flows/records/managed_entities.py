@@ -11,7 +11,7 @@ as they were read. Who is below is not counted: the caller knows the whole tree.
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Final, NamedTuple
+from typing import Final
 
 from ...exceptions import (
     EntityHasChildrenError,
@@ -20,6 +20,7 @@ from ...exceptions import (
 )
 from ...operations.errors import StoreError, TransactionCancelled
 from ...operations.values import Item, Query, Transact
+from ...runtime.named_tuple import NamedTuple
 from ...schema import keys
 from ...schema.attributes import FINGERPRINT
 from ...schema.entities import read_child_count, read_entity, read_plan

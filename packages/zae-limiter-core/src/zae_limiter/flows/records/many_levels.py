@@ -6,11 +6,12 @@ of one change.
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict
-from typing import Final, Generic, NamedTuple, TypeVar
+from typing import Final, Generic, TypeVar
 
 from ...exceptions import InfrastructureError, ValidationError
 from ...operations.errors import Invalid, NotApplied, OutcomeUnknown, StoreError, Throttled, TransactionCancelled
 from ...operations.values import BatchGet, Found, Item, Key, Transact
+from ...runtime.named_tuple import NamedTuple
 from ...schema.configs import other_attributes, read_config
 from ...schema.keys import audit_plan, plan_of_subject
 from ...values.audit import Cause

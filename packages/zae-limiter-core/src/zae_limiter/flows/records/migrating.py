@@ -7,7 +7,7 @@ on from the other's progress: none of them needs a lock.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Final, NamedTuple
+from typing import Final
 
 from ...exceptions import NoUpgradePathError
 from ...operations.errors import (
@@ -22,6 +22,7 @@ from ...operations.errors import (
 from ...operations.sizes import index_units, item_size, read_units, write_units
 from ...operations.values import NOTHING, Conditions, Delete, Item, Key, Page, Put, Query, Scan, Update, Value
 from ...runtime.dataclass import dataclass, replace
+from ...runtime.named_tuple import NamedTuple
 from ...schema import keys
 from ...schema.attributes import MIN_CLIENT_VERSION, PK, SCHEMA_VERSION, SERIAL, SK
 from ...schema.record import UNREADABLE, reads, unreadable

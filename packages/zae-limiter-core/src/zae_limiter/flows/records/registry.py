@@ -6,13 +6,13 @@ interrupted purge continue.
 
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from typing import NamedTuple
 
 from ... import flows
 from ...exceptions import NamespaceNotFoundError, NamespaceStateError, NoUpgradePathError, ValidationError
 from ...operations.errors import AccessLost, ConditionFailed, Denied, TransactionCancelled, Unreadable
 from ...operations.values import Conditions, Delete, Item, Key, Put, Query, Transact, Update
 from ...runtime.dataclass import replace
+from ...runtime.named_tuple import NamedTuple
 from ...schema import keys
 from ...schema.attributes import COPYING, DELETED, NAMESPACE_ID, PK, PURGED, PURGING, TRACE
 from ...schema.partitions import SPREAD_SCHEMA

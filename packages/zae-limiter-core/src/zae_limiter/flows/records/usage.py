@@ -18,12 +18,13 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 from functools import partial
 from heapq import nsmallest
-from typing import Final, NamedTuple
+from typing import Final
 
 from ...exceptions import ValidationError
 from ...operations.errors import ConditionFailed, RaceLost
 from ...operations.values import Conditions, Item, Key, Query, Update
 from ...runtime.dataclass import dataclass
+from ...runtime.named_tuple import NamedTuple
 from ...schema import keys
 from ...schema.attributes import ACQUIRES, PK, SK, TOTALS, TTL
 from ...schema.changes import Consumption

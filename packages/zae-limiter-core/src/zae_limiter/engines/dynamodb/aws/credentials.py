@@ -16,11 +16,12 @@ import time
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from ....operations.errors import Denied, StoreError, Unreachable
 from ....runtime import forks
 from ....runtime.jitter import jittered
+from ....runtime.named_tuple import NamedTuple
 from ..faults import unsent
 from ..protocol.requests import Credentials
 

@@ -6,10 +6,11 @@ service for them. A test compares the two. It sends no request.
 
 import os
 import re
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 from urllib.parse import urlsplit
 
 from ....operations.errors import NotApplied
+from ....runtime.named_tuple import NamedTuple
 from ..faults import no_client, without_boto3
 from ..options import ClientOptions, place_in
 

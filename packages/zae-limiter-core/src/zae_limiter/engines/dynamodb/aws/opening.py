@@ -6,13 +6,14 @@ import platform
 import ssl
 import sys
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 from urllib.parse import urlsplit
 
 from ....operations.errors import NotApplied
 from ....runtime.addresses import Addresses
 from ....runtime.forks import without_forks
 from ....runtime.log_throttle import warn_once
+from ....runtime.named_tuple import NamedTuple
 from ....runtime.printing import printable
 from ....values.versions import core_version
 from ..options import ClientOptions

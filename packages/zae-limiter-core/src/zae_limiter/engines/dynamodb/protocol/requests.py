@@ -10,8 +10,10 @@ from collections.abc import Mapping
 from functools import lru_cache
 from hashlib import sha256
 from time import gmtime, strftime
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 from urllib.parse import urlsplit
+
+from ....runtime.named_tuple import NamedTuple
 
 try:
     import orjson

@@ -3,9 +3,10 @@
 https://www.rfc-editor.org/rfc/rfc9112
 """
 
-from typing import Final, NamedTuple
+from typing import Final
 
 from ....operations.errors import OutcomeUnknown
+from ....runtime.named_tuple import NamedTuple
 
 LONGEST_HEAD: Final = 65_536
 LONGEST_LINE: Final = 4096  # before a chunk
