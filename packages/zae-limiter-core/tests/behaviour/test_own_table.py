@@ -167,3 +167,21 @@ def test_threads_beside_another_repository_admit_no_token_twice() -> None:
         spent, calls = map(sum, zip(*threads.map(spend, range(8)), strict=True))
     (item,) = [item for item in store.perform(Scan(1_000)).items if "b_usd_tk" in item]
     assert (item["b_usd_tk"], item["b_usd_tc"], item["ev"]) == ((300 - spent) * 1_000, spent * 1_000, calls)
+
+
+def test_another_repository_may_keep_the_bucket_for_ever() -> None:
+    clock = ManualClock()
+    repository = SyncRepository.in_memory(clock=clock)
+    store = cast("SyncMemoryStore", repository._store)
+    own, options = SyncRateLimiter(repository), Options(bucket_ttl_multiplier=0, clock=clock)
+    other = SyncRateLimiter(SyncRepository.over(SyncMemoryStore(store.table), options))
+    own.set_resource_defaults("r", [TPM])
+
+    def expires(limiter: SyncRateLimiter) -> bool:
+        with limiter.acquire("e", "r", {"tpm": 1}):
+            (item,) = [item for item in store.perform(Scan(1_000)).items if "b_tpm_tk" in item]
+            return "ttl" in item
+
+    assert [expires(own) for _ in range(3)] == [True] * 3
+    assert not expires(other)
+    assert [expires(own) for _ in range(12)][-1]

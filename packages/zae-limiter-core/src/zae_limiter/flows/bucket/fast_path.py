@@ -249,13 +249,16 @@ def _change(
     before = table.look(home.key)
     if before is None or not (before is state.item or before == state.item):
         return None
+    known, kept_ms = before.get(TTL), terms.kept_ms
+    if (known is None) is not (kept_ms is None):  # whoever wrote last keeps buckets otherwise
+        return None
     after = before.copy()
     taken = _take_all(after, state, amounts, now_ms)
     if not taken:
         return None if taken is None else (state, before, None)
     after[WRITES] += ONE_WRITE
     after[ACQUIRES] = after.get(ACQUIRES, 0) + 1
-    if terms.kept_ms is not None and (expires := -(-(now_ms + terms.kept_ms) // 1000)) > after[TTL]:
+    if kept_ms is not None and (expires := -(-(now_ms + kept_ms) // 1000)) > known:
         after[TTL] = expires
     return state, before, after
 
@@ -305,7 +308,7 @@ def _replace(
 
 def _terms(namespace_state: NamespaceState, home: CachedShard, state: BucketState, resolved: Resolved) -> Terms | None:
     """Return the terms of a bucket; ``None`` if its acquires are not plain."""
-    config, settings, item = resolved.config, namespace_state.settings, state.item
+    config, settings = resolved.config, namespace_state.settings
     if not resolved.is_plain or config.shadow or settings.split_above is not None:
         return None
     if state.shard_limits.keys() != config.by_name.keys() or not namespace_state.agree(home, config):
@@ -313,6 +316,4 @@ def _terms(namespace_state: NamespaceState, home: CachedShard, state: BucketStat
     multiplier, kept_ms = settings.ttl_multiplier, None
     if multiplier and not config.own and state.fill_ms < FOREVER_MS:
         kept_ms = max(TTL_GRACE_MS + multiplier * state.fill_ms, state.unused_ms)
-    if (TTL in item) != (kept_ms is not None):
-        return None
     return Terms(resolved, state.shard_limits, *state.plain_between, kept_ms)
