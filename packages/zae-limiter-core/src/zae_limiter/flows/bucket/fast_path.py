@@ -249,8 +249,8 @@ def _change(
     before = table.look(home.key)
     if before is None or not (before is state.item or before == state.item):
         return None
-    known, kept_ms = before.get(TTL), terms.kept_ms
-    if (known is None) is not (kept_ms is None):  # whoever wrote last keeps buckets otherwise
+    kept_ms = terms.kept_ms
+    if (TTL in before) is (kept_ms is None):  # whoever wrote last keeps buckets otherwise
         return None
     after = before.copy()
     taken = _take_all(after, state, amounts, now_ms)
@@ -258,7 +258,7 @@ def _change(
         return None if taken is None else (state, before, None)
     after[WRITES] += ONE_WRITE
     after[ACQUIRES] = after.get(ACQUIRES, 0) + 1
-    if kept_ms is not None and (expires := -(-(now_ms + kept_ms) // 1000)) > known:
+    if kept_ms is not None and (expires := -(-(now_ms + kept_ms) // 1000)) > after[TTL]:
         after[TTL] = expires
     return state, before, after
 
