@@ -31,7 +31,8 @@ def measure() -> list[Row]:
         parts = [_meet(limiter, begin, begin + PART) for begin in range(entities, entities + PARTS * PART, PART)]
         met, taken[entities] = entities + PARTS * PART, median(parts) / PART * 1e6
         gc.collect()
-        rows.append(Row(f"the first acquire of an entity, beside {entities:,} others", taken[entities], "us"))
+        what = f"the first acquire of an entity, beside {entities:,} others"
+        rows.append(Row(what, taken[entities], "us", at_most=80))
         if entities > ENTITIES[0]:
             rows.append(Row(f"memory of an entity, of {met:,}", (_resident() - empty) / met, "B"))
     fewest, most = min(ENTITIES), max(ENTITIES)

@@ -13,7 +13,6 @@ from .measure import Taken, compared, pin_client
 from .report import Row, microseconds, ratio
 
 CALLS = 2_000
-ENTITIES = 100_000  # beside which a first acquire is measured again
 NEW = 500  # entities of a round
 MANY = 10**9
 # So large that they never run out, and refill so slowly that a bucket that was used is never full again.
@@ -28,7 +27,7 @@ Call = Callable[[], object]
 def measure() -> list[Row]:
     pin_client()
     taken = compared({**_ours(), **_theirs()}, CALLS)
-    first, beside_many = _first_acquires()
+    first = _first_acquires()
     theirs = {name: each for name, each in taken.items() if "," in name}
     return [
         microseconds("an acquire of one limit", taken["one"], at_most=5),
@@ -42,7 +41,6 @@ def measure() -> list[Row]:
         ratio("the same / without ahead", taken["held"], taken["two"], at_most=1),
         ratio("a limit that is never held, with ahead / without", taken["in-vain"], taken["one"], at_most=1.1),
         microseconds("the first acquire of an entity", first["ours"], at_most=80),
-        ratio(f"the same beside {ENTITIES:,} entities / beside few", beside_many["ours"], first["ours"], at_most=1.2),
         *(microseconds(name, each) for name, each in theirs.items()),
         microseconds("limits, fixed window: the first acquire of an entity", first["limits"]),
         ratio("an acquire of one limit / that of limits", taken["one"], taken[LIMITS], at_most=2),
@@ -122,8 +120,8 @@ def _theirs() -> dict[str, Call]:
     }
 
 
-def _first_acquires() -> tuple[dict[str, Taken], dict[str, Taken]]:
-    """The first acquire of an entity, of a table with few others and with many."""
+def _first_acquires() -> dict[str, Taken]:
+    """The first acquire of an entity, of a table with few others."""
     from limits import RateLimitItemPerDay, storage, strategies
 
     limiter = SyncRateLimiter(SyncRepository.in_memory())
@@ -135,11 +133,7 @@ def _first_acquires() -> tuple[dict[str, Taken], dict[str, Taken]]:
         with limiter.acquire(next(ids), "one", ONE):
             pass
 
-    sides: dict[str, Call] = {"ours": ours, "limits": lambda: window.hit(rate, next(theirs))}
-    few = compared(sides, NEW)
-    for _ in range(ENTITIES):
-        ours()
-    return few, compared(sides, NEW)
+    return compared({"ours": ours, "limits": lambda: window.hit(rate, next(theirs))}, NEW)
 
 
 def _ids() -> Iterator[str]:
