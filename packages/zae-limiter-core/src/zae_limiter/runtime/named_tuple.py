@@ -22,9 +22,10 @@ class _Kind(type):
     """The type of named tuples: gives each class its fields."""
 
     def __new__(cls, name: str, bases: tuple[type, ...], body: dict[str, Any]) -> Any:
+        first: Any = bases[0]
+        if first is tuple or first.__base__ is not tuple:  # the base of all, or a class that extends a named tuple
+            return super().__new__(cls, name, bases, body)
         made: Any = super().__new__(cls, name, bases, {"__slots__": (), **body})
-        if bases[0] is tuple or not isinstance(bases[0], _Kind) or bases[0].__base__ is not tuple:
-            return made  # the base of all, or a class that extends a named tuple
         fields = tuple(made.__annotations__)
         made._fields = fields
         setattr(made, "__match_args__", fields)  # noqa: B010 - which mypy takes for its own

@@ -78,6 +78,7 @@ ACTIONS: Mapping[str, Any] = {
     "hints": lambda c: typing.get_type_hints(c.Point),
     "assign": lambda c: [told(lambda: setattr(c.Point(1), "x", 2)), told(lambda: setattr(c.Point(1), "z", 2))],
     "copy": lambda c: [copy.copy(c.Point(1)) == c.Point(1), copy.deepcopy(c.Point(1, 2, ("a",))).tags],
+    "further attributes": lambda c: [told(lambda: setattr(c.Named(1), "z", 2)), hasattr(c.Box(1), "__dict__")],
     "doc": lambda c: c.Point.__doc__,
     "parent": lambda c: [isinstance(c.Named(1), c.Point), isinstance(c.Point(1), tuple), c.Box[int](3).inside],
 }
