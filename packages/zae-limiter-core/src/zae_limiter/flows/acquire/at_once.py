@@ -7,18 +7,21 @@ The way of every other acquire is ``acquire``. All have the same outcome.
 from collections.abc import Callable, Collection, Sequence
 
 from ...exceptions import ValidationError
+from ...operations.errors import StoreError
 from ...schema.items import BucketState
 from ...values.limit_status import LimitStatus
 from ...values.refusal import LaterStatuses, RateLimitExceeded
 from ...values.resolution import Resolved
 from .. import acquire as acquiring
 from ..bucket.fast_path import take_at_once, take_from_all
-from ..bucket.serving import hold_ahead
+from ..bucket.serving import cached_shard, hold_ahead, load
 from ..bucket.view import View
+from ..bucket.write_plans import plan_new
 from ..bucket_queue import BucketRequest, Outcome, Waiter, renewal
 from ..hold import Hold
-from ..process.namespace_state import CachedShard, NamespaceState
-from ..tally import Tally
+from ..process.namespace_state import ANY_LEVEL, CachedShard, NamespaceState
+from ..steps import play
+from ..tally import ONE, Tally
 from .claims import Claim, Grant
 from .counting import count_at_once
 from .path import Known, join, parents_to_ask, walk
@@ -91,8 +94,10 @@ def grant_at_once(
     ``RateLimitExceeded``.
     """
     home = namespace_state.cached_shards.get((request.entity_id, request.resource, 0))
-    if home is None or request.limits or request.shadow or (resolved := home.resolved) is None:
+    if request.limits or request.shadow:
         return None
+    if home is None or (resolved := home.resolved) is None:
+        return _grant_of_new(namespace_state, request)
     hold, table = home.hold, namespace_state.own_table
     if table is None and (hold is None or not hold.is_used):
         return None
@@ -119,6 +124,40 @@ def grant_at_once(
         namespace_state.configs.hits += 1
         raise RateLimitExceeded(statuses, request.entity_id, request.resource)
     namespace_state.configs.hits += 1
+    return GrantAtOnce(request, ((home, resolved, state),), now_ms)
+
+
+def _grant_of_new(namespace_state: NamespaceState, request: AcquireRequest) -> Grant | None:
+    """Return the grant of the first acquire of an entity on a resource from the own table: its limits are read, and its
+    bucket is created, by the steps of every other way, but without queues: no answer has to be waited for.
+    """
+    table, amounts = namespace_state.own_table, request.amounts
+    if table is None or not namespace_state.is_identified or request.also or request.learns:
+        return None
+    home = cached_shard(namespace_state, request.entity_id, request.resource)
+    if home.known or home.busy:
+        return None
+    play(load(namespace_state, home, ()), table.execute)
+    resolved, now_ms = home.resolved, namespace_state.now()
+    if home.state is not None or resolved is None or not resolved.is_plain or resolved.parent_ids:
+        return None
+    config = resolved.config
+    if config.declared or not amounts.keys() <= config.by_name.keys() or not all(amounts.values()):
+        return None
+    if any(limit.has_slots for limit in config.limits):
+        return None
+    put, batch, plan = plan_new(namespace_state, home, BucketRequest(home, amounts, config, ONE), now_ms)
+    if not batch.carried:
+        return None
+    try:
+        table.execute(put)
+    except StoreError:  # another thread was faster
+        return None
+    state = plan.made(put)
+    if home.state is None:  # else another thread has seen more
+        home.learn(put.item, now_ms, own_writes=1, made=state)
+    home.passed = ANY_LEVEL
+    namespace_state.configs.misses += 1
     return GrantAtOnce(request, ((home, resolved, state),), now_ms)
 
 

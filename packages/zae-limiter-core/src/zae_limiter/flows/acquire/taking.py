@@ -42,10 +42,9 @@ from ...schema.items import BucketId, BucketState
 from ...values.limits import MILLI
 from ...values.refusal import RateLimitExceeded
 from .. import bucket
-from ..bucket.batch import Batch, Room, fit_batch
 from ..bucket.serving import cached_shard
 from ..bucket.view import View
-from ..bucket.write_plans import WritePlan
+from ..bucket.write_plans import plan_new
 from ..bucket_queue import BucketRequest, Outcome, RunQueue, Waiter
 from ..process.namespace_state import CREATING_NOTHING, CachedShard, NamespaceState
 from ..process.queueing import enqueue_and_wait
@@ -394,7 +393,7 @@ def _create_for(
     namespace_state: NamespaceState, buckets: Sequence[CachedShard], requests: Sequence[BucketRequest]
 ) -> Flow[None]:
     now = namespace_state.now()
-    puts = [_put(namespace_state, cached, request, now) for cached, request in zip(buckets, requests, strict=True)]
+    puts = [plan_new(namespace_state, cached, request, now) for cached, request in zip(buckets, requests, strict=True)]
     writes = tuple(put for put, batch, _ in puts if batch.carried)
     if len(writes) < len(puts):
         return
@@ -428,19 +427,3 @@ def _learn(cached: CachedShard, item: Item, now_ms: int, made: BucketState | Non
     """Store the state that the transaction showed, unless the bucket's queue is at work or has seen a later one."""
     if cached.state is None and not cached.busy:
         cached.learn(item, now_ms, own_writes=0, made=made)
-
-
-def _put(
-    namespace_state: NamespaceState, cached: CachedShard, request: BucketRequest, now_ms: int
-) -> tuple[Put, Batch, WritePlan]:
-    """Return the put of a new bucket, its batch and its plan. The batch is empty if the request asks for more than the
-    bucket holds.
-    """
-    if request.config is None:
-        raise AssertionError("a request that consumes carries its config")
-    config = request.config.at(now_ms)  # a schedule may have changed values since the claim was made
-    plan = WritePlan(cached, None, now_ms, namespace_state.settings.ttl_multiplier, config)
-    batch = fit_batch([request], Room(plan.headroom, plan.ceilings))
-    put = plan.write(batch)
-    assert isinstance(put, Put), "there is no bucket yet"
-    return put, batch, plan

@@ -18,8 +18,8 @@ from ...schema.items import BucketState, LimitBalance, bucket_item, new_state, w
 from ...values.limits import Limit
 from ...values.resolution import Config
 from ..bucket_queue import BucketRequest
-from ..process.namespace_state import CachedShard
-from .batch import Batch
+from ..process.namespace_state import CachedShard, NamespaceState
+from .batch import Batch, Room, fit_batch
 from .writing import ANY_TTL, Change, write
 
 SLACK_DIVISOR = 20
@@ -171,6 +171,22 @@ class WritePlan:
         if batch.counts.amounts:
             item |= batch.counts_beside(config.by_name)
         return Put(item, NEW)
+
+
+def plan_new(
+    namespace_state: NamespaceState, cached: CachedShard, request: BucketRequest, now_ms: int
+) -> tuple[Put, Batch, WritePlan]:
+    """Return the put of a new bucket for one request, its batch and its plan. The batch is empty if the request asks
+    for more than the bucket holds.
+    """
+    if request.config is None:
+        raise AssertionError("a request that consumes carries its config")
+    config = request.config.at(now_ms)  # a schedule may have changed values since the claim was made
+    plan = WritePlan(cached, None, now_ms, namespace_state.settings.ttl_multiplier, config)
+    batch = fit_batch([request], Room(plan.headroom, plan.ceilings))
+    put = plan.write(batch)
+    assert isinstance(put, Put), "there is no bucket yet"
+    return put, batch, plan
 
 
 def reshape(

@@ -10,7 +10,7 @@ from threading import Lock
 from typing import Any, Final, Protocol
 
 from ...operations.errors import Unreachable
-from ...operations.values import NOTHING, Item, Key
+from ...operations.values import NOTHING, Item, Key, Operation
 from ...runtime import forks
 from ...runtime.dataclass import dataclass, replace
 from ...runtime.jitter import chance
@@ -157,7 +157,7 @@ class CachedShard(RunQueue):
 
     def has_loaded(self) -> None:
         """Let go of the queue behind a read of the limits, unless others wait there for the next one."""
-        if not self.loading.waiting:
+        if "loading" in self.__dict__ and not self.loading.waiting:
             vars(self).pop("loading", None)
 
     def learn(
@@ -233,6 +233,9 @@ class OwnTable(Protocol):
 
     def replace(self, key: Key, before: Item, item: Item, now_ms: int) -> None:
         """Replace an item by one with other numbers, as a write does."""
+
+    def execute(self, operation: Operation[Any]) -> Any:
+        """Return the answer of an operation, without the lock. Raises ``StoreError``."""
 
 
 class Owing(Protocol):
