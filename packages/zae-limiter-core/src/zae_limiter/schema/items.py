@@ -336,17 +336,9 @@ def _family(item: Item) -> Item:
 
 
 def _limit_state(name: str, shard_limit: ShardLimit) -> LimitState:
-    at = bucket_attributes(name)
-    return LimitState(
-        name=name,
-        tokens=at.tokens,
-        consumed=at.consumed,
-        ceiling_milli=shard_limit.ceiling_milli,
-        minted=shard_limit.part.minted,
-        minted_at_anchor=shard_limit.minted_at_anchor,
-        slow=shard_limit if shard_limit.unit else None,
-        fraction=at.fraction,
-    )
+    at, ceiling, slow = bucket_attributes(name), shard_limit.ceiling_milli, shard_limit if shard_limit.unit else None
+    minted, at_anchor = shard_limit.part.minted, shard_limit.minted_at_anchor
+    return LimitState(name, at.tokens, at.consumed, ceiling, minted, at_anchor, slow, at.fraction)
 
 
 def read_shard_limits(item: Item) -> dict[str, ShardLimit]:
@@ -381,10 +373,11 @@ def anchor_attributes(limits: Iterable[Limit], anchor_ms: int) -> Item:
     """Return the attributes that express the balances of these limits for an anchor: it, and the marks of their
     rules.
     """
-    marks = ((limit, rule_of(limit).mark(anchor_ms)) for limit in limits)
-    return {ANCHOR: anchor_ms} | {
-        bucket_attributes(limit.name).minted: mark for limit, mark in marks if mark is not None
-    }
+    found: Item = {ANCHOR: anchor_ms}
+    for limit in limits:
+        if (mark := rule_of(limit).mark(anchor_ms)) is not None:
+            found[bucket_attributes(limit.name).minted] = mark
+    return found
 
 
 class _IdFields(NamedTuple):
@@ -470,7 +463,7 @@ def bucket_item(
         WRITES: ONE_WRITE,
     }
     balances = tuple(balances)
-    item |= anchor_attributes((each.limit for each in balances), anchor_ms)
+    item |= anchor_attributes([each.limit for each in balances], anchor_ms)
     for limit, tokens, consumed, schedule_id, fraction in balances:
         at = bucket_attributes(limit.name)
         item |= {at.tokens: tokens, at.consumed: consumed, **rule_attributes(limit)}

@@ -4,7 +4,7 @@ This module says which records to read, and when again; ``resolution`` says whic
 it holds.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Sequence
 from functools import partial
 from typing import Final
 
@@ -151,7 +151,7 @@ def load(namespace_state: NamespaceState, cached: CachedShard, waiters: Sequence
     cached.has_loaded()
 
 
-def _load(namespace_state: NamespaceState, cached: CachedShard, others: Iterable[CachedShard]) -> Flow[None]:
+def _load(namespace_state: NamespaceState, cached: CachedShard, others: Collection[CachedShard]) -> Flow[None]:
     """Resolve the limits; repeat it, a few times, if this process has changed one of their configs meanwhile.
 
     The last result holds for the callers that waited for it; for later callers it is no longer current.
@@ -171,7 +171,9 @@ def _load(namespace_state: NamespaceState, cached: CachedShard, others: Iterable
         cached.parent_link = {CASCADE: True} if resolved.cascade else NO_PARENT
 
 
-def _read(namespace_state: NamespaceState, cached: CachedShard, others: Iterable[CachedShard]) -> Flow[Resolved | None]:
+def _read(
+    namespace_state: NamespaceState, cached: CachedShard, others: Collection[CachedShard]
+) -> Flow[Resolved | None]:
     """Return the limits by one read of the unknown and expired records; ``None`` if all of them have to be read at
     once. The read has the unknown records of ``others`` as well. A second one follows where an entity turns out to have
     a plan whose limits are unknown.
@@ -181,13 +183,14 @@ def _read(namespace_state: NamespaceState, cached: CachedShard, others: Iterable
     seen_cv = 0
     if cached.state is not None:  # without a state of its shard 0, those of the others are not known
         seen_cv = max(state.item[CONFIG_AS_OF] for state in namespace_state.states(cached))
-    asked = [cached, *(each for each in others if not each.known or namespace_state.fresh(each) is None)]
+    asked = [cached]
+    if others:
+        asked += [each for each in others if not each.known or namespace_state.fresh(each) is None]
     unseen = [each for each in asked if not each.known]
-    read = yield from configs.read(
-        {(each.id.entity_id, each.id.resource): 0 for each in asked},
-        begun,
-        beside=[*dict.fromkeys([each.key for each in unseen])],  # a forgotten bucket may be there twice
-    )
+    beside = [each.key for each in unseen]
+    if len(beside) > 1:
+        beside = [*dict.fromkeys(beside)]  # a forgotten bucket may be there twice
+    read = yield from configs.read({(each.id.entity_id, each.id.resource): 0 for each in asked}, begun, beside=beside)
     for each in unseen:
         if not each.known:
             each.learn(read.beside.get(each.key), begun, own_writes=0)

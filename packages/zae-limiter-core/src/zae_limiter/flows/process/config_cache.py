@@ -80,11 +80,12 @@ def config_keys(
     """Return the keys of the levels of an entity, and of its record; by that ``plan_of`` knows the entity's plan."""
     entity_pk = keys.pk_entity(namespace_id, entity_id)
     on_resource, on_all, of_resource, of_system = _shared_keys(namespace_id, resource)
-    meta = Key(entity_pk, META)
-    own = Key(entity_pk, on_resource), Key(entity_pk, on_all)
+    new = tuple.__new__  # as `Key` does, without its call: each first acquire comes by here
+    meta = new(Key, (entity_pk, META))
+    own = new(Key, (entity_pk, on_resource)), new(Key, (entity_pk, on_all))
     plan = plan_of(meta)
     if plan is None:
-        return ConfigKeys(*own, of_resource, of_system, meta)
+        return new(ConfigKeys, (*own, of_resource, of_system, meta, None, None))
     pk = keys.pk_plan(namespace_id, plan)
     return ConfigKeys(*own, of_resource, of_system, meta, Key(pk, on_resource), Key(pk, on_all))
 
@@ -136,8 +137,8 @@ class ConfigCache:
         Another read may have shown the override's limits to the bucket later than the read that this cache
         remembers.
         """
-        wanted = [key for key in keys.to_read if key not in read]
-        stale, ttl_ms = [], self._ttl_ms
+        wanted = [key for key in keys.to_read if key not in read] if read else keys.to_read
+        stale, ttl_ms = list[Key](), self._ttl_ms
         for key in wanted:
             record = self._records.get(key)
             if record is None:
