@@ -2,13 +2,12 @@
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple, Self, TypeVar
+from typing import NamedTuple, Self
 
 from zae_limiter.maintenance import BucketId, BucketImages
 
 from .records import (
     BucketChange,
-    Content,
     DeletedEvent,
     ExpiredEvent,
     Record,
@@ -16,8 +15,6 @@ from .records import (
     read_record,
     sequence_of,
 )
-
-T = TypeVar("T")
 
 
 class Failure(NamedTuple):
@@ -58,7 +55,7 @@ class Batch:
 
 def read_batch(records: Sequence[Record]) -> Batch:
     """Read a batch. An unreadable record does not stop the others."""
-    contents: list[Content] = []
+    changes, expired, deleted = list[BucketChange](), list[ExpiredEvent](), list[DeletedEvent]()
     unreadable: list[Failure] = []
     images = BucketImages()
     for record in records:
@@ -68,14 +65,13 @@ def read_batch(records: Sequence[Record]) -> Batch:
         except UnreadableRecord as problem:
             unreadable.append(Failure(sequence, str(problem)))
             continue
-        if content is not None:
-            contents.append(content)
-    kinds = (_of_kind(contents, BucketChange), _of_kind(contents, ExpiredEvent), _of_kind(contents, DeletedEvent))
-    return Batch(len(records), *kinds, tuple(unreadable))
-
-
-def _of_kind(contents: Iterable[Content], kind: type[T]) -> tuple[T, ...]:
-    return tuple(each for each in contents if isinstance(each, kind))
+        if isinstance(content, BucketChange):
+            changes.append(content)
+        elif isinstance(content, ExpiredEvent):
+            expired.append(content)
+        elif content is not None:
+            deleted.append(content)
+    return Batch(len(records), tuple(changes), tuple(expired), tuple(deleted), tuple(unreadable))
 
 
 def by_bucket(changes: Iterable[BucketChange]) -> dict[BucketId, list[BucketChange]]:

@@ -1,5 +1,6 @@
 """The jobs of a batch: count usage, move old anchors, split hot shards, merge quiet ones. Each is a flow of core."""
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from zae_limiter.maintenance import SnapshotId, count_usage, reanchor
@@ -30,13 +31,13 @@ def usage_jobs(
 
     ``spread``: the table's schema has suffixes in the indexes.
     """
-    grouped: dict[tuple[str, Window, int], tuple[list[PendingUse], list[PendingUse]]] = {}
+    found: defaultdict[tuple[str, Window, int], tuple[list[PendingUse], list[PendingUse]]]
+    found = defaultdict(lambda: ([], []))
     for place, pending in enumerate((held, fresh)):
         for each in pending:
             for window, seconds in WINDOW_SECONDS.items():
-                key = (each.bucket.pk, window, each.use.at_ms // (1000 * seconds))
-                grouped.setdefault(key, ([], []))[place].append(each)
-    for (_, window, _), (before, now) in grouped.items():
+                found[each.bucket.pk, window, each.use.at_ms // (1000 * seconds)][place].append(each)
+    for (_, window, _), (before, now) in found.items():
         uses, bucket = [each.use for each in (*before, *now)], (*before, *now)[0].bucket
         snapshot = SnapshotId.of_bucket(bucket, window, uses[0].at_ms)
         # At least a whole day after its window: so long may the stream deliver a record again.
