@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from support.core.echoes import STORE, get, serving
 from zae_limiter import (
     InfrastructureError,
     Limit,
@@ -18,10 +19,11 @@ from zae_limiter import (
     RateLimitExceeded,
     Repository,
 )
+from zae_limiter.engines.dynamodb.aio.store import DynamoDBStore
 from zae_limiter.engines.memory.store import MemoryStore
 from zae_limiter.engines.memory.table import MemoryTable
 from zae_limiter.operations.errors import OutcomeUnknown, StoreError
-from zae_limiter.operations.values import Operation, Update
+from zae_limiter.operations.values import Get, Key, Operation, Update
 from zae_limiter.stores import Capabilities
 
 LIMIT = Limit.per_day("rpm", 100)
@@ -101,6 +103,10 @@ class Counting(selectors.DefaultSelector):
 
 def test_an_acquire_takes_two_turns_and_no_task() -> None:
     selector, tasks = Counting(), list[Any]()
+
+    def counted(loop: asyncio.AbstractEventLoop, work: Any) -> "asyncio.Task[Any]":
+        tasks.append(work)
+        return asyncio.Task(work, loop=loop)
 
     async def acquires() -> None:
         async with warm(Starting()) as limiter:
@@ -217,3 +223,24 @@ async def begun(limiter: RateLimiter) -> None:
     """Begin an acquire that the end of the loop cancels."""
     asyncio.ensure_future(take(limiter)).add_done_callback(lambda _: None)
     await turn()
+
+
+@pytest.mark.usefixtures("nothing_of_this_computer")
+async def test_an_answer_that_a_signal_handler_interrupts_is_told_as_lost() -> None:
+    asyncio.get_running_loop().set_exception_handler(lambda *_: None)  # the transport reports it
+    told, twice = list[Any](), asyncio.Event()
+
+    def done(answer: Any, error: Exception | None) -> None:
+        told.append((answer, error))
+        if len(told) == 1:
+            raise ZeroDivisionError
+        twice.set()
+
+    with serving() as server:
+        store = DynamoDBStore("t", endpoint_url=server.url, **STORE)
+        await get(store, "opens")
+        assert store.start(Get(Key("first", "s")), done)
+        await twice.wait()
+        assert isinstance(told[1][1], OutcomeUnknown)
+        assert await get(store, "second") == "second"
+        await store.close()

@@ -77,10 +77,18 @@ class StartedRun:
 
     def leave(self) -> None:
         """Serve the queue no longer."""
+        self._stop()
+        self._host.ended(self)
+
+    def _stop(self) -> None:
+        """Ignore whatever answer still comes."""
         self._number += 1
         if self._end is not None and not self._end.done():
             self._end.set_result(None)
-        self._host.ended(self)
+
+    def _hand_over(self, step: Step | Wait) -> None:
+        self._stop()
+        self._host.hand_over(self, step)
 
     def end(self, loop: asyncio.AbstractEventLoop) -> "asyncio.Future[None]":
         """Return a future that is settled when the queue is no longer served."""
@@ -133,10 +141,10 @@ class StartedRun:
         """Perform a step or begin to; return whether the run waits for it."""
         if isinstance(step, Operation):
             if not self._host.start(step, partial(self._answered, self._number)):
-                self._host.hand_over(self, step)
+                self._hand_over(step)
             return True
         if isinstance(step, AT_ONCE):
             self._host.perform_at_once(step)
             return False
-        self._host.hand_over(self, step)
+        self._hand_over(step)
         return True

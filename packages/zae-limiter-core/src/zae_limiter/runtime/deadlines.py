@@ -48,9 +48,11 @@ class Deadlines:
     def _expire(self) -> None:
         now = self._loop.time()
         self._timer, self._next = None, math.inf
-        for future in [future for future, until in self._until.items() if until <= now]:
-            del self._until[future]
-            if not future.done():
-                future.set_exception(self._error())
-        if self._until:
-            self._set_timer(min(self._until.values()))
+        try:
+            for future in [future for future, until in self._until.items() if until <= now]:
+                del self._until[future]
+                if not future.done():
+                    future.set_exception(self._error())
+        finally:  # a signal handler may raise in between
+            if self._until:
+                self._set_timer(min(self._until.values()))

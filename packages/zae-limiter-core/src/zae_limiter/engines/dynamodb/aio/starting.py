@@ -97,7 +97,14 @@ class Call:
 
     def set_result(self, response: Response, /) -> None:
         """Give the connection back, and pass the answer on."""
-        self._end(reusable=response.reusable)
+        try:
+            self._end(reusable=response.reusable)
+            self._pass_on(response)
+        except BaseException:
+            self._interrupted()
+            raise
+
+    def _pass_on(self, response: Response) -> None:
         try:
             answer = read_response(response)
         except ErrorAnswer as error:
@@ -114,11 +121,19 @@ class Call:
         """Close the connection, over which an answer may still come, and pass the error on. A request that the server
         certainly did not read is sent again.
         """
-        self._end(reusable=False)
-        if isinstance(error, Unreachable):
-            self._client.send_again(self, self._request, None, self._done)
-        else:
-            self._done(None, error)
+        try:
+            self._end(reusable=False)
+            if isinstance(error, Unreachable):
+                self._client.send_again(self, self._request, None, self._done)
+            else:
+                self._done(None, error)
+        except BaseException:
+            self._interrupted()
+            raise
+
+    def _interrupted(self) -> None:
+        """Tell whoever waits, perhaps a second time, that a signal handler raised before the answer was passed on."""
+        self._done(None, OutcomeUnknown("the answer was interrupted by an exception"))
 
     def _end(self, *, reusable: bool) -> None:
         slot, self._slot = self._slot, None
