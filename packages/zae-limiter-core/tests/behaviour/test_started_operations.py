@@ -111,9 +111,7 @@ def test_an_acquire_takes_two_turns_and_no_task() -> None:
     async def acquires() -> None:
         async with warm(Starting()) as limiter:
             loop, begun = asyncio.get_running_loop(), selector.turns
-            loop.set_task_factory(
-                lambda loop, work, **more: tasks.append(work) or asyncio.Task(work, loop=loop, **more)
-            )
+            loop.set_task_factory(counted)
             for _ in range(10):
                 await take(limiter)
             loop.set_task_factory(None)
