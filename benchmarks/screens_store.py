@@ -41,7 +41,7 @@ REFUSALS_PER_SECOND = 200
 RESOURCE = "gpt-4"
 ANSWER_SECONDS = 0.004
 PERIOD = 10.0  # seconds over which reads are counted
-ATTEMPTS = 60
+ATTEMPTS, PAUSE_SECONDS = 60, 1.0
 FIRST_CHANGE = "-00000"  # the end of an event's id
 AT_ONCE = 25  # that a request writes
 
@@ -112,6 +112,7 @@ def fill(place: str) -> None:
             with suppress(RateLimiterUnavailable):  # what was counted in time stays counted
                 repository.get_usage_snapshots(start=datetime.now(UTC) - timedelta(hours=1))
                 return
+            time.sleep(PAUSE_SECONDS)  # while the breaker is open, it answers at once
     raise RuntimeError("the file does not count the use of its buckets")
 
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from zae_limiter import AuditEvent, Bucket, SyncRepository
 
 SNAPSHOTS: Final = 200  # of usage a second, over a round and its rest: 2.5 requests; as many are for what is shown
-SHARE: Final = 0.75  # of the time of a look, for a round; the rest is for what is shown
+SHARE: Final = 0.85  # of the time of a look, for a round; the rest is for what is shown
 ROUND_SECONDS: Final = 5.0  # for usage, which the aggregator counts some seconds later, and for new buckets
 CHANGES_SECONDS: Final = 30.0
 PARENTS_SECONDS: Final = 30.0
