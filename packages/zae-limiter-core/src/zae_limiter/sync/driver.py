@@ -75,6 +75,8 @@ class SyncDriver:
         self._reminders: Reminders[Waiter] = Reminders(self.post)
         self._losses = Losses()
         self._closed = False
+        self.is_here = True
+        """Whether it is open."""
         self.health = self._guarded.health
         forks.register(self)
 
@@ -111,6 +113,7 @@ class SyncDriver:
         way.
         """
         self._closed = True
+        self.is_here = False
         self._reminders.stop()
         self._guarded.close()
         with self._lock:
@@ -236,11 +239,6 @@ class SyncDriver:
             self._settle_one(waiter, FlowRun())
         else:
             self._enter(waiter)
-
-    @property
-    def is_here(self) -> bool:
-        """Whether it is open."""
-        return not self._closed
 
     def _settle_one(self, waiter: Waiter, run: FlowRun) -> None:
         """Settle one waiter as ``_settle`` does, at less cost: every acquire comes by here."""

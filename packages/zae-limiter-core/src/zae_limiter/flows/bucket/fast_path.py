@@ -12,6 +12,7 @@ nothing is reserved or owed, and nobody has to be asked to give it back. A test 
 """
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from ...operations.values import NOTHING, Conditions, Item, Update
 from ...rules.balances import ShardLimit, take
@@ -166,11 +167,12 @@ def _give_back(
 class Terms(NamedTuple):
     """By what plain acquires take from a bucket of this shape under these limits, from ``from_ms`` until ``until_ms``.
 
-    ``kept_ms``: the time after which the bucket expires; ``None`` if it does not.
+    ``shape``: all of its state but the item. ``kept_ms``: the time after which the bucket expires; ``None`` if it does
+    not.
     """
 
     resolved: Resolved
-    shape: Mapping[str, ShardLimit]
+    shape: tuple[Any, ...]
     from_ms: int
     until_ms: int
     kept_ms: int | None
@@ -242,7 +244,7 @@ def _change(
     state, terms = home.state, home.terms
     if state is None or not home.others.are_away:
         return None
-    if terms is None or terms.resolved is not resolved or terms.shape is not state.shard_limits:
+    if terms is None or terms.resolved is not resolved or terms.shape[0] is not state.shard_limits:
         terms = home.terms = _terms(namespace_state, home, state, resolved)
     if terms is None or not terms.from_ms <= now_ms < terms.until_ms:
         return None
@@ -301,7 +303,7 @@ def _replace(
     if now_ms >= home.others.window_ends_ms:
         home.others.enter(state, now_ms)
     # with the item, under its lock: a copy that is learnt later is of a later write
-    home.state = state = tuple.__new__(BucketState, (item, *state[1:]))
+    home.state = state = tuple.__new__(BucketState, (item, *home.terms.shape))
     home.seen_at_ms, home.passed = now_ms, ANY_LEVEL
     return state
 
@@ -316,4 +318,4 @@ def _terms(namespace_state: NamespaceState, home: CachedShard, state: BucketStat
     multiplier, kept_ms = settings.ttl_multiplier, None
     if multiplier and not config.own and state.fill_ms < FOREVER_MS:
         kept_ms = max(TTL_GRACE_MS + multiplier * state.fill_ms, state.unused_ms)
-    return Terms(resolved, state.shard_limits, *state.plain_between, kept_ms)
+    return Terms(resolved, state[1:], *state.plain_between, kept_ms)
