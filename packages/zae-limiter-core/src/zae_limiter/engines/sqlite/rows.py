@@ -132,7 +132,7 @@ class Rows:
         self._seen[key] = self._generation, row
 
     def _row(self, key: Key, columns: Sequence[Any], seen: Row | None = None) -> Row:
-        """Return a row of the columns ``_ROW``. ``seen``: as it was before, which has most of what it has."""
+        """Return a row of columns that begin with ``_ROW``. ``seen``: as it was before, with most of what it has."""
         text, hour, written_ms, names = columns[:4]
         counters = None
         try:
@@ -232,27 +232,23 @@ class Rows:
         values.append(page_size(query.limit))
         found = self._execute(sql, values)
         if not query.index:
-            return [self._row(Key(pk, sk), columns).item for pk, sk, *columns in found]
+            return [self._row(Key(*row[-2:]), row).item for row in found]
         names = INDEXES[query.index][:2]  # as the index has them, whatever the text of a damaged item has
-        return [
-            self._row(Key(pk, sk), columns).item | dict(zip(names, places, strict=True))
-            for pk, sk, *places, columns in ((*row[:4], row[4:]) for row in found)
-        ]
+        return [self._row(Key(*row[-2:]), row).item | dict(zip(names, row[-4:-2], strict=True)) for row in found]
 
     def scan(self, scan: Scan) -> list[Item]:
         """Return the items of a page, by key."""
         start = (scan.start[PK], scan.start[SK]) if scan.start else ("", "")
         where = f"(pk, sk) > (?, ?) AND {_texts('pk', 'sk')}"
-        sql = f"SELECT pk, sk, {_ROW} FROM items WHERE {where} ORDER BY pk, sk LIMIT ?"
-        found = self._execute(sql, (*start, page_size(scan.limit)))
-        return [self._row(Key(pk, sk), columns).item for pk, sk, *columns in found]
+        sql = f"SELECT {_ROW}, pk, sk FROM items WHERE {where} ORDER BY pk, sk LIMIT ?"
+        return [self._row(Key(*row[-2:]), row).item for row in self._execute(sql, (*start, page_size(scan.limit)))]
 
     def expired(self, now_seconds: int, *, at_most: int) -> Iterator[tuple[Key, Row]]:
         """Return items whose ``ttl`` has passed, with their keys."""
         where = f"expires < ? AND {_texts('pk', 'sk')}"
-        sql = f"SELECT pk, sk, {_ROW} FROM items WHERE {where} ORDER BY expires LIMIT ?"
-        for pk, sk, *columns in self._execute(sql, (now_seconds, at_most)).fetchall():
-            yield (key := Key(pk, sk)), self._row(key, columns)
+        sql = f"SELECT {_ROW}, pk, sk FROM items WHERE {where} ORDER BY expires LIMIT ?"
+        for row in self._execute(sql, (now_seconds, at_most)).fetchall():
+            yield (key := Key(*row[-2:])), self._row(key, row)
 
 
 @lru_cache(maxsize=256)
@@ -367,7 +363,7 @@ def _of_table(query: Query) -> tuple[str, list[Any]]:
         narrowed += f" AND sk {'<' if query.descending else '>'} ?"
         values.append(query.start[SK])
     order = "sk DESC" if query.descending else "sk"
-    return f"SELECT pk, sk, {_ROW} FROM items WHERE pk = ?{narrowed} ORDER BY {order}", [query.pk, *values]
+    return f"SELECT {_ROW}, pk, sk FROM items WHERE pk = ?{narrowed} ORDER BY {order}", [query.pk, *values]
 
 
 def _of_index(query: Query) -> tuple[str, list[Any]]:
@@ -378,7 +374,7 @@ def _of_index(query: Query) -> tuple[str, list[Any]]:
     way = " DESC" if query.descending else ""
     joined = "entries e CROSS JOIN items i ON i.pk = item_pk AND i.sk = item_sk"  # CROSS: the entries first
     order = f"e.sk{way}, item_pk{way}, item_sk{way}"
-    columns = f"i.pk, i.sk, e.pk, e.sk, {_ROW}"
+    columns = f"{_ROW}, e.pk, e.sk, i.pk, i.sk"
     sql = f"SELECT {columns} FROM {joined} WHERE e.name = ? AND e.pk = ?{narrowed} ORDER BY {order}"
     return sql, [query.index, query.pk, *values]
 
