@@ -215,6 +215,17 @@ class Resolved:
         plain = bool(self.config.limits) and self.config.since_ms < 0 and self.switches is None
         object.__setattr__(self, "is_plain", plain)
 
+    @property
+    def is_of_tokens_alone(self) -> bool:
+        """Whether a call only takes tokens, of this bucket alone: no limit has slots, or anything beside its rule."""
+        config = self.config
+        if not self.is_plain or self.parent_ids or config.declared:
+            return False
+        for limit in config.limits:  # noqa: SIM110 - a generator costs more, and each first acquire comes by here
+            if limit.has_slots:
+                return False
+        return True
+
     def is_recent(self, now_ms: int, staleness_ms: int) -> bool:
         """Return whether the limits were read so lately that they refuse without another look."""
         return abs(now_ms - self.seen_ms) < staleness_ms

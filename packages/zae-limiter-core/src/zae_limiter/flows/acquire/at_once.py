@@ -132,19 +132,17 @@ def _grant_of_new(namespace_state: NamespaceState, request: AcquireRequest) -> G
     bucket is created, by the steps of every other way, but without queues: no answer has to be waited for.
     """
     table, amounts = namespace_state.own_table, request.amounts
-    if table is None or not namespace_state.is_identified or request.also or request.learns:
+    if table is None or not namespace_state.is_identified or not request.is_plain:
         return None
     home = cached_shard(namespace_state, request.entity_id, request.resource)
     if home.known or home.busy:
         return None
     play(load(namespace_state, home, ()), table.execute)
     resolved, now_ms = home.resolved, namespace_state.now()
-    if home.state is not None or resolved is None or not resolved.is_plain or resolved.parent_ids:
+    if home.state is not None or resolved is None or not resolved.is_of_tokens_alone:
         return None
     config = resolved.config
-    if config.declared or not amounts.keys() <= config.by_name.keys() or not all(amounts.values()):
-        return None
-    if any(limit.has_slots for limit in config.limits):
+    if not amounts.keys() <= config.by_name.keys() or not all(amounts.values()):
         return None
     put, batch, plan = plan_new(namespace_state, home, BucketRequest(home, amounts, config, ONE), now_ms)
     if not batch.carried:

@@ -70,6 +70,11 @@ class AcquireRequest:
     as_called: bool = False
 
     @property
+    def is_plain(self) -> bool:
+        """Whether it names one bucket, and amounts that are known."""
+        return not self.also and not self.learns
+
+    @property
     def asker(self) -> tuple[str, str]:
         """The entity and the resource of the call."""
         return self.caller or (self.entity_id, self.resource)
