@@ -175,7 +175,7 @@ def read_usage(item: Item, milli: Mapping[str, int] | None = None) -> UsageSnaps
             for name in sorted(item)
             if name.startswith(_REFUSED_BY)
         },
-        **{name: _count({name: 0, **item}, name) for name in TOTALS.values()},
+        **{name: _count(item, name) if name in item else 0 for name in TOTALS.values()},
     )
 
 
