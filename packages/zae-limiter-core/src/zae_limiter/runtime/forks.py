@@ -1,5 +1,6 @@
 """Register objects that begin again in a forked child, and hold forks back from work that they must not cut through."""
 
+import logging  # noqa: F401 - registered before this module: what registers later is called sooner before a fork
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
