@@ -83,7 +83,10 @@ class Caller:
         if isinstance(error, self._variant.cuts):
             return "cut"
         if isinstance(error, RateLimitExceeded):
-            short = any(status.exceeded for status in error.statuses)
+            try:
+                short = any(status.exceeded for status in error.statuses)  # made when they are read
+            except self._variant.cuts:
+                return "cut"
             return "refused" if short else "refused for nothing"
         names = {BodyFailed: "failed", RateLimiterUnavailable: "unavailable", CLOSED: "closed", CONTENDED: "contended"}
         return next((name for kind, name in names.items() if isinstance(error, kind)), repr(error))
