@@ -24,6 +24,7 @@ from ..steps import play
 from ..tally import ONE, Tally
 from .claims import Claim, Grant
 from .counting import count_at_once
+from .fallbacks import ends_with_refusal
 from .path import Known, join, parents_to_ask, walk
 from .requests import AcquireRequest
 
@@ -119,7 +120,7 @@ def grant_at_once(
     state, admitted = found
     if not admitted:
         statuses = StatusesAtOnce(request, (home, resolved, state), now_ms)
-        if not count_at_once(namespace_state, request, home, statuses, now_ms):
+        if not (ends_with_refusal(namespace_state, request) and count_at_once(namespace_state, home, statuses, now_ms)):
             return None
         namespace_state.configs.hits += 1
         raise RateLimitExceeded(statuses, request.entity_id, request.resource)

@@ -18,7 +18,7 @@ from ..process.namespace_state import CachedShard
 from ..process.waiting_line import Turn
 from ..slots import HeldSlots, TakenSlots
 from ..steps import Flow, Remind
-from ..tally import NO_TALLY, ONE, ONE_BELOW
+from ..tally import NO_TALLY, ONE, ONE_BELOW, Tally
 from .requests import AcquireRequest
 
 
@@ -123,11 +123,16 @@ class Claim:
         """Whether the bucket has more than one shard, by the last seen state."""
         return self.home.shard_count > 1
 
+    @property
+    def counts(self) -> Tally:
+        """What the acquire counts in the bucket: itself, and whether it comes from an entity below."""
+        return ONE_BELOW if self.place else ONE
+
     def new_request(self) -> BucketRequest:
         """Return a new request for the amounts of the claim, on its target shard."""
         config, amounts = self.config, self.amounts
         checked = self.checked if config.shadow else amounts
-        counts = ONE_BELOW if self.place else ONE
+        counts = self.counts
         if not (any(amounts.values()) or (self.unlimited and any(self.unlimited.values()))):
             counts = NO_TALLY  # what asks for nothing is no acquire
         bucket_request = BucketRequest(self.target, checked, config, counts)
@@ -153,7 +158,7 @@ class Claim:
                 each.queue.undecided.add(each)
         if not any(request.counts.events for request in kept):
             new[0].shadow_amounts, new[0].unlimited = self.shadow_amounts, self.unlimited or NOTHING
-            new[0].counts = ONE_BELOW if self.place else ONE
+            new[0].counts = self.counts
         self.last = [*kept, *new]
         self.requests += new
         if self.turn is not None:

@@ -19,7 +19,6 @@ from ..process.queueing import enqueue_and_wait
 from ..steps import Flow, Post, Remind
 from .outage import pay_the_rest
 from .path import Place
-from .requests import AcquireRequest
 
 AT_ONCE: Final = 16
 
@@ -37,17 +36,11 @@ def count_refusal(namespace_state: NamespaceState, refusal: RateLimitExceeded) -
 
 
 def count_at_once(
-    namespace_state: NamespaceState,
-    request: AcquireRequest,
-    own: CachedShard,
-    statuses: Sequence[LimitStatus],
-    now_ms: int,
+    namespace_state: NamespaceState, own: CachedShard, statuses: Sequence[LimitStatus], now_ms: int
 ) -> bool:
-    """Count the refusal of a call that drew on its own bucket alone, and return ``True``; do nothing if more has to
-    follow: a wait, an overflow, a look at what others give back, or a reminder.
+    """Count the refusal of a call that drew on its own bucket alone, and return ``True``; do nothing if it takes more:
+    a look at what others give back, or a reminder.
     """
-    if request.max_wait or request.on_refused is not None or namespace_state.configs.has_on_refused:
-        return False
     refusals = namespace_state.pending_refusals
     if own.undecided or not refusals.is_reminded(own, now_ms):
         return False

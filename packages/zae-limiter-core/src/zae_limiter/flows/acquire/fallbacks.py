@@ -52,6 +52,11 @@ def acquire_with_fallbacks(namespace_state: NamespaceState, request: AcquireRequ
     return grant
 
 
+def ends_with_refusal(namespace_state: NamespaceState, request: AcquireRequest) -> bool:
+    """Return whether nothing follows a refusal: neither a wait nor an overflow, of the call or of any level."""
+    return not (request.max_wait or request.on_refused is not None or namespace_state.configs.has_on_refused)
+
+
 def may_wait(namespace_state: NamespaceState, request: AcquireRequest) -> bool:
     """Return whether an acquire may wait for its tokens: by the call, or by its levels, which may be unknown yet."""
     if request.max_wait or request.on_refused is not None:

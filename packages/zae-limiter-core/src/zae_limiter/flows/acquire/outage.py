@@ -41,7 +41,7 @@ from ..process.namespace_state import CachedShard, NamespaceState
 from ..process.queueing import enqueue_and_wait
 from ..public_errors import public_error
 from ..steps import Flow, Log, Post
-from ..tally import NO_TALLY, ONE, ONE_BELOW, Tally
+from ..tally import NO_TALLY, Tally
 from .claims import Claim, Grant
 from .disabling import refuse_if_disabled
 from .path import Place, known_claims
@@ -425,8 +425,7 @@ def _take(namespace_state: NamespaceState, request: AcquireRequest, claims: Sequ
             raise RateLimitExceeded(statuses, *request.asker, by_share=True) from error
         for claim, share in found:
             shares.held[_place(claim.home)], shares.pending = share, True
-            acquire = ONE_BELOW if claim.place else ONE
-            share.count(claim.asked, now, acquire if any(claim.asked.values()) else NO_TALLY)
+            share.count(claim.asked, now, claim.counts if any(claim.asked.values()) else NO_TALLY)
 
 
 def _raise_if_impossible(
