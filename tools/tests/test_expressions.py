@@ -73,6 +73,7 @@ LISTED: Mapping[str, Mapping[str, Place]] = {
     "zae_limiter_manifest/shares.py": {"_SHARE": "whole"},
     "zae_limiter_manifest/naming.py": {
         "_PLAIN": "anywhere",
+        "_SIMPLE": "whole",
         "'[A-Za-z][A-Za-z0-9_.\\\\-]{0,63}'": "whole",
         "'\\\\S+'": "whole",
         "'\\\\S*[^\\\\s*]'": "whole",
