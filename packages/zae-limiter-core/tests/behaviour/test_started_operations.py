@@ -223,6 +223,26 @@ async def begun(limiter: RateLimiter) -> None:
     await turn()
 
 
+def test_a_loop_that_stops_before_a_write_begins_leaves_the_bucket_to_the_next_loop() -> None:
+    store = Starting()
+
+    async def begin(limiter: RateLimiter) -> None:
+        for _ in range(2):  # the first one waits for the second, which may share its write
+            abandoned.append(asyncio.ensure_future(take(limiter)))
+
+    abandoned = list[asyncio.Task[None]]()
+    first = asyncio.new_event_loop()
+    limiter = first.run_until_complete(opened(store))
+    first.run_until_complete(begin(limiter))  # it stops in this turn
+    with asyncio.Runner() as second:
+        second.run(take(limiter))
+        assert second.run(left(limiter)) == 98
+    for task in abandoned:
+        task.cancel()
+    first.run_until_complete(asyncio.gather(*abandoned, return_exceptions=True))
+    first.close()
+
+
 @pytest.mark.usefixtures("nothing_of_this_computer")
 async def test_an_answer_that_a_signal_handler_interrupts_is_told_as_lost() -> None:
     asyncio.get_running_loop().set_exception_handler(lambda *_: None)  # the transport reports it

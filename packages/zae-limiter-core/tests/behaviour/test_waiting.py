@@ -49,7 +49,7 @@ async def in_line(limiter: RateLimiter, number: int, entity_id: str = "e") -> No
 
 
 async def test_a_caller_sleeps_until_its_tokens_are_due(world: World) -> None:
-    limiter, _ = await drained(world)
+    limiter, _ = await drained(world, Limit.custom("rpm", 5, refill_amount=10, refill_period=1))
     begun = time.monotonic()
     waited = await waits(limiter, 3)
     assert 0 < waited <= time.monotonic() - begun

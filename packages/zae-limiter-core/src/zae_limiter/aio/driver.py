@@ -280,10 +280,15 @@ class Driver:
         """Serve a queue without a task. Whoever has its turn before the loop looks for answers shares the write."""
         self._runs[run] = None
         run.queue.server, run.queue.lingers = run, False
-        if alone and is_last_of_turn(loop):
-            run.serve()
-        else:
-            loop.call_soon(run.serve)
+        try:
+            if alone and is_last_of_turn(loop):
+                run.serve()
+            else:
+                loop.call_soon(run.serve)
+                loop.call_soon(run.begin)  # if an exception of a signal handler came before the first instruction
+        except BaseException:
+            run.leave()
+            raise
 
     def perform_at_once(self, step: Any) -> None:
         """Perform a step of a run that needs no waiting."""
@@ -293,7 +298,11 @@ class Driver:
         """Let a task go on with a run."""
         self._runs.pop(run, None)
         if self._loop is not None:
-            self._serve_in_task(self._loop, run.queue, run, step)
+            try:
+                self._serve_in_task(self._loop, run.queue, run, step)
+            except BaseException:
+                run.queue.server = run  # which leaves the queue
+                raise
 
     def ended(self, run: "StartedRun") -> None:
         """Forget a run, and serve its queue anew if requests wait."""
@@ -354,7 +363,7 @@ class Driver:
         self._active.pop(task, None)
         if not task.cancelled():
             task.exception()  # retrieved: an interruption was raised in the loop itself
-        elif begun is not None:
+        if begun is not None:  # again, if the task has done so: it may never have begun
             self.let_go(begun.batch)
         self._leave_queue(queue, server)
 
@@ -448,7 +457,7 @@ class Driver:
 
 def _run_type_for(store: Store) -> "type[StartedRun] | None":
     """Return how runs are served without a task; ``None`` for a store that starts no operations."""
-    if type(store).start is Store.start:
+    if getattr(type(store), "start", Store.start) is Store.start:  # a store need not extend `Store`
         return None
     from .started_run import StartedRun  # a process without such a store starts without it
 

@@ -70,10 +70,24 @@ class StartedRun:
                 self.flow = queue.work(self.batch)
                 if self._go_on(None, None):
                     return
-        except BaseException:
             self.leave()
+        except BaseException:
+            self._interrupted()
             raise
+
+    def begin(self) -> None:
+        """Serve, unless that has begun: an exception of a signal handler may have come before it."""
+        if not self.batch and self.queue.server is self:
+            self.serve()
+
+    def _interrupted(self) -> None:
+        """Wake the callers of the batch, and serve the queue no longer; it may be that this was done."""
+        self._let_go()
         self.leave()
+
+    def _let_go(self) -> None:
+        if self.batch:
+            self._host.let_go(self.batch)
 
     def leave(self) -> None:
         """Serve the queue no longer."""
@@ -83,7 +97,7 @@ class StartedRun:
     def _stop(self) -> None:
         """Ignore whatever answer still comes."""
         self._number += 1
-        if self._end is not None and not self._end.done():
+        if self._end is not None and not self._end.done() and not self._end.get_loop().is_closed():
             self._end.set_result(None)
 
     def _hand_over(self, step: Step | Wait) -> None:
@@ -100,7 +114,7 @@ class StartedRun:
         """Fail the run under way."""
         self._number += 1
         fail(self.batch, error)
-        self._host.let_go(self.batch)
+        self._let_go()
         self.leave()
 
     def _answered(self, number: int, answer: Any, error: Exception | None) -> None:
@@ -109,12 +123,11 @@ class StartedRun:
             if number != self._number:
                 return
             self._number += 1
-            if self._go_on(answer, error):
-                return
+            if not self._go_on(answer, error):
+                self.serve()
         except BaseException:
-            self.leave()
+            self._interrupted()
             raise
-        self.serve()
 
     def _go_on(self, answer: Any, error: Exception | None) -> bool:
         """Advance the run; return whether it waits."""

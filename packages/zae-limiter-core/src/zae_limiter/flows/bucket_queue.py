@@ -395,13 +395,13 @@ class RunQueue:
             self.running = [first]
             return [first]
         batch = [waiter for waiter in waiting if first.goes_with(waiter)]
+        if any(waiter.turn for waiter in batch):  # those that wake in the same moment come in any order
+            batch.sort(key=attrgetter("turn"))
         if len(batch) == len(waiting):
             waiting.clear()
         else:
             for waiter in batch:
                 del waiting[waiter]
-        if any(waiter.turn for waiter in batch):  # those that wake in the same moment come in any order
-            batch.sort(key=attrgetter("turn"))
         self.running = batch
         return batch
 

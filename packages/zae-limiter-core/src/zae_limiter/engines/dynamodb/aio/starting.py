@@ -8,7 +8,8 @@ remains of one that has to be sent again.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from functools import partial
 from time import time
 from typing import Any
 
@@ -59,7 +60,14 @@ class StartingClient(HttpClient):
             sent = self.send_renewed(*request, refusal, call.credentials, call.send_by, call.until)
         task = background_task(self._loop, _settle(sent, done))
         self._resent.add(task)
-        task.add_done_callback(self._resent.discard)
+        task.add_done_callback(partial(self._ended, sent, done))
+
+    def _ended(self, sent: Coroutine[Any, Any, Any], done: Done, task: "asyncio.Task[None]") -> None:
+        """Tell whoever waits that a task was cancelled, perhaps before its first step."""
+        self._resent.discard(task)
+        if task.cancelled():
+            sent.close()
+            done(None, OutcomeUnknown("the request was cut off"))
 
 
 class Call:
@@ -149,6 +157,8 @@ async def _settle(sent: Awaitable[Mapping[str, Any]], done: Done) -> None:
         answer = await sent
     except Exception as error:  # noqa: BLE001 - whoever asked has to know, whatever it is
         done(None, error)
+    except asyncio.CancelledError:
+        raise  # `StartingClient._ended` tells
     except BaseException:
         done(None, OutcomeUnknown("the request was cut off"))
         raise
