@@ -5,7 +5,6 @@ These are pure functions of images; the aggregator reads the stream and writes t
 """
 
 from collections.abc import Iterable, Mapping
-from functools import lru_cache
 from typing import Any, Final, TypeVar
 
 from ..exceptions import ValidationError
@@ -16,6 +15,7 @@ from ..values.naming import check_namespace_id
 from ..values.usage import Refuser
 from .attributes import ACQUIRES, ANCHOR, PK, SHARD_COUNT, SK, TOTALS, WCU, parse_bucket_attribute, parse_refused_by
 from .audit import check_key, check_subject, read_audit_event
+from .forms import remember_forms
 from .items import ONE_WRITE, WRITES, BucketId
 from .keys import AUDIT_PREFIX, AuditAddress, parse_audit_pk, sk_state
 from .store_errors import Unreadable
@@ -107,7 +107,7 @@ class _Counts(NamedTuple):
     refusals: tuple[tuple[Refuser, str], ...]
 
 
-@lru_cache(maxsize=256)
+@remember_forms
 def _counts(names: tuple[str, ...]) -> _Counts:
     """Return the counts among the names of an item; the same names come with nearly every change of a bucket."""
     parsed = [(at.limit, name) for name in names if (at := parse_bucket_attribute(name)) and at.field == "consumed"]

@@ -5,8 +5,7 @@ name of another attribute may be anything, and a value is never logged.
 """
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from functools import lru_cache
+from collections.abc import Iterable, Mapping
 from itertools import compress
 from operator import ne
 from typing import Any, Final
@@ -24,6 +23,7 @@ from ...schema.attributes import (
     parse_bucket_attribute,
     parse_refused_by,
 )
+from ...schema.forms import remember_forms
 from ...schema.items import BucketId, Item
 from ...values.limits import MAX_LIMITS
 from ...values.naming import check_identifier, check_limit_name, check_namespace_id, check_resource
@@ -76,14 +76,15 @@ class BucketImages:
         else:
             differing = list(compress(image, map(ne, image.values(), seen.image.values())))
             if seen.unlike:  # in the order of the image: its first problem is told
-                differing = [name for name in image if name in seen.unlike or name in differing]
+                again = seen.unlike.union(differing)
+                differing = [name for name in image if name in again]
             if not differing:  # the old image of a bucket in use: the new one of the record before
                 return seen.item
             item = seen.item.copy()
         _read(image, differing, form, item)
         form.check(item)
         # Values of other kinds may equal one that is refused: True equals 1.
-        unlike = [name for name in differing if type(item[name]) not in _FLAT]
+        unlike = frozenset(name for name in differing if type(item[name]) not in _FLAT)
         self._seen[pk] = _Seen(image, form, item, unlike)
         return item
 
@@ -94,7 +95,7 @@ class _Seen(NamedTuple):
     image: Mapping[str, Any]
     form: "_Form"
     item: Item
-    unlike: Sequence[str]
+    unlike: frozenset[str]
 
 
 class _Column(NamedTuple):
@@ -147,7 +148,7 @@ def _read(image: Mapping[str, Any], names: Iterable[str], form: _Form, item: Ite
                 raise ValueError("an attribute other than the numbers of a bucket cannot be read") from None
 
 
-@lru_cache(maxsize=256)
+@remember_forms
 def _form(names: tuple[str, ...]) -> _Form:
     """Parse the names of an image; the same ones come with nearly every image."""
     columns = {name: _column(name) for name in names}
@@ -160,7 +161,6 @@ def _form(names: tuple[str, ...]) -> _Form:
     return _Form(columns, missing, f"{most} limits of ancestors" if refusers > most else None)
 
 
-@lru_cache(maxsize=8_192)
 def _column(name: str) -> _Column:
     """Parse the name of an attribute."""
     attribute, refuser = parse_bucket_attribute(name), parse_refused_by(name)
