@@ -2,7 +2,7 @@
 
 import json
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
@@ -90,9 +90,12 @@ def _write(
     repository: SyncRepository, changes: Sequence[Change], outcome: WriteOutcome, principal: str
 ) -> Iterable[str]:
     """Make the changes, and return the reasons of those that failed."""
-    put = _put_records if changes[0].address.is_record else _put_configs
+    failed: Mapping[Address, ZAELimiterError]
     try:
-        failed = put(repository, changes, principal)
+        if changes[0].address.is_record:
+            failed = _put_records(repository, changes, principal)
+        else:
+            failed = _put_configs(repository, changes, principal, trusts_plan=not outcome.failures)
     except InfrastructureError as error:  # nothing was written, and further batches would fail, too
         outcome.failures.append(Failure("table_failed", str(error)))
         outcome.left += changes
@@ -108,15 +111,19 @@ def _write(
 
 
 def _put_configs(
-    repository: SyncRepository, changes: Sequence[Change], principal: str
+    repository: SyncRepository, changes: Sequence[Change], principal: str, *, trusts_plan: bool
 ) -> dict[Address, InfrastructureError]:
-    """Write limits; return the error of each address that failed. Raises `InfrastructureError`."""
+    """Write limits; return the error of each address that failed. ``trusts_plan``: what the plan found empty is not
+    read again. After a failure it is: a table that has gone away is noticed by the read, and the rest is left.
+
+    Raises `InfrastructureError`.
+    """
     after = {change.address: change.after for change in changes}
     configs = {
         place_of(address): None if decl is None or isinstance(decl, RecordDecl) else to_stored_config(decl)
         for address, decl in after.items()
     }
-    created = [place_of(change.address) for change in changes if change.before is None]
+    created = [place_of(change.address) for change in changes if trusts_plan and change.before is None]
     failed = repository.put_configs(configs, principal=principal, found_empty=created).failed
     return {address_of(place): problem for place, problem in failed.items()}
 

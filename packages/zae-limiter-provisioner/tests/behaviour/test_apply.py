@@ -6,7 +6,7 @@ import pytest
 
 from support.provisioner.provisions import EVERY_LEVEL, NAMESPACE, World, entities, limits, manifest, rpm
 from zae_limiter import SyncRepository
-from zae_limiter.operations.errors import NotApplied, Reason, TransactionCancelled
+from zae_limiter.operations.errors import NotApplied, Reason, TransactionCancelled, Unreachable
 from zae_limiter.operations.values import Operation, Put, Transact, Update
 from zae_limiter_manifest import Address, LimitsManifest, packing
 from zae_limiter_provisioner import actions, writing
@@ -151,6 +151,24 @@ def test_one_item_that_fails_stays_pending_and_the_others_are_made(world: World)
     assert [change.address for change in pending.changes] == [GPT_4]  # type: ignore[union-attr]
     world.apply(EVERY_LEVEL)
     assert world.live() == EVERY_LEVEL
+
+
+def test_a_table_that_goes_away_between_creates_leaves_the_rest(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(writing, "CHANGES_PER_BATCH", 2)
+    store, batches = world.store(), list[Operation[Any]]()
+
+    def fault(operation: Operation[Any]) -> None:
+        if isinstance(operation, Transact) and "ENTITY#" in str(operation.writes[0]):
+            batches.append(operation)
+        if len(batches) > 1:
+            raise Unreachable("away")
+
+    store.fault = fault  # type: ignore[assignment]
+    run = world.apply_run(manifest(entities=entities(8)), store)
+    done = run.run()
+    assert [error.code for error in done.errors].count("not_written") == 2
+    assert "table_failed" in [error.code for error in done.errors]
+    assert done.remaining == 4
 
 
 def test_a_managed_item_whose_deletion_fails_stays_managed(world: World) -> None:
