@@ -7,15 +7,26 @@ of the time for 50,000 entities. What reading drops is no cycle, and goes withou
 import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
+from threading import Lock
+
+_lock = Lock()
+_pausing = 0  # blocks, of all threads
+_was_on = False  # before the first of them
 
 
 @contextmanager
 def paused_collector() -> Iterator[None]:
     """Collect no cycles in the block, nor in other threads meanwhile."""
-    was_on = gc.isenabled()
-    gc.disable()
+    global _pausing, _was_on
+    with _lock:
+        if not _pausing:
+            _was_on = gc.isenabled()
+            gc.disable()
+        _pausing += 1
     try:
         yield
     finally:
-        if was_on:
-            gc.enable()
+        with _lock:
+            _pausing -= 1
+            if not _pausing and _was_on:
+                gc.enable()

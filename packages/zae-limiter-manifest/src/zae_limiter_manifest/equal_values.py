@@ -6,7 +6,7 @@ Equality of Python is too coarse for that: to it `1`, `1.0` and `true` are one v
 from collections.abc import Hashable
 from typing import Any, Final
 
-MOST_REMEMBERED: Final = 2048
+MOST_REMEMBERED: Final = 512  # of the largest levels that are valid, some 40 MB
 _LONGEST: Final = 256  # characters of a text: what is remembered stays small whatever a manifest has
 _DEEPEST: Final = 6  # a weight of a limit of a level has four above it
 _SCALARS: Final = frozenset({bool, int, float, type(None)})
