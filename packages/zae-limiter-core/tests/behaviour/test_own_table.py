@@ -185,3 +185,18 @@ def test_another_repository_may_keep_the_bucket_for_ever() -> None:
     assert [expires(own) for _ in range(3)] == [True] * 3
     assert not expires(other)
     assert [expires(own) for _ in range(12)][-1]
+
+
+@pytest.mark.parametrize("count_units", [True, False])
+def test_a_parent_that_limits_nothing_of_a_call_counts_no_acquire(*, count_units: bool) -> None:
+    repository = SyncRepository.in_memory(clock=ManualClock(), count_units=count_units)
+    limiter = SyncRateLimiter(repository)
+    limiter.create_entity("org")
+    limiter.create_entity("key", parent_id="org", cascade=True)
+    limiter.set_limits("org", [Limit.per_second("usd", 100)], "api")
+    limiter.set_resource_defaults("api", [TPM])
+    for entity, amounts in [("org", {"usd": 1}), *[("key", {"tpm": 1})] * 3]:
+        with limiter.acquire(entity, "api", amounts):
+            pass
+    used = repository.get_usage_summary(entity_id="org", resource="api")
+    assert (used.total_events, used.total_below) == (1, 0)

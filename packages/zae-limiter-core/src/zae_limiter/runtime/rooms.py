@@ -37,6 +37,7 @@ class Lazily(Generic[T]):
     def __init__(self, make: Callable[[Any], T]) -> None:
         self._make = make
         self._name = ""
+        self.__doc__ = make.__doc__
 
     def __set_name__(self, owner: type, name: str) -> None:
         """Learn the name of the attribute."""

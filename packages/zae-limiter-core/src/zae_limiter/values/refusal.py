@@ -2,10 +2,10 @@
 
 import math
 from collections.abc import Callable, Collection, Iterable, Sequence
-from functools import cached_property
 from typing import Any, overload
 
 from ..exceptions import RateLimitError
+from ..runtime.rooms import Lazily
 from .limit_status import LimitStatus
 from .limits import Limit
 from .switches import SetSwitch
@@ -50,9 +50,9 @@ class LaterStatuses(Sequence[LimitStatus]):
         self._make = make
         self.buckets = buckets
 
-    @cached_property
+    @Lazily
     def made(self) -> tuple[LimitStatus, ...]:
-        """The statuses."""
+        """Return the statuses."""
         return tuple(self._make())
 
     @overload
@@ -108,7 +108,7 @@ class RateLimitExceeded(RateLimitError):
         self.entity_id = entity_id
         self._resource = resource
 
-    @cached_property
+    @Lazily
     def statuses(self) -> tuple[LimitStatus, ...]:
         """Every limit that the call draws on."""
         return () if self._later is None else self._later.made

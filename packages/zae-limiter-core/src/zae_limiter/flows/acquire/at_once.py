@@ -185,7 +185,7 @@ def _grant_of_path(
     states = _held(namespace_state, claims, now_ms, post) or _taken(namespace_state, claims, now_ms)
     if states is None:
         return None
-    namespace_state.configs.hits += len(claims)
+    namespace_state.configs.hits += 1
     if request.also:
         for claim, state in zip(claims, states, strict=True):
             claim.new_request().outcome = Outcome("admitted", state, now_ms)
@@ -201,8 +201,17 @@ def _taken(
     table = namespace_state.own_table
     if table is None or claims[0].call.learns:
         return None
-    asked = [(claim.home, claim.resolved, claim.amounts, claim.place > 0) for claim in claims]
-    return take_from_all(namespace_state, table, asked, now_ms)
+    asked = [(claim.home, claim.resolved, claim.amounts, claim.place > 0) for claim in claims if claim.amounts]
+    if len(asked) == len(claims):
+        return take_from_all(namespace_state, table, asked, now_ms)
+    # a bucket that limits nothing of the call is left alone, and counts no acquire
+    if not all(claim.amounts or claim.resolved.is_plain for claim in claims):
+        return None
+    taken = take_from_all(namespace_state, table, asked, now_ms)
+    if taken is None:
+        return None
+    states = iter(taken)
+    return [next(states) if claim.amounts else claim.home.state for claim in claims]
 
 
 def _held(

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from ... import values
 from ...operations.values import Item, Key
+from ...runtime import forks
 from ...runtime.lru import LRU
 from ...runtime.named_tuple import NamedTuple
 from ...schema import keys
@@ -124,6 +125,11 @@ class ConfigCache:
         self.misses = 0
         self.has_on_refused = False
         """Whether any record ever had an ``on_refused``: without one, no acquire looks for it."""
+        forks.register(self)
+
+    def forget(self) -> None:
+        """Take a new lock after a fork: the parent's may never be released in the child."""
+        self._lock = Lock()
 
     @property
     def on_unavailable(self) -> Policy | None:
@@ -289,7 +295,7 @@ class ConfigCache:
         for key in self._keys(entity_id, resource).to_read:
             self._records.discard(key)
 
-    def forget(self, key: Key) -> None:
+    def mark_changed(self, key: Key) -> None:
         """Mark a record as stale that this process has changed; limits resolved from it are no longer current."""
         with self._lock:
             self._records.discard(key)

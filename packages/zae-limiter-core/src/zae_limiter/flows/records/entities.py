@@ -130,7 +130,7 @@ def _create(
             found = [each.item for each in cancelled.reasons[-len(parents.ids) :]]
             records = Records(namespace_state, dict(zip(parents.ids, found, strict=True)) if len(found) == 1 else {})
         else:
-            namespace_state.configs.forget(meta_key(namespace_state, entity_id))
+            namespace_state.configs.mark_changed(meta_key(namespace_state, entity_id))
             if entity.plan is not None:  # it may have been used before it was created
                 yield from tell_buckets(namespace_state, (entity_id, DEFAULT_RESOURCE))
             return entity
@@ -293,7 +293,7 @@ def update_entity(
         return writes_of(records, entity_id, after, above, cause).with_counts(records), after
 
     entity = yield from optimistic(cause, attempt)
-    namespace_state.configs.forget(meta_key(namespace_state, entity_id))
+    namespace_state.configs.mark_changed(meta_key(namespace_state, entity_id))
     if "plan" in given:  # also if it has the plan already: an interrupted call may not have told all
         yield from tell_buckets(namespace_state, (entity_id, DEFAULT_RESOURCE))
     return entity
@@ -341,7 +341,7 @@ def delete_entity(namespace_state: NamespaceState, entity_id: str, cause: Cause)
 
     configs = yield from optimistic(cause, attempt)
     for key in (meta_key(namespace_state, entity_id), *map(key_of, configs)):
-        namespace_state.configs.forget(key)
+        namespace_state.configs.mark_changed(key)
     rows = IndexRows(namespace_state.namespace_id)
     buckets = yield from _buckets(rows, entity_id)
     for last in (False, True):  # shard 0 last: it knows the shard count

@@ -239,7 +239,7 @@ def change(namespace_state: NamespaceState, wanted: Change, cause: Cause) -> Flo
         return writes_of(namespace_state, wanted, before, cause), None
 
     yield from optimistic(cause, attempt)
-    namespace_state.configs.forget(wanted.place.key)
+    namespace_state.configs.mark_changed(wanted.place.key)
     return 0 if wanted.place.own is None else (yield from tell_buckets(namespace_state, wanted.place.own))
 
 

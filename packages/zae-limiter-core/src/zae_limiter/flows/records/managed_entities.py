@@ -103,7 +103,7 @@ def put_records(
             break
         waiting, part = waiting[done:], part + 1
     for entity_id in records:
-        namespace_state.configs.forget(meta_key(namespace_state, entity_id))
+        namespace_state.configs.mark_changed(meta_key(namespace_state, entity_id))
     try:
         told = yield from tell_many(namespace_state, [(each, DEFAULT_RESOURCE) for each in replanned])
         untold = {bucket.entity_id: why for bucket, why in told.failed.items()}

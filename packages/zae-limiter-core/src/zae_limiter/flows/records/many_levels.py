@@ -203,7 +203,7 @@ def change_many(
             break
     failures |= {wanted.place: RaceLost() for wanted in waiting}
     for change in changes.values():
-        namespace_state.configs.forget(change.place.key)
+        namespace_state.configs.mark_changed(change.place.key)
     made = {place: change for place, change in changes.items() if place not in failures}
     failures |= yield from _tell(namespace_state, made, tell)
     done = tuple(place for place in changes if place not in failures)
