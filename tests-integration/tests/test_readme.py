@@ -70,6 +70,7 @@ def run(block: Block, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.Mo
     # The handler of a Lambda, which another test of this process may have called, writes log lines to standard output
     for name in ("", *aggregator.LOGGERS, *provisioner.LOGGERS):
         monkeypatch.setattr(logging.getLogger(name), "handlers", [])
+    capsys.readouterr()  # what a thread of another test has logged meanwhile
     exec(compile(block.code, block.place, "exec"), {"__name__": "__main__"})
     promised = PROMISE.findall(block.code)
     if promised:
