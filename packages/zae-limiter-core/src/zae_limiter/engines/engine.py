@@ -63,7 +63,8 @@ class Store(Protocol):
         """Send an operation at once, and return ``True``; ``False`` if it has to wait for something, or always.
 
         Later, ``done`` is called on the event loop, once, with the answer or with a ``StoreError``; this method raises
-        none. No task waits for it, which saves three turns of the loop. A store whose deadlines are the driver's is not asked.
+        none. No task waits for it, which saves three turns of the loop. A store whose deadlines are the driver's is not
+        asked.
         """
         return False
 
