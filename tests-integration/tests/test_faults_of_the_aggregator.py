@@ -3,7 +3,6 @@ What never does: what a history is, or a fault of the limiter itself (core's own
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Any, NamedTuple
 from unittest.mock import patch
 
@@ -79,7 +78,7 @@ def mark_written_apart(
 def window_of_the_batch(held: Any, fresh: Sequence[PendingUse], *args: Any, **kwargs: Any) -> Any:
     """All of a batch is attributed to the window of its last record."""
     last = {each.bucket: each.use.at_ms for each in sorted(fresh, key=lambda each: each.use.mark)}
-    late = [each._replace(use=replace(each.use, at_ms=last[each.bucket])) for each in fresh]
+    late = [each._replace(use=each.use._replace(at_ms=last[each.bucket])) for each in fresh]
     return real_jobs(held, late, *args, **kwargs)
 
 

@@ -66,6 +66,10 @@ class MortalStore:
         self._mortal = place.mortal
         self._lives = place.lives
 
+    def start(self, _operation: Operation[Any], _done: object) -> bool:
+        """Start nothing: `perform` is where it dies."""
+        return False
+
     def perform(self, operation: Operation[Any]) -> Any:
         """Return what the store answers, which the async variant awaits."""
         if self.armed and self._lives is not None and isinstance(operation, self._mortal):

@@ -163,7 +163,7 @@ def test_a_table_that_goes_away_between_creates_leaves_the_rest(world: World, mo
         if len(batches) > 1:
             raise Unreachable("away")
 
-    store.fault = fault  # type: ignore[assignment]
+    store.fault = fault
     run = world.apply_run(manifest(entities=entities(8)), store)
     done = run.run()
     assert [error.code for error in done.errors].count("not_written") == 2

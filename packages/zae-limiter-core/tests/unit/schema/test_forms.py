@@ -5,7 +5,12 @@ from zae_limiter.schema.forms import LONGEST, MOST_FORMS, remember_forms
 
 def test_equal_names_are_parsed_once_unless_they_are_longer_than_any_bucket() -> None:
     asked = list[tuple[str, ...]]()
-    parse = remember_forms(lambda names: asked.append(names) or len(asked))
+
+    def ask(names: tuple[str, ...]) -> int:
+        asked.append(names)
+        return len(asked)
+
+    parse = remember_forms(ask)
     assert parse(("a", "b")) == parse(("a", "b"))
     long = ("n" * (LONGEST + 1),)
     assert parse(long) != parse(long)
