@@ -122,7 +122,7 @@ def test_one_acquire_loads_no_more_modules() -> None:
     assert int(loaded) <= MODULES, "lower the ceiling when you can; argue in the commit to raise it"
 
 
-@pytest.mark.skipif(sys.version_info[:2] != (3, 11), reason="other versions of the standard library import others")
+@pytest.mark.skipif(sys.version_info[:2] != (3, 11), reason="this Python does not show it")
 def test_one_acquire_of_a_thread_loads_nothing_heavy_of_the_standard_library() -> None:
     loaded = subprocess.run([sys.executable, "-c", IN_A_THREAD], check=True, capture_output=True, text=True).stdout
     assert HEAVY & set(loaded.split()) == set()
