@@ -10,7 +10,7 @@ import pytest
 from support.core.shards import shard_items, split_into
 from support.core.worlds import World, drain, passes, take
 from zae_limiter import Limit, RateLimiter, RateLimitExceeded, ValidationError, http
-from zae_limiter.engines.dynamodb.images import read_bucket_image
+from zae_limiter.engines.dynamodb.images import BucketImages
 from zae_limiter.engines.dynamodb.marshal import write_item
 from zae_limiter.values.limits import MILLI
 
@@ -177,7 +177,7 @@ async def test_stored_limits_and_buckets_keep_their_windows(world: World, limit:
     assert [each.limit for each in bucket.limits] == [limit.rule]
     assert bucket.limits[0].available == 9
     [item] = shard_items(world, reader.limiter).values()
-    assert read_bucket_image(write_item(item)) == item
+    assert BucketImages().read("", write_item(item)) == item
     assert Limit.from_dict(limit.to_dict()) == limit
 
 

@@ -29,7 +29,7 @@ def waiting(it: Process) -> int:
     namespace_state = getattr(namespace_state, "_target", namespace_state)
     cached = namespace_state.cached_shards.get(("e", "r", 0))
     assert cached is not None
-    return len(cached.queue.waiting)
+    return len(cached.waiting)
 
 
 async def behind_a_write(it: Process, *amounts: int) -> list[asyncio.Task[None]]:

@@ -50,7 +50,7 @@ class Program:
     def _interrupt(self, entity_id: str) -> None:
         cached = self.repository.namespace_state.cached_shards.get((entity_id, "r", 0))
         assert cached is not None
-        wait_for(lambda: len(cached.queue.waiting) == 1)
+        wait_for(lambda: len(cached.waiting) == 1)
         signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
         time.sleep(0.1)  # until the main thread knows
         self.wire.let_go()

@@ -11,7 +11,7 @@ import pytest
 from support.core.shards import shard_items, split_into
 from support.core.worlds import World, drain, passes, take
 from zae_limiter import Limit, RateLimiter, RateLimitExceeded, http
-from zae_limiter.engines.dynamodb.images import read_bucket_image
+from zae_limiter.engines.dynamodb.images import BucketImages
 from zae_limiter.engines.dynamodb.marshal import write_item
 from zae_limiter.rules.registry import RULES
 from zae_limiter.rules.rule import Rule
@@ -126,7 +126,7 @@ async def test_stored_limits_and_buckets_keep_their_kind(world: World, rpm: Limi
     assert [each.limit for each in bucket.limits] == [rpm]
     assert await drain(reader.limiter, "e", "r", "rpm") == 11
     [item] = shard_items(world, reader.limiter).values()
-    assert read_bucket_image(write_item(item)) == item
+    assert BucketImages().read("", write_item(item)) == item
 
 
 async def test_a_bucket_changes_its_kind_with_its_config(world: World, rpm: Limit) -> None:

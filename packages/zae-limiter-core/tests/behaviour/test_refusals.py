@@ -37,7 +37,7 @@ async def refused(limiter: RateLimiter, *amounts: int, entity_id: str = "e") -> 
 def busy(limiter: RateLimiter) -> bool:
     """Whether a run serves the bucket, or requests wait for one."""
     cached = limiter.repository.namespace_state.cached_shards.get(("e", "r", 0))
-    return cached is not None and (cached.queue.busy or bool(cached.queue.waiting))
+    return cached is not None and (cached.busy or bool(cached.waiting))
 
 
 def counted(world: World, limiter: RateLimiter, entity_id: str = "e") -> int | None:

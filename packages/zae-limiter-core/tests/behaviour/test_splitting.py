@@ -196,7 +196,7 @@ async def test_who_was_served_does_not_wait_for_a_split(world: World) -> None:
     callers += [asyncio.create_task(take(limiter, "e", "r", rpm=1)) for _ in range(3)]
     cached = limiter.repository.namespace_state.cached_shards.get(("e", "r", 0))
     assert cached is not None
-    await until(lambda: len(cached.queue.waiting) == 3)
+    await until(lambda: len(cached.waiting) == 3)
     world.clock.advance(1)
     wire.hold(on=Transact)
     await until(lambda: sum(caller.done() for caller in callers) >= 3)  # one of a sync process does the splitting

@@ -297,8 +297,8 @@ def test_a_slot_of_a_response_that_another_function_replaces_is_not_renewed_for_
     gc.collect()
     cached = of_slots.repository.namespace_state.cached_shards.get(("ann", "api", 0))
     assert cached is not None
-    assert cached.queue.slots is not None
-    assert cached.queue.slots.all() == []
+    assert cached.slots is not None
+    assert cached.slots.all() == []
 
 
 def test_requests_that_wait_end_on_their_own_threads(of_slots: SyncRateLimiter) -> None:

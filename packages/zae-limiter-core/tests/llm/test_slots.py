@@ -92,8 +92,8 @@ def holds(limiter: SyncRateLimiter) -> int:
     """The slots that are renewed."""
     cached = limiter.repository.namespace_state.cached_shards.get(("ann", "model", 0))
     assert cached is not None
-    assert cached.queue.slots is not None
-    return len(cached.queue.slots.all())
+    assert cached.slots is not None
+    return len(cached.slots.all())
 
 
 async def test_nobody_renews_the_slot_of_a_cancelled_call_whose_end_langchain_does_not_tell(

@@ -135,7 +135,7 @@ class Driver:
         """What the process holds, if it is enough; then without a flow."""
         granted = grant_at_once(self.namespace_state, self.told(request), self.post)
         for claim in granted.all_claims if granted is not None else ():
-            pk, events, hold = claim.target.key.pk, 1 if any(claim.amounts.values()) else 0, claim.home.queue.hold
+            pk, events, hold = claim.target.key.pk, 1 if any(claim.amounts.values()) else 0, claim.home.hold
             assert hold is not None, "what it holds served it"
             self._note_served(pk, claim.amounts, events, claim.resolved.config, hold)
             account.took(pk, claim.amounts)

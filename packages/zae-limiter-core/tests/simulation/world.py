@@ -133,14 +133,14 @@ class Process:
         child.generation = self.generation + 1
         for entity, resource in product(self.tree, RESOURCES):
             cached = self.namespace_state.cached_shards.get((entity, resource, 0))
-            if cached is None or cached.queue.hold is None:
+            if cached is None or cached.hold is None:
                 continue
             copied = cached_shard(child.namespace_state, entity, resource)
             copied.resolved, copied.state, copied.known = cached.resolved, cached.state, cached.known
             copied.seen_at_ms = cached.seen_at_ms
-            own = {id(cached.queue.hold.now): child.namespace_state.now}
+            own = {id(cached.hold.now): child.namespace_state.now}
             with patch.dict(copyreg.dispatch_table, COPIED):
-                copied.queue.hold = deepcopy(cached.queue.hold, own)
+                copied.hold = deepcopy(cached.hold, own)
 
 
 class World:

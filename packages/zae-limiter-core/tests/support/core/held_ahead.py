@@ -42,8 +42,8 @@ def held(world: World, limiter: RateLimiter) -> int:
     """What the process holds of the bucket, in millitokens of all limits."""
     home = limiter.repository.namespace_state.cached_shards.get(("e", "r", 0))
     assert home is not None
-    assert home.queue.hold is not None
-    return sum(home.queue.hold.left().values())
+    assert home.hold is not None
+    return sum(home.hold.left().values())
 
 
 async def item_of(world: World, limiter: RateLimiter) -> dict[str, Any]:

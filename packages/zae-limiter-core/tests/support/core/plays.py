@@ -78,7 +78,7 @@ class Stage(NamedTuple):
     def request(self, *limits: Limit, config: Config | None = None, events: int = 1, **amounts: Any) -> BucketRequest:
         """A request of the bucket under limits that were read long ago; ``checked=``, ``unchecked=``, ``given=``."""
         config = config or (Config(limits, 0) if limits else None)
-        return BucketRequest(self.cached.queue, config=config, counts=Tally(events=events), **amounts)
+        return BucketRequest(self.cached, config=config, counts=Tally(events=events), **amounts)
 
 
 def stage(**settings: Any) -> Stage:

@@ -49,14 +49,6 @@ def check_bucket(bucket: BucketId) -> BucketId:
     return bucket
 
 
-def read_bucket_image(image: object) -> Item:
-    """Return the item in an image: its numbers are whole and within bounds, its limits have valid names.
-
-    Raises ``ValueError``.
-    """
-    return BucketImages().read("", image)
-
-
 class BucketImages:
     """Reads the images of a batch: of an image, only what differs from the bucket's image before it is parsed.
 
@@ -67,7 +59,9 @@ class BucketImages:
         self._seen: dict[str, _Seen] = {}
 
     def read(self, pk: str, image: object) -> Item:
-        """Return the item in an image of the bucket with this partition key, as ``read_bucket_image`` does."""
+        """Return the item in an image of the bucket with this partition key: its numbers are whole and within bounds,
+        its limits have valid names. Raises ``ValueError``.
+        """
         if not isinstance(image, dict):
             raise ValueError("the image is not a map")
         form, seen = _form(tuple(image)), self._seen.get(pk)

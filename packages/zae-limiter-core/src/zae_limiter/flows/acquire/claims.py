@@ -321,7 +321,7 @@ class Grant:
         if (max_hold := self.request.max_hold) is not None:
             for each in taken:
                 each.ends_ms = now() + max_hold * 1000
-        of_shard_0 = claim.home.queue  # which has all slots
+        of_shard_0 = claim.home  # which has all slots
         of_shard_0.slots = of_shard_0.slots or HeldSlots()
         seconds = of_shard_0.slots.add(taken, now())
         if seconds is not None:

@@ -102,7 +102,7 @@ def _on_shard_0(claim: Claim, bucket_request: BucketRequest) -> BucketRequest:
     """Return what a correction takes, as a request on shard 0, because its own shard is gone; with what it gives back,
     if that has merged with others.
     """
-    moved = BucketRequest(claim.home.queue, unchecked=bucket_request.unchecked, config=bucket_request.config)
+    moved = BucketRequest(claim.home, unchecked=bucket_request.unchecked, config=bucket_request.config)
     is_there = claim.home.state is not None
     if is_there:
         moved.given = bucket_request.given
@@ -137,4 +137,4 @@ def _taken(claim: Claim) -> dict[_Place, dict[str, int]]:
             place = _Place(bucket_request.queue, bucket_request.taken_among)
             before = taken.get(place, {})
             taken[place] = {**before, **{name: before.get(name, 0) + n for name, n in bucket_request.taken.items()}}
-    return taken or {_Place(claim.target.queue, 0): {}}
+    return taken or {_Place(claim.target, 0): {}}

@@ -199,7 +199,7 @@ def release(grant: Grant, amounts: Mapping[str, int]) -> list[BucketRequest]:
         for claim in grant.claims if slots else ():
             held = claim.taken_slots
             if frees := [each for name in slots for each in freeing(held, name, milli[name])]:
-                requests.append(BucketRequest(claim.home.queue, config=claim.config))
+                requests.append(BucketRequest(claim.home, config=claim.config))
                 requests[-1].slots = SlotWork(frees=frees)
     return requests
 
@@ -386,7 +386,7 @@ def _free_at_end(
     new: list[tuple[Claim, BucketRequest]] = []
     for claim in claims:
         if frees := freeing_all(claim.taken_slots, now_ms):
-            queue_of = claim.home.queue
+            queue_of = claim.home
             request = next((each for of, each in made if of is claim and each.queue is queue_of), None)
             if request is None:
                 request = BucketRequest(queue_of, config=claim.config)

@@ -399,7 +399,7 @@ class Shares:
         for shard in due:
             self._paying[shard] = self.owed.pop(shard)
         self.pending = bool(self.held or self.owed or self._paying)
-        return [self._paying[shard].pay(shard.queue, now_ms) for shard in due], lost
+        return [self._paying[shard].pay(shard, now_ms) for shard in due], lost
 
 
 def shares_of(namespace_state: NamespaceState) -> Shares:

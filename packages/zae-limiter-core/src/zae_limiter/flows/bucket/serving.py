@@ -57,7 +57,7 @@ def serve(namespace_state: NamespaceState, cached: CachedShard, requests: Sequen
         parts = [part for request in requests for part in request.elsewhere]
     if parts:
         entity_id, resource = cached.id.entity_id, cached.id.resource
-        queues = [cached_shard(namespace_state, entity_id, resource, shard=part.shard).queue for part in parts]
+        queues = [cached_shard(namespace_state, entity_id, resource, shard=part.shard) for part in parts]
         entered = [part.request_on(queue) for part, queue in zip(parts, queues, strict=True)]
         for part, request in zip(parts, entered, strict=True):
             if part.shard < cached.id.shard:

@@ -141,11 +141,6 @@ class CachedShard(RunQueue):
         return self._serve(self, batch)
 
     @property
-    def queue(self) -> "CachedShard":
-        """The queue of its requests, which it is itself."""
-        return self
-
-    @property
     def shard(self) -> "CachedShard":
         """The shard whose queue it is: itself."""
         return self
@@ -356,7 +351,7 @@ class NamespaceState:
     def learn_beside(self, bucket: BucketId, item: Item | None, at_ms: int, *, own_writes: int = 0) -> None:
         """Store a state that a read beside the queue showed, unless a run is under way or has seen a later one."""
         cached = self.cached_shards.get((bucket.entity_id, bucket.resource, bucket.shard))
-        if cached is not None and not cached.queue.busy and cached.seen_at_ms <= at_ms:
+        if cached is not None and not cached.busy and cached.seen_at_ms <= at_ms:
             cached.learn(item, at_ms, own_writes=own_writes)
 
     def fresh(self, cached: CachedShard) -> Resolved | None:

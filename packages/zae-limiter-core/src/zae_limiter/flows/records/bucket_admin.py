@@ -95,8 +95,8 @@ def reset_bucket(
 
     was_there = yield from _write_all_shards(namespace_state, bucket, cause, writes, change)
     cached = namespace_state.cached_shards.get((bucket.entity_id, bucket.resource, 0))
-    if cached is not None and cached.queue.hold is not None:
-        cached.queue.hold.void()
+    if cached is not None and cached.hold is not None:
+        cached.hold.void()
     return was_there
 
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from support.core.damage import GONE, leaves, wrong
-from zae_limiter.engines.dynamodb.images import BucketImages, read_bucket_image
+from zae_limiter.engines.dynamodb.images import BucketImages
 from zae_limiter.engines.dynamodb.marshal import write_item
 
 ITEM: dict[str, Any] = {
@@ -68,7 +68,7 @@ def test_an_image_is_read_beside_another_as_alone() -> None:
         alone = read(BucketImages(), image)
         refused += isinstance(alone, str)
         assert repr(beside(BEFORE, image)) == repr(alone), image  # repr: True equals 1
-        assert repr(beside(image, AFTER)) == repr(read_bucket_image(AFTER)), image
+        assert repr(beside(image, AFTER)) == repr(BucketImages().read("", AFTER)), image
     assert refused > 200
 
 
