@@ -139,6 +139,13 @@ def test_all_distributions_name_one_repository_and_the_changelog_of_their_own() 
         assert each["Changelog"] == f"{repository}/blob/main/packages/{name}/CHANGELOG.md"
 
 
+@pytest.mark.parametrize("package", PACKAGES, ids=IDS)
+def test_an_index_finds_a_distribution_by_its_trade(package: Path) -> None:
+    project = _project(package)
+    assert {"rate-limiting", "rate-limiter"} <= set(project["keywords"])
+    assert any(each.startswith("Topic :: ") for each in project["classifiers"])
+
+
 def test_a_version_is_written_in_one_place() -> None:
     for package in PACKAGES:
         version = _project(package)["version"]

@@ -15,7 +15,7 @@ from check_siblings import ROOT
 FOLDER = ROOT / "docs" / "assets" / "vendor"
 LIST = FOLDER / "vendored.toml"
 LISTED = tomllib.loads(LIST.read_text("utf-8"))
-FIELDS = {"version", "license", "origin", "member", "sha256"}
+FIELDS = {"version", "license", "license_files", "origin", "member", "sha256"}
 
 FOREIGN = re.compile(r"/\*!|@license|@preserve|SPDX-License|Copyright \(c\)|sourceMappingURL=", re.IGNORECASE)
 OURS = {"LICENSE", "tools/tests/test_vendored.py"}
@@ -59,7 +59,17 @@ def test_a_vendored_file_is_what_its_origin_has(name: str) -> None:
 
 
 def test_the_folder_has_what_is_listed_and_nothing_else() -> None:
-    assert {path.name for path in FOLDER.iterdir()} == {*LISTED, LIST.name}
+    licenses = {file for each in LISTED.values() for file in each["license_files"]}
+    assert {path.name for path in FOLDER.iterdir()} == {*LISTED, *licenses, LIST.name}
+
+
+@pytest.mark.parametrize("name", LISTED)
+def test_a_vendored_file_has_its_licences_beside_it(name: str) -> None:
+    own, parts = ((FOLDER / file).read_text("utf-8") for file in LISTED[name]["license_files"])
+    assert f"The {LISTED[name]['license']} License" in own
+    bundled = re.findall(r"@license (\w+) ([0-9.]+)", (FOLDER / name).read_text("utf-8"))
+    assert bundled
+    assert [each for each in bundled if f"\n{' '.join(each).lower()}\n" not in parts] == []
 
 
 def test_no_other_file_of_the_repository_is_of_another_project() -> None:

@@ -1,4 +1,5 @@
 import re
+import subprocess
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
@@ -111,6 +112,14 @@ def test_the_readme_is_short_and_its_first_recipe_is_the_one_that_ci_runs() -> N
     assert len(lines) < 120
     first = next(line for line in lines if line.startswith("pip install uv && uv run just "))
     assert first == "pip install uv && uv run just test-all"  # .ci/run takes the first
+
+
+def test_the_readme_installs_only_what_the_demo_needs() -> None:
+    page = (ROOT / "README.md").read_text(encoding="utf-8")
+    (package,) = re.findall(r"^pip install uv && uv run --package (\S+) zae-limiter demo$", page, re.MULTILINE)
+    export = ["uv", "export", "--frozen", "--offline", "--no-header", "--no-hashes", "--no-annotate"]
+    done = subprocess.run([*export, "--package", package], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert len(done.stdout.splitlines()) <= 28  # 148 without --package
 
 
 @pytest.mark.parametrize("theme", THEMES)
