@@ -42,6 +42,7 @@ static:
     uv run python tools/check_siblings.py
     uv run python tools/variants.py --check
     uv run python tools/house_rules.py
+    uv run python tools/sentences.py --check
     uv run codespell
 
 # The blocking variant of each module that is the source of both

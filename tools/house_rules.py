@@ -1,4 +1,4 @@
-"""The rules of CONTRIBUTING.md that no linter has, checked in the source of every package.
+"""The rules of CONTRIBUTING.md that no linter has, checked in every package's source, and in the pages.
 
 house_rules.py     prints each departure; 1 where there is one
 """
@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
+import prose
 from check_siblings import ROOT
 
 MAX_LINES: Final = 600  # a concept lies in one file
@@ -79,8 +80,14 @@ def sources(root: Path) -> dict[str, str]:
 def main() -> int:
     """Print each departure; 1 where there is one, or no source."""
     here = sources(ROOT)
-    lines = departures(here) if here else ["no package is here"]
+    if not here:
+        print("no package is here")
+        return 1
+    now, ceilings = prose.counts(prose.texts(ROOT)), prose.read_ceilings()
+    lines = departures(here) + prose.departures(now, ceilings)
     print(*lines or [f"{len(here)} files keep the house rules"], sep="\n")
+    if prose.fallen(now, ceilings):
+        print("a count of prose fell: uv run python tools/prose.py --lower")
     return int(bool(lines))
 
 
