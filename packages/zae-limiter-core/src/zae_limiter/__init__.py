@@ -146,7 +146,7 @@ def __getattr__(name: str) -> Any:
     elif name in _HOMES:
         value = getattr(import_module(f".{_HOMES[name]}", __name__), name)
     else:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        return import_module(".renamed", __name__).moved(name)
     globals()[name] = value
     return value
 

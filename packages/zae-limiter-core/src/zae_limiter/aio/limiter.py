@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from functools import wraps
-from typing import TYPE_CHECKING, Any, Self, Unpack, cast
+from functools import partial, wraps
+from typing import TYPE_CHECKING, Any, NoReturn, Self, Unpack, cast
 
 from ..flows import acquire as acquiring
 from ..flows.acquire.requests import (
@@ -58,12 +58,13 @@ class RateLimiter(LimitMethods, EntityMethods):
         self._default_limits = () if default_limits is None else check_limits("default_limits", default_limits)
         self._shadow = validate_flag("shadow", shadow)
         self._plain_request = remembering(self._default_limits, shadow=self._shadow)
-        self._observed: Callable[..., Lease] | None = None
+        lease: Callable[..., Lease] = Lease
         if observers != ():
             from .observed_lease import observed_leases
 
             meter = repository._store.capabilities.meter
-            self._observed = observed_leases(observers, repository.namespace_state, meter)
+            lease = observed_leases(observers, repository.namespace_state, meter) or Lease
+        self._lease = partial(lease, repository.driver, repository.namespace_state)
 
     def acquire(
         self,
@@ -118,10 +119,7 @@ class RateLimiter(LimitMethods, EntityMethods):
                 shadow=self._shadow,
             )
         caller = sys._getframe(1)
-        place = caller.f_code, caller.f_lasti
-        if self._observed is not None:
-            return self._observed(self.driver, self.namespace_state, request, place)
-        return Lease(self.driver, self.namespace_state, request, place)
+        return self._lease(request, (caller.f_code, caller.f_lasti))
 
     def limit(
         self,
@@ -257,6 +255,13 @@ class RateLimiter(LimitMethods, EntityMethods):
 
     async def __aexit__(self, *_: object) -> None:
         await self.close()
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> NoReturn:
+            from ..renamed import refuse_attribute
+
+            refuse_attribute(self, name)
 
     def _asked(
         self,

@@ -4,7 +4,7 @@
 from collections.abc import Callable
 from functools import partial
 from os import PathLike
-from typing import Any, Self, Unpack
+from typing import TYPE_CHECKING, Any, NoReturn, Self, Unpack
 
 from .. import values
 from ..clock.system import Clock
@@ -196,6 +196,13 @@ class SyncRepository(SyncLimitMethods, SyncEntityMethods, SyncHistoryMethods, Sy
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> NoReturn:
+            from ..renamed import refuse_attribute
+
+            refuse_attribute(self, name)
 
     def ping(self) -> bool:
         """Return whether the namespace is open, and the store answers a read and a write of a bucket now.

@@ -1,0 +1,35 @@
+"""The table of old names, which is deleted with 1.0."""
+
+import pytest
+
+import zae_limiter
+from zae_limiter import RateLimiter, Repository, SyncRateLimiter, SyncRepository, renamed
+
+
+def test_a_moved_name_warns_and_works() -> None:
+    for old, new in renamed.NAMES.items():
+        module, _, name = new.rpartition(".")
+        vars(zae_limiter).pop(old, None)
+        with pytest.warns(DeprecationWarning, match=f"from {module} import {name}"):
+            assert getattr(zae_limiter, old) is not None
+        assert old not in zae_limiter.__all__
+
+
+@pytest.mark.parametrize("kind", [RateLimiter, Repository, SyncRateLimiter, SyncRepository])
+def test_an_old_method_names_the_new_one(kind: type) -> None:
+    repository = (Repository if kind in (RateLimiter, Repository) else SyncRepository).in_memory()
+    made = repository if isinstance(repository, kind) else kind(repository)
+    for old, new in renamed.ATTRIBUTES[kind.__name__.removeprefix("Sync")].items():
+        with pytest.raises(AttributeError) as refused:
+            getattr(made, old)
+        assert str(refused.value).endswith(f"has no attribute {old!r}: use {new}")
+    with pytest.raises(AttributeError, match=r"has no attribute 'acquir'$"):
+        _ = made.acquir  # type: ignore[attr-defined]  # that is the mistake
+
+
+def test_an_old_argument_names_the_new_one() -> None:
+    with pytest.raises(TypeError, match=r"^f\(\) got an unexpected keyword argument 'x'$"):
+        renamed.refuse_arguments("f", {"x": 1})
+    for old, new in renamed.ARGUMENTS.items():
+        with pytest.raises(TypeError, match=f"'{old}': use {new}"):
+            renamed.refuse_arguments("f", {old: 1})
