@@ -59,7 +59,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def follow_the_page(repository: SyncRepository) -> None:
     told = ""
     for commands, output in BLOCK.findall(PAGE):
-        if "bucket show" in commands:
+        if "bucket credit" in commands:
             use_up(repository)
         for line in commands.splitlines():
             found = re.search(r"recover (?:-- )?(\S+)`", told)

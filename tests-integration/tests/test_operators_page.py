@@ -1,4 +1,4 @@
-"""What lives here: the commands of docs/operate/pull-requests.md, run in order; its costs; options of docs/cli.md.
+"""What lives here: the commands of docs/operate/pull-requests.md, run in order, and its costs.
 What never does: what a command does in detail (the CLI's own tests).
 """
 
@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import click
 import pytest
 import yaml
 from cfnlint.api import lint_all
@@ -20,7 +19,6 @@ from support.cli.limits_stack import Stack, serving
 from support.integration.provisioner_costs import table
 from zae_limiter import SyncRepository
 from zae_limiter_cli import confirmation
-from zae_limiter_cli.commands.groups import limits
 from zae_limiter_cli.main import main
 from zae_limiter_cli.stack.options import StackOptions
 from zae_limiter_cli.stack.template.build import plain
@@ -170,32 +168,3 @@ def between(page: str, name: str) -> str:
 @pytest.mark.long
 def test_the_costs_are_what_is_counted() -> None:
     assert between(PAGE, "costs: provisioner") == table()
-
-
-def options_of(name: str) -> str:
-    """A row for each option of a command that it does not share with all."""
-    group = main if name == "copy" else limits
-    context = click.Context(group)
-    command = group.get_command(context, name)
-    assert isinstance(group, click.Group)
-    assert command
-    shared = {"--debug"} if group is main else {option for parameter in limits.params for option in parameter.opts}
-    rows = [_row(each, context) for each in command.params if not shared & {*each.opts}]
-    return "\n".join(["| option | |", "|---|---|", *rows]) if rows else "No options but those."
-
-
-def _row(parameter: click.Parameter, context: click.Context) -> str:
-    if isinstance(parameter, click.Option):
-        names, told = parameter.get_help_record(context) or ("", "")
-        return (
-            f"| `{names}` | {told} |".replace("text|json", "text\\|json")
-            .replace("table|json", "table\\|json")
-            .replace("json|markdown", "json\\|markdown")
-        )
-    return f"| `{parameter.make_metavar(context)}` | see above |"
-
-
-@pytest.mark.long(keep=4)
-@pytest.mark.parametrize("name", [*limits.list_commands(click.Context(limits)), "copy"])
-def test_every_option_of_a_command_is_told(name: str) -> None:
-    assert between((DOCS / "cli.md").read_text(encoding="utf-8"), f"options: {name}") == options_of(name)

@@ -15,7 +15,7 @@ def commands_page() -> str:
 
     parts = [
         "# Commands",
-        "What `zae-limiter COMMAND --help` says. [The command line](../cli.md) has the work in its order.",
+        "What `zae-limiter COMMAND --help` says. [The command line](../cli.md) explains what they share.",
     ]
     parts += [part for path, command in _walk("zae-limiter", main) for part in _section(path, command)]
     return "\n\n".join(parts) + "\n"

@@ -1,4 +1,4 @@
-"""The keys of the JSON documents, as docs/cli.md lists them, against documents that hold every key there is."""
+"""The keys of the JSON documents, as docs/json.md lists them, against documents that hold every key there is."""
 
 import json
 import re
@@ -34,7 +34,7 @@ from zae_limiter_manifest import (
 from zae_limiter_manifest.render import as_json
 from zae_limiter_manifest.render.views import View
 
-PAGE = (Path(__file__).parents[5] / "docs" / "cli.md").read_text("utf-8")
+PAGE = (Path(__file__).parents[5] / "docs" / "json.md").read_text("utf-8")
 TABLE = re.compile(r"<!-- keys: (\w+) -->\n(.*?)<!-- end -->", re.DOTALL)
 
 USER, GONE = Address("gpt-4", "user-123"), Address("gone")
