@@ -195,7 +195,7 @@ pictures:
     PYTHONPATH=tools uv run python -m website.quota
     PYTHONPATH=tools uv run python -m website.obeyed
 
-# The lists of commands and of methods in docs/cli.md and docs/core.md
+# The list of commands in docs/cli.md
 lists:
     uv run python tools/lists.py
 

@@ -4,11 +4,11 @@ Lives here: the counting, on a table in memory. Never: the calls (cost_cases), w
 """
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 from pathlib import Path
-from typing import ClassVar, Final
+from typing import ClassVar
 
 from zae_limiter.engines.meter import Meter
 
@@ -19,7 +19,7 @@ from .report import DOCS, Line
 class Cost:
     """A row for methods that cost the same in the same case."""
 
-    PAGE: ClassVar[Path] = DOCS / "core.md"
+    PAGE: ClassVar[Path] = Path(__file__).parent / "costs.md"  # the site has it as reference/costs.md
     HEAD: ClassVar[tuple[str, ...]] = ("method", "when", "requests", "reads", "writes", "on indexes")
     RULE: ClassVar[tuple[str, ...]] = ("---", "---", "---", "---:", "---:", "---:")
     missed: ClassVar[bool] = False
@@ -37,18 +37,6 @@ class Cost:
         methods = ", ".join(f"`{method}`" for method in self.methods)
         units = (self.reads, self.writes, self.on_indexes)
         return methods, self.when, self.requests, *(f"{unit:,.10g}" for unit in units)
-
-
-class PathCost(Cost):
-    """A row for an acquire that draws on so many buckets."""
-
-    PAGE: ClassVar[Path] = DOCS / "guides" / "hierarchy.md"
-    HEAD: ClassVar[tuple[str, ...]] = ("buckets", "when", "requests", "read units", "write units", "on indexes")
-    RULE: ClassVar[tuple[str, ...]] = ("---:", "---", "---", "---:", "---:", "---:")
-
-    def cells(self) -> tuple[str, ...]:
-        """What stands in its columns."""
-        return *self.methods, *Cost.cells(self)[1:]
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,25 +64,9 @@ class CommandCost:
         return self.question, self.answer, self.requests, self.reads, self.writes, self.grows
 
 
-PATHS: Final[Mapping[str, Mapping[str, str]]] = {
-    "known, admitted": {"1": "admitted", "2": "child and parent", "4": "4 buckets", "8": "8 buckets"},
-    "nothing known, no bucket there": {
-        "1": "no bucket yet",
-        "2": "child and parent, no buckets yet",
-        "4": "4 buckets, none there yet",
-        "8": "8 buckets, none there yet",
-    },
-    "known, refused by the topmost, which was not seen within the last second": {
-        "1": "refused, bucket not seen",
-        **{each: f"{each} buckets, refused by the topmost, not seen" for each in ("2", "4", "8")},
-    },
-}
-
-
 def measure() -> list[Line]:
-    """The rows of all tables, in order; some acquires once more, by the number of their buckets."""
-    sections = _sections()
-    return [*_by_buckets(sections[0]), *(cost for section in sections for cost in _merged(section)), *_on_call()]
+    """The rows of all tables, in order."""
+    return [*(cost for section in _sections() for cost in _merged(section)), *_on_call()]
 
 
 def _on_call() -> list[CommandCost]:
@@ -111,16 +83,6 @@ def _counts(meter: Meter | None) -> tuple[str, str, str]:
     if meter is None:
         return "-", "-", "-"
     return _requests(meter), f"{meter.read_units:,.10g}", f"{meter.write_units + meter.index_units:,.10g}"
-
-
-def _by_buckets(acquires: Sequence[Cost]) -> list[Cost]:
-    found = {cost.when: cost for cost in acquires if cost.methods == ("acquire",)}
-    return [
-        PathCost("costs: paths", (buckets,), when, of.requests, of.reads, of.writes, of.on_indexes)
-        for when, cases in PATHS.items()
-        for buckets, case in cases.items()
-        for of in (found[case],)
-    ]
 
 
 def _sections() -> list[list[Cost]]:

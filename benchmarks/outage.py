@@ -30,7 +30,6 @@ from zae_limiter import (
 
 from .emulator import dynoxide
 from .measure import percentile
-from .report import DOCS
 
 if TYPE_CHECKING:
     from lifecycle.proxy_control import ProxyControl
@@ -84,7 +83,7 @@ class Cell:
 class Outage:
     """The waits of one cell, in seconds."""
 
-    PAGE: ClassVar[Path] = DOCS / "reliability.md"
+    PAGE: ClassVar[Path] = Path(__file__).parent / "outage.md"
     HEAD: ClassVar[tuple[str, ...]] = ("store", "callers", "policy", "calls", "p50", "p99", "maximum", "")
     RULE: ClassVar[tuple[str, ...]] = ("---", "---", "---", "---:", "---:", "---:", "---:", "---")
     block: ClassVar[str] = ""

@@ -48,6 +48,7 @@ def stage(folder: Path) -> None:
     generated = reference_pages() | {
         "reference/commands.md": commands_page(),
         "reference/manifest.md": manifest_page(),
+        "reference/costs.md": (ROOT / "benchmarks" / "costs.md").read_text(encoding="utf-8"),
         "contributing.md": page_of_root((ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8"), host),
     }
     for page in sorted((ROOT / CONTRIBUTE).glob("*.md")):

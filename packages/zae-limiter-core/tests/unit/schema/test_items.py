@@ -30,7 +30,9 @@ from zae_limiter.values.naming import RESERVED_LIMIT_NAMES
 NOW = 1_700_000_000_000
 PAGE = Path(__file__).parents[5] / "docs" / "limiter.md"
 EVERYDAY = [name for name in COUNTERS if name not in {UNCOUNTED, BELOW, REFUSED_BELOW}]
-EVERY_ITEM = int(re.findall(r"^\| every item, .*\| about (\d+) \|$", PAGE.read_text(encoding="utf-8"), re.MULTILINE)[0])
+EVERY_ITEM = int(
+    re.findall(r"^ *\| every item, .*\| about (\d+) \|$", PAGE.read_text(encoding="utf-8"), re.MULTILINE)[0]
+)
 NAMES = st.from_regex(r"[A-Za-z][A-Za-z0-9_\-.]{0,63}", fullmatch=True).filter(
     lambda name: name not in RESERVED_LIMIT_NAMES
 )
