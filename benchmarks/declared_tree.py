@@ -1,4 +1,4 @@
-"""A tree of 5,000 entities below 200 parents, with three plans: what an apply takes, and what an operator sees of it.
+"""A tree of 5,000 entities below 200 parents, with three tiers: what an apply takes, and what an operator sees of it.
 
 Lives here: the same handler as in ``declarative``, on a table without a stream, the time that its requests would take
 DynamoDB, and the walk of an operator on a local stack. Never: Lambda itself.
@@ -12,7 +12,7 @@ from zae_limiter.engines.dynamodb.sync.store import SyncDynamoDBStore
 from zae_limiter_manifest import LimitsManifest, Request
 
 from .declarative import READS, REGION, TABLE, Invocation, create_table, provisioner
-from .declared_walk import CHILDREN, NAMESPACE, PARENTS, PLANS, walk
+from .declared_walk import CHILDREN, NAMESPACE, PARENTS, TIERS, walk
 from .emulator import dynoxide
 from .report import Row
 
@@ -32,27 +32,27 @@ def measure() -> list[Row]:
     return [*rows, *walk()]
 
 
-def tree(*, gold: int = PLANS["gold"], moved: bool = False) -> LimitsManifest:
+def tree(*, gold: int = TIERS["gold"], moved: bool = False) -> LimitsManifest:
     """Return the manifest; ``moved``: the first team is below the second one."""
     own = {"resources": {"_default_": {"limits": {"rpm": "5k/min"}}}}
     entities: dict[str, object] = {f"team-{team:03d}": own for team in range(PARENTS)}
     if moved:
         entities["team-000"] = {**own, "parent": "team-001"}
-    names = [*PLANS]
+    names = [*TIERS]
     for number in range(PARENTS * CHILDREN):
-        team, plan = number // CHILDREN, names[number % len(names)]
-        entities[f"key-{number:04d}"] = {"parent": f"team-{team:03d}", "cascade": True, "plan": plan}
-    plans = {
-        plan: {"resources": {"_default_": {"limits": {"rpm": {"capacity": rpm}}}}}
-        for plan, rpm in {**PLANS, "gold": gold}.items()
+        team, tier = number // CHILDREN, names[number % len(names)]
+        entities[f"key-{number:04d}"] = {"parent": f"team-{team:03d}", "cascade": True, "tier": tier}
+    tiers = {
+        tier: {"resources": {"_default_": {"limits": {"rpm": {"capacity": rpm}}}}}
+        for tier, rpm in {**TIERS, "gold": gold}.items()
     }
-    return LimitsManifest.from_dict({"namespace": NAMESPACE, "plans": plans, "entities": entities})
+    return LimitsManifest.from_dict({"namespace": NAMESPACE, "tiers": tiers, "entities": entities})
 
 
 def _requests() -> Iterator[tuple[str, list[Request]]]:
     yield "plan", [Request.of("plan", tree())]
     yield "first apply", [Request.of("apply", tree())]
-    yield "change of a plan", [Request.of("apply", tree(gold=2_000))]
+    yield "change of a tier", [Request.of("apply", tree(gold=2_000))]
     yield "move of a parent with 25 children", [Request.of("apply", tree(gold=2_000, moved=True))]
     yield "drift", [Request.of("diff", tree(gold=2_000, moved=True))]
     back = tree()

@@ -25,8 +25,8 @@ from .report import DOCS, Row
 
 PAGE = DOCS / "operate" / "at-size.md"
 PARENTS, CHILDREN = 200, 25
-PLANS = {"free": 10, "pro": 100, "gold": 1_000}
-FILES = 20  # one of them for the plans
+TIERS = {"free": 10, "pro": 100, "gold": 1_000}
+FILES = 20  # one of them for the tiers
 WIDTHS = (80, 60)
 LINES = 24
 NAMESPACE = "tenant-tree"
@@ -77,12 +77,12 @@ def page_with(page: str, walks: dict[int, list[Step]]) -> str:
     return block.sub(lambda found: found[1] + "\n" + "\n".join(sections) + "\n" + found[2], page, count=1)
 
 
-def write_files(directory: Path, *, gold: int = PLANS["gold"], moved: bool = False) -> None:
+def write_files(directory: Path, *, gold: int = TIERS["gold"], moved: bool = False) -> None:
     """Write the namespace; ``moved``: the first team is below the second one."""
-    plans = {**PLANS, "gold": gold}
+    tiers = {**TIERS, "gold": gold}
     limits = "    resources: {{_default_: {{limits: {{rpm: {0}/min}}}}}}"
-    text = [f"  {name}:\n{limits.format(rpm)}\n" for name, rpm in plans.items()]
-    (directory / "plans.yaml").write_text(f"namespace: {NAMESPACE}\nplans:\n{''.join(text)}")
+    text = [f"  {name}:\n{limits.format(rpm)}\n" for name, rpm in tiers.items()]
+    (directory / "tiers.yaml").write_text(f"namespace: {NAMESPACE}\ntiers:\n{''.join(text)}")
     for file in range(FILES - 1):
         teams = range(file * PARENTS // (FILES - 1), (file + 1) * PARENTS // (FILES - 1))
         text = [line for team in teams for line in _team(team, limits.format("5k"), below=moved and team == 0)]
@@ -92,8 +92,8 @@ def write_files(directory: Path, *, gold: int = PLANS["gold"], moved: bool = Fal
 def _team(team: int, limits: str, *, below: bool) -> Iterator[str]:
     yield f"  team-{team:03d}:\n{limits}\n" + ("    parent: team-001\n" if below else "")
     for key in range(team * CHILDREN, (team + 1) * CHILDREN):
-        plan = [*PLANS][key % len(PLANS)]
-        yield f"  key-{key:04d}: {{parent: team-{team:03d}, cascade: true, plan: {plan}}}\n"
+        tier = [*TIERS][key % len(TIERS)]
+        yield f"  key-{key:04d}: {{parent: team-{team:03d}, cascade: true, tier: {tier}}}\n"
 
 
 def _walked(width: int) -> list[Step]:
@@ -115,7 +115,7 @@ def _steps(directory: Path, environment: dict[str, str], width: int) -> Iterator
     yield step("plan", "limits plan -f limits/")
     yield step("apply", apply)
     write_files(directory, gold=2_000)
-    yield step("change of a plan", "limits plan -f limits/")
+    yield step("change of a tier", "limits plan -f limits/")
     yield step("apply of the change", apply)
     write_files(directory, gold=2_000, moved=True)
     yield step("move of a parent with 25 children", "limits plan -f limits/")

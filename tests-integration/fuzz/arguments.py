@@ -79,7 +79,7 @@ draws = st.lists(
 limits = st.lists(some_limits, min_size=1, max_size=3, unique_by=lambda limit: limit.name)
 places = st.tuples(entities, resources | st.just("_default_"))
 config_places = st.one_of(
-    places, st.tuples(st.just("$PLAN:gold"), resources), st.tuples(st.none(), resources), st.just((None, None))
+    places, st.tuples(st.just("$TIER:gold"), resources), st.tuples(st.none(), resources), st.just((None, None))
 )
 configs = st.builds(StoredConfig, limits.map(tuple), st.none(), st.none() | st.just("sha256:0"))
 states = st.builds(
@@ -102,7 +102,7 @@ metadata = st.none() | st.dictionaries(st.text(max_size=5), st.text(max_size=5),
 SOUND: dict[str, st.SearchStrategy[Any]] = {
     "entity_id": entities,
     "parent_id": st.none() | entities,
-    "plan": st.sampled_from(["gold", "silver"]),
+    "tier": st.sampled_from(["gold", "silver"]),
     "resource": resources | st.just("_default_"),
     "consume": consumption,
     "tokens": consumption,
@@ -141,7 +141,7 @@ SOUND: dict[str, st.SearchStrategy[Any]] = {
 SOUND_OF: dict[tuple[str, str], st.SearchStrategy[Any]] = {
     ("get_audit_events", "start"): tokens,
     ("get_namespace_audit_events", "start"): tokens,
-    ("get_audit_events", "entity_id"): entities | st.sampled_from(["$SYSTEM", "$RESOURCE:r", "$PLAN:gold"]),
+    ("get_audit_events", "entity_id"): entities | st.sampled_from(["$SYSTEM", "$RESOURCE:r", "$TIER:gold"]),
     ("delete_many_limits", "places"): st.lists(places, max_size=3),
     ("get_buckets_at", "places"): st.lists(st.tuples(entities, resources), max_size=3),
 }

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from support.integration.harness import Harness
-from support.integration.trees import DEEP, MOVED, PLANS, REPLANNED, TREE, TURNED
+from support.integration.trees import DEEP, MOVED, RETIERED, TIERS, TREE, TURNED
 from zae_limiter import Options, SyncRepository
 from zae_limiter.engines.dynamodb.sync.store import SyncDynamoDBStore
 from zae_limiter.operations.values import BatchWrite, Delete, Put, Transact, Update
@@ -43,8 +43,8 @@ class Mortal(SyncDynamoDBStore):
 @pytest.mark.parametrize("variant", ["sync"])  # the provisioner blocks
 @pytest.mark.parametrize(
     ("tree", "moved"),
-    [(TREE, MOVED), (DEEP, TURNED), (PLANS, REPLANNED)],
-    ids=["two-levels", "deep", "plans"],
+    [(TREE, MOVED), (DEEP, TURNED), (TIERS, RETIERED)],
+    ids=["two-levels", "deep", "tiers"],
 )
 async def test_an_apply_that_dies_at_any_write_is_finished_by_the_next_one(
     harness: Harness, tree: str, moved: str
@@ -84,15 +84,15 @@ def dies(harness: Harness, at: int, texts: tuple[str, str], *, applied: bool) ->
             assert record.children == len(children)
             assert [each.entity_id for each in repository.get_children(entity)] == children
         assert repository.get_limits("acme") == []
-        assert {entity: each.plan for entity, each in records.items()} == {
-            entity: own.plan for entity, own in after.entities.items()
+        assert {entity: each.tier for entity, each in records.items()} == {
+            entity: own.tier for entity, own in after.entities.items()
         }
-        assert repository.list_plans() == {plan: list(own.resources) for plan, own in after.plans.items()}
-        for plan, own in after.plans.items():
-            having = [entity for entity, each in records.items() if each.plan == plan]
-            assert repository.list_entities_of_plan(plan) == sorted(having)
+        assert repository.list_tiers() == {tier: list(own.resources) for tier, own in after.tiers.items()}
+        for tier, own in after.tiers.items():
+            having = [entity for entity, each in records.items() if each.tier == tier]
+            assert repository.list_entities_of_tier(tier) == sorted(having)
             for resource, decl in own.resources.items():
-                limits = repository.get_plan_limits(plan, resource)
+                limits = repository.get_tier_limits(tier, resource)
                 assert [(each.name, each.capacity) for each in limits] == [
                     (name, limit.capacity) for name, limit in decl.limits.items()
                 ]

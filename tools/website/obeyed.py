@@ -53,18 +53,18 @@ def _system(repository: SyncRepository, capacity: int, ahead: int) -> None:
     repository.set_system_defaults(_limits(capacity, ahead))
 
 
-def _plan(repository: SyncRepository, capacity: int, ahead: int) -> None:
-    repository.set_plan_limits("gold", _limits(capacity, ahead))
+def _tier(repository: SyncRepository, capacity: int, ahead: int) -> None:
+    repository.set_tier_limits("gold", _limits(capacity, ahead))
     if repository.get_entity("user") is None:
-        repository.create_entity("user", plan="gold")
+        repository.create_entity("user", tier="gold")
 
 
 def _assigned(repository: SyncRepository, capacity: int, ahead: int) -> None:
-    plan = f"plan-{capacity}"
-    repository.set_plan_limits(plan, _limits(capacity, ahead))
+    tier = f"tier-{capacity}"
+    repository.set_tier_limits(tier, _limits(capacity, ahead))
     if repository.get_entity("user") is None:
-        repository.create_entity("user", plan=plan)
-    repository.update_entity("user", plan=plan)
+        repository.create_entity("user", tier=tier)
+    repository.update_entity("user", tier=tier)
 
 
 def _switch(repository: SyncRepository, capacity: int, ahead: int) -> None:
@@ -90,9 +90,9 @@ def _told(change: Change, resource: str | None, *, for_switches: bool = False) -
 CHANGES: Final[Mapping[str, Change]] = {
     "an entity's own limits (`set_limits`, `limits apply`)": _own,
     "an override (`override_until`; the commands `block` and `lift`)": _override,
-    "an entity's plan (`update_entity(plan=…)`)": _assigned,
+    "an entity's tier (`update_entity(tier=…)`)": _assigned,
     "an entity's switches (`set_switches`)": _switch,
-    "the limits of a plan": _plan,
+    "the limits of a tier": _tier,
     "the limits of a resource": _resource,
     'the limits of a resource, then `tell_live_buckets("gpt-4")` or `--now`': _told(_resource, "gpt-4"),
     "the limits of the system": _system,

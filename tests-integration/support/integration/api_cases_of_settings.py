@@ -56,37 +56,37 @@ async def system_and_resource_limits(api_case: ApiCase) -> None:
     )
 
 
-async def plans(api_case: ApiCase) -> None:
+async def tiers(api_case: ApiCase) -> None:
     limiter, repository = api_case.limiter, api_case.repository
-    await limiter.set_plan_limits("gold", [RPM, TPM], principal="ann")
-    await limiter.set_plan_limits("gold", [TPM], "openai/gpt-4")
-    await limiter.set_plan_limits("silver", [RPM])
-    assert await limiter.get_plan_limits("gold") == [RPM, TPM]
-    assert await limiter.get_plan_limits("silver", "gpt-4") == []
-    assert await limiter.list_plans() == {"gold": ["_default_", "openai/gpt-4"], "silver": ["_default_"]}
+    await limiter.set_tier_limits("gold", [RPM, TPM], principal="ann")
+    await limiter.set_tier_limits("gold", [TPM], "openai/gpt-4")
+    await limiter.set_tier_limits("silver", [RPM])
+    assert await limiter.get_tier_limits("gold") == [RPM, TPM]
+    assert await limiter.get_tier_limits("silver", "gpt-4") == []
+    assert await limiter.list_tiers() == {"gold": ["_default_", "openai/gpt-4"], "silver": ["_default_"]}
     await limiter.set_resource_defaults("openai/gpt-4", [RPM])
-    await limiter.create_entity("e/1", plan="gold")
-    assert (await limiter.resolve_limits("e/1", "openai/gpt-4"))[::2] == ([TPM], "plan")
-    assert (await limiter.resolve_limits("e/1", "other"))[::2] == ([RPM, TPM], "plan_default")
+    await limiter.create_entity("e/1", tier="gold")
+    assert (await limiter.resolve_limits("e/1", "openai/gpt-4"))[::2] == ([TPM], "tier")
+    assert (await limiter.resolve_limits("e/1", "other"))[::2] == ([RPM, TPM], "tier_default")
     async with limiter.acquire("e/1", "openai/gpt-4", {"tpm": 10}) as lease:
         assert lease.consumed == {"tpm": 10}
-    assert await limiter.list_entities_of_plan("gold") == ["e/1"]
+    assert await limiter.list_entities_of_tier("gold") == ["e/1"]
     await refused(
         ValidationError,
-        limiter.create_entity("new", plan="golf"),
-        limiter.update_entity("e/1", plan="a b"),
-        limiter.set_plan_limits("gold", []),
-        limiter.set_plan_limits("1", [RPM]),
-        limiter.get_plan_limits("gold", ""),
-        limiter.list_entities_of_plan("$SYSTEM"),
+        limiter.create_entity("new", tier="golf"),
+        limiter.update_entity("e/1", tier="a b"),
+        limiter.set_tier_limits("gold", []),
+        limiter.set_tier_limits("1", [RPM]),
+        limiter.get_tier_limits("gold", ""),
+        limiter.list_entities_of_tier("$SYSTEM"),
     )
-    await limiter.delete_plan_limits("gold")
-    await refused(ValidationError, limiter.delete_plan_limits("gold", "openai/gpt-4"))
-    assert (await limiter.update_entity("e/1", plan="silver")).plan == "silver"
-    await limiter.delete_plan_limits("gold", "openai/gpt-4")
-    assert await limiter.list_plans() == {"silver": ["_default_"]}
-    assert (await limiter.resolve_limits("e/1", "openai/gpt-4"))[::2] == ([RPM], "plan_default")
-    assert [event.action for event in (await repository.get_audit_events("$PLAN:gold")).events] == [
+    await limiter.delete_tier_limits("gold")
+    await refused(ValidationError, limiter.delete_tier_limits("gold", "openai/gpt-4"))
+    assert (await limiter.update_entity("e/1", tier="silver")).tier == "silver"
+    await limiter.delete_tier_limits("gold", "openai/gpt-4")
+    assert await limiter.list_tiers() == {"silver": ["_default_"]}
+    assert (await limiter.resolve_limits("e/1", "openai/gpt-4"))[::2] == ([RPM], "tier_default")
+    assert [event.action for event in (await repository.get_audit_events("$TIER:gold")).events] == [
         "limits_deleted",
         "limits_deleted",
         "limits_set",
@@ -371,7 +371,7 @@ async def records_of_entities(api_case: ApiCase) -> None:
 
 API_CASES = (
     system_and_resource_limits,
-    plans,
+    tiers,
     live_buckets_of_a_level,
     limits_of_entities,
     which_limits_hold,

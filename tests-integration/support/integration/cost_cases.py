@@ -82,10 +82,10 @@ ACQUIRES = [
     Case("acquire", "shadow limits alone", at.take, (at.only_shadow, at.take)),
     Case("acquire", "shadow limits alone, which would have refused", at.take_in_shadow, (at.only_shadow, at.take)),
     Case("acquire", "admitted with a slot, and the end of its block", at.take_slot, (at.with_slots, at.take_slot)),
-    Case("acquire", "limits of a plan", at.take, (at.plan_limits, at.with_plan, at.take)),
-    Case("acquire", "limits of a plan, no bucket yet", at.take, (at.plan_limits, at.with_plan)),
+    Case("acquire", "limits of a tier", at.take, (at.tier_limits, at.with_tier, at.take)),
+    Case("acquire", "limits of a tier, no bucket yet", at.take, (at.tier_limits, at.with_tier)),
     Case(
-        "acquire", "limits of a plan, known for too long", at.take, (at.plan_limits, at.with_plan, at.take, at.wait(61))
+        "acquire", "limits of a tier, known for too long", at.take, (at.tier_limits, at.with_tier, at.take, at.wait(61))
     ),
     Case("acquire", "child and parent", at.take, (at.resource_limits, at.family, at.take)),
     Case("acquire", "child and parent, no buckets yet", at.take, (at.resource_limits, at.family)),
@@ -186,8 +186,8 @@ LIMITS_OF_LEVELS = [
     case("set_resource_defaults", MODEL, LIMITS),
     case("set_system_defaults", RAISED, when="in place of others", before=(called("set_system_defaults", LIMITS),)),
     Case("set_resource_defaults", "in place of others", raised, (at.resource_limits,)),
-    case("set_plan_limits", "gold", LIMITS),
-    Case("set_plan_limits", "which 1,000 entities have", at.plan_limits, (at.plan_limits, at.of_plan(1000))),
+    case("set_tier_limits", "gold", LIMITS),
+    Case("set_tier_limits", "which 1,000 entities have", at.tier_limits, (at.tier_limits, at.of_tier(1000))),
     case("set_limits", KEY, LIMITS, MODEL),
     case("set_limits", KEY, RAISED, MODEL, when="in place of others", before=(at.own_limits,)),
     case(
@@ -211,7 +211,7 @@ LIMITS_OF_LEVELS = [
     case("tell_live_buckets", MODEL, when="1,000 entities", before=(at.buckets(1000, 1),)),
     case("get_system_defaults"),
     case("get_resource_defaults", MODEL),
-    case("get_plan_limits", "gold"),
+    case("get_tier_limits", "gold"),
     case("get_limits", KEY, MODEL),
     case("get_override", KEY, MODEL),
     case("delete_override", KEY, MODEL, before=(at.override,)),
@@ -219,12 +219,12 @@ LIMITS_OF_LEVELS = [
     case("delete_override", KEY, MODEL, when="nothing set"),
     case("delete_system_defaults", before=(called("set_system_defaults", LIMITS),)),
     case("delete_resource_defaults", MODEL, before=(at.resource_limits,)),
-    case("delete_plan_limits", "gold", before=(at.plan_limits,)),
+    case("delete_tier_limits", "gold", before=(at.tier_limits,)),
     case("delete_limits", KEY, MODEL, before=(at.own_limits,)),
     case("delete_limits", KEY, MODEL, when="nothing set"),
     case("delete_many_limits", list(PLACES), when="1,000 entities", before=(called("set_many_limits", PLACES),)),
-    case("list_plans", when="1 plan", before=(at.plan_limits,)),
-    case("list_entities_of_plan", "gold", when="1,000 entities", before=(at.plan_limits, at.of_plan(1000))),
+    case("list_tiers", when="1 tier", before=(at.tier_limits,)),
+    case("list_entities_of_tier", "gold", when="1,000 entities", before=(at.tier_limits, at.of_tier(1000))),
     case("list_resources_with_defaults", when="20 resources", before=(at.limits_of_resources(20),)),
     case("list_entities_with_custom_limits", "model-0", when="1,000 entities", before=(at.entity_limits(1000, 1),)),
     case(
@@ -239,7 +239,7 @@ LIMITS_OF_LEVELS = [
 ]
 ENTITIES = [
     case("create_entity", KEY),
-    case("create_entity", KEY, plan="gold", when="with a plan", before=(at.plan_limits,)),
+    case("create_entity", KEY, tier="gold", when="with a tier", before=(at.tier_limits,)),
     case("create_entity", KEY, parent_id=PROJECT, when="with a parent", before=(called("create_entity", PROJECT),)),
     case(
         "create_entity",
@@ -255,7 +255,7 @@ ENTITIES = [
     case("list_entities", when="a page of 100, of 1,000 with buckets", before=(at.buckets(1000, 1),)),
     case("update_entity", KEY, name="A key", before=(at.family,)),
     case("update_entity", KEY, name="A key", expected_version=1, when="of one version", before=(at.family,)),
-    case("update_entity", KEY, plan=None, when="loses its plan", before=(at.plan_limits, at.with_plan)),
+    case("update_entity", KEY, tier=None, when="loses its tier", before=(at.tier_limits, at.with_tier)),
     case("update_entity", KEY, name=None, when="nothing changes", before=(at.family,)),
     case("update_entity", KEY, parent_id=None, cascade=False, when="loses its parent", before=(at.family,)),
     case("delete_entity", KEY, when="1 limit, 1 bucket", before=(called("create_entity", KEY), at.own_limits, at.take)),

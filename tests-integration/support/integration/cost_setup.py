@@ -80,8 +80,8 @@ shadow_beside = called("set_resource_defaults", MODEL, [*LIMITS[:2], replace(LIM
 only_shadow = called("set_resource_defaults", MODEL, [replace(limit, shadow=True) for limit in LIMITS])
 with_slots = called("set_resource_defaults", MODEL, [*LIMITS[:2], Limit.concurrent("parallel", 5)])
 own_limits = called("set_limits", KEY, LIMITS, MODEL)
-plan_limits = called("set_plan_limits", "gold", LIMITS)
-with_plan = called("create_entity", KEY, plan="gold")
+tier_limits = called("set_tier_limits", "gold", LIMITS)
+with_tier = called("create_entity", KEY, tier="gold")
 
 
 async def override(it: Place) -> None:
@@ -151,11 +151,11 @@ def entity_limits(count: int, resources: int) -> Step:
     return step
 
 
-def of_plan(count: int) -> Step:
-    """So many entities have the plan gold."""
+def of_tier(count: int) -> Step:
+    """So many entities have the tier gold."""
 
     async def step(it: Place) -> None:
-        await it.repository.put_entity_records({entity: StoredEntity(plan="gold") for entity in ids(count)})
+        await it.repository.put_entity_records({entity: StoredEntity(tier="gold") for entity in ids(count)})
 
     return step
 

@@ -43,31 +43,31 @@ entities:
   team: {parent: org, cascade: true}
   user-7: {parents: [org, blue]}
 """
-PLANS = """\
+TIERS = """\
 namespace: tenant-tree
-plans:
+tiers:
   free: {resources: {_default_: {limits: {rpm: 1/min}}}}
   gone: {resources: {_default_: {limits: {rpm: 4/min}}, gpt-4: {limits: {rpm: 5/min}}}}
   team: {resources: {_default_: {limits: {rpm: 6/min}}}}
 entities:
-  acme: {plan: gone}
-  key-1: {parent: acme, cascade: true, plan: free}
-  key-2: {parent: acme, plan: gone}
-  key-3: {plan: team}
+  acme: {tier: gone}
+  key-1: {parent: acme, cascade: true, tier: free}
+  key-2: {parent: acme, tier: gone}
+  key-3: {tier: team}
 """
-REPLANNED = """\
+RETIERED = """\
 namespace: tenant-tree
-plans:
+tiers:
   free: {resources: {_default_: {limits: {rpm: 3/min}}}}
   gold: {resources: {_default_: {limits: {rpm: 60/min}}, gpt-4: {limits: {rpm: 5/min}}}}
   team: {resources: {gpt-4: {limits: {rpm: 6/min}}}}
 entities:
-  acme: {plan: gold}
-  key-1: {parent: acme, cascade: true, plan: free}
+  acme: {tier: gold}
+  key-1: {parent: acme, cascade: true, tier: free}
   key-2: {parent: acme}
-  key-4: {parent: acme, plan: team}
+  key-4: {parent: acme, tier: team}
 """
-"""One plan has gone, one is new, one has other limits, one is on another resource; entities have others, or none."""
+"""One tier has gone, one is new, one has other limits, one is on another resource; entities have others, or none."""
 TURNED = """\
 namespace: tenant-tree
 entities:

@@ -16,7 +16,7 @@ ENTRIES: Final[Mapping[str, Entry]] = {
     "audit": Entry("groups:audit", "Show who changed what."),
     "system": Entry("groups:system", "Manage the default limits of a namespace."),
     "resource": Entry("groups:resource", "Manage the limits of a resource."),
-    "plan": Entry("groups:plan", "Manage plans: limits that many entities have."),
+    "tier": Entry("groups:tier", "Manage tiers: limits that many entities have."),
     "entity": Entry("groups:entity", "Manage entities and their own limits."),
     "why": Entry("why:why", "Show why an entity is refused, by which limit, and until when."),
     "top": Entry("top:top", "Watch a namespace: tokens, refusals, who is refused by whom."),

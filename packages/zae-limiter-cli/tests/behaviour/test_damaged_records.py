@@ -49,11 +49,11 @@ LISTS: Final[Mapping[str, Sequence[str]]] = {  # each with the kinds of records 
     "audit list --since 1h --rows 9000": ("audit",),
     "audit list --entity sound": (),
     "audit list --resource sound-r": (),
-    "audit list --plan sound-plan": (),
+    "audit list --tier sound-tier": (),
     "audit list --system": (),
     "resource list": ("resource config",),
-    "plan list": ("plan config",),
-    "plan show sound-plan": (),
+    "tier list": ("tier config",),
+    "tier show sound-tier": (),
     "entity children sound-up": ("parent",),
     "entity ancestors sound": (),
     "entity list-resources": (),
@@ -76,7 +76,7 @@ ONE_RECORD: Final = {  # commands that show or change one thing, or that read no
     *(f"local {each}" for each in ("up", "down", "status", "logs", "env")),
     *(f"system {each}" for each in ("set-defaults", "get-defaults", "delete-defaults")),
     *(f"resource {each}" for each in ("set-defaults", "get-defaults", "delete-defaults")),
-    *(f"plan {each}" for each in ("set-limits", "delete-limits")),
+    *(f"tier {each}" for each in ("set-limits", "delete-limits")),
     *(f"entity {each}" for each in ("create", "show", "update", "move", "delete", "effective")),
     *(f"entity {each}" for each in ("set-limits", "get-limits", "delete-limits", "delete-override")),
     *(f"switch {each}" for each in ("set", "show")),
@@ -93,7 +93,7 @@ REFUSED: Final = {"limits plan", "limits diff", "limits init", "limits export", 
 KINDS: Final = {  # of records, by the function that makes their sort key
     "sk_apply": {"apply", "manifest"},
     "sk_audit": {"audit"},
-    "sk_config": {"system config", "resource config", "plan config", "entity config"},
+    "sk_config": {"system config", "resource config", "tier config", "entity config"},
     "sk_idempotency": {"key"},
     "sk_meta": {"meta"},
     "sk_migration": {"migration"},
@@ -214,7 +214,7 @@ def test_a_list_shows_the_others_and_names_what_it_skips(
     found = document(path, command)
     assert {each for each in texts(document(sound[1], command)) if each.startswith("sound")} <= {*texts(found)}
     told = {(each["pk"], each["sk"]) for each in found.pop("unreadable", ())}
-    shown = set(re.findall(r"(?:(?:entity|resource|plan|namespace)-v|1)[0-9]+", json.dumps(found)))
+    shown = set(re.findall(r"(?:(?:entity|resource|tier|namespace)-v|1)[0-9]+", json.dumps(found)))
     hidden = [
         str(each)
         for each in copies

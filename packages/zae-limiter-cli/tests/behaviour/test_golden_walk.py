@@ -14,9 +14,9 @@ from zae_limiter_cli.main import main
 
 MANIFEST = """
 namespace: there
-plans: {gold: {resources: {gpt-4: {limits: {rpm: 100/min}}}}}
+tiers: {gold: {resources: {gpt-4: {limits: {rpm: 100/min}}}}}
 system: {limits: {rpm: 10/min}}
-entities: {acme: {}, key-1: {parent: acme, plan: gold}}
+entities: {acme: {}, key-1: {parent: acme, tier: gold}}
 """
 URL = "sqlite:///limits.db"
 STEPS = """
@@ -34,9 +34,9 @@ system get-defaults
 resource set-defaults gpt-4 -l rpm:30
 resource get-defaults gpt-4
 resource list
-plan set-limits silver -l rpm:40 -r gpt-4
-plan show silver
-plan list
+tier set-limits silver -l rpm:40 -r gpt-4
+tier show silver
+tier list
 entity create key-2 --parent acme
 entity show key-2
 entity update key-2 --entity-name two
@@ -70,7 +70,7 @@ top --once
 audit list
 doctor
 entity delete-limits key-2 -y
-plan delete-limits silver -r gpt-4 -y
+tier delete-limits silver -r gpt-4 -y
 resource delete-defaults gpt-4 -y
 system delete-defaults -y
 entity delete key-2 -y

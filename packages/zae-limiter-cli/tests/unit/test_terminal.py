@@ -27,10 +27,10 @@ def test_a_line_that_fits_stays_as_it_is(at: At) -> None:
 
 
 def test_a_longer_one_is_broken_between_words_with_its_rest_further_in(at: At) -> None:
-    line = "  + plan free/_default_ (reaches 1,667 entities), and 2 more like this\n"
-    assert at(40).fitted(line) == ("  + plan free/_default_ (reaches 1,667\n      entities), and 2 more like this\n")
+    line = "  + tier free/_default_ (reaches 1,667 entities), and 2 more like this\n"
+    assert at(40).fitted(line) == ("  + tier free/_default_ (reaches 1,667\n      entities), and 2 more like this\n")
     assert at(30).fitted(line) == (
-        "  + plan free/_default_\n      (reaches 1,667\n      entities), and 2 more\n      like this\n"
+        "  + tier free/_default_\n      (reaches 1,667\n      entities), and 2 more\n      like this\n"
     )
 
 

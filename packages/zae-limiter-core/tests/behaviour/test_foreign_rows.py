@@ -50,8 +50,8 @@ READERS: dict[str, Reader] = {
     "top usage": lambda repository: repository.get_top_usage("gpt-4", by="rpm"),
     "top usage of the namespace": lambda repository: repository.get_top_usage(by="rpm"),
     "resources with defaults": lambda repository: repository.list_resources_with_defaults(),
-    "plans": lambda repository: repository.list_plans(),
-    "entities of a plan": lambda repository: repository.list_entities_of_plan("gold"),
+    "tiers": lambda repository: repository.list_tiers(),
+    "entities of a tier": lambda repository: repository.list_entities_of_tier("gold"),
     "entities with limits": lambda repository: repository.list_entities_with_custom_limits("gpt-4"),
     "resources with entity configs": lambda repository: repository.list_resources_with_entity_configs(),
     "audit events": lambda repository: repository.get_namespace_audit_events(datetime(2020, 1, 1, tzinfo=UTC)),
@@ -117,8 +117,8 @@ async def filled(world: World, name: str = "default") -> Process:
     limiter, repository = process.limiter, process.repository
     await limiter.set_system_defaults([RPM])
     await limiter.set_resource_defaults("gpt-4", [RPM])
-    await limiter.set_plan_limits("gold", [RPM])
-    await limiter.create_entity("project", plan="gold")
+    await limiter.set_tier_limits("gold", [RPM])
+    await limiter.create_entity("project", tier="gold")
     for number in range(2):
         await limiter.create_entity(f"key-{number}", parent_id="project")
         await limiter.set_limits(f"key-{number}", [RPM], "gpt-4")

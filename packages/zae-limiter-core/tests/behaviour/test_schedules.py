@@ -480,8 +480,8 @@ async def test_what_is_read_behind_a_boundary_is_what_the_next_write_finds(world
     limiter, wire = await world.process()
     repository = limiter.repository
     await repository.set_resource_defaults("r", [RPM])
-    await repository.set_plan_limits("gold", [RPM], "r")
-    await repository.create_entity("planned", plan="gold")
+    await repository.set_tier_limits("gold", [RPM], "r")
+    await repository.create_entity("planned", tier="gold")
     go_to(world, 2026, 11, 25, 21, 59)
     for entity_id in ("e", "planned"):
         await take(limiter, entity_id, "r", rpm=1)

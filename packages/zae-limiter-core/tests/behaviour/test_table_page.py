@@ -72,7 +72,7 @@ BUILDERS = {
     "idempotency key": (keys.pk_idempotency("{ns}", "{entity}"), keys.sk_idempotency("{resource}", "{key}")),
     "audit event": (keys.pk_audit("{ns}", "{subject}"), keys.sk_audit("{event}")),
     "provisioner state": (keys.pk_system("{ns}"), keys.sk_provisioner()),
-    "plan config": (keys.pk_plan("{ns}", "{plan}"), keys.sk_config("{resource}")),
+    "tier config": (keys.pk_tier("{ns}", "{tier}"), keys.sk_config("{resource}")),
     "provisioner state part": (keys.pk_system("{ns}"), keys.sk_provisioner("{number}")),  # type: ignore[arg-type]
     "apply": (keys.pk_applies("{ns}"), keys.sk_apply("{serial}")),
     "apply's manifest": (keys.pk_applies("{ns}"), keys.sk_apply("{serial}", "{place}")),
@@ -196,7 +196,7 @@ async def _write_what_marked_limits_need(world: World) -> None:
     await limiter.set_system_defaults([MARKED], on_refused=policy)
     await limiter.set_resource_defaults("gpt-4", [MARKED], on_refused=policy)
     await limiter.set_limits("trial", [MARKED], "gpt-4", on_refused=policy)
-    await limiter.set_plan_limits("silver", [MARKED], "gpt-4", on_refused=policy)
+    await limiter.set_tier_limits("silver", [MARKED], "gpt-4", on_refused=policy)
     for away in (False, True, False):
         if away:
             wire.break_once(Unreachable("connection refused"), on=Update)
@@ -217,11 +217,11 @@ async def _write_what_limits_need(world: World) -> None:
     limiter, _ = await world.process()
     await limiter.set_system_defaults([RPM, TPM], "allow", principal="me")
     await limiter.set_resource_defaults("gpt-4", [RPM, TPM], principal="me")
-    await limiter.set_plan_limits("gold", [RPM, TPM], "gpt-4", principal="me")
+    await limiter.set_tier_limits("gold", [RPM, TPM], "gpt-4", principal="me")
     await limiter.set_limits("project", [RPM, TPM], "gpt-4", principal="me")
     await limiter.set_limits("project", [RPM], "gpt-4", principal="me")
     await limiter.create_entity("project", name="a project", principal="me")
-    await limiter.create_entity("key", parent_id="project", cascade=True, plan="gold")
+    await limiter.create_entity("key", parent_id="project", cascade=True, tier="gold")
     await limiter.create_entity("team", parent_id="project", cascade=True)
     await limiter.create_entity("shared-key", parent_ids=["team", "project"], cascade=True)
     await limiter.create_entity("another-key", parent_ids=["team"], cascade=True)
@@ -268,7 +268,7 @@ async def _write_what_windows_need(world: World) -> None:
     usd = [monthly, Limit.concurrent("tpm", 5)]
     await limiter.repository.set_system_defaults(usd)
     await limiter.repository.set_resource_defaults("gpt-4", usd)
-    await limiter.repository.set_plan_limits("gold", usd, "gpt-5")
+    await limiter.repository.set_tier_limits("gold", usd, "gpt-5")
     await limiter.set_limits("monthly", usd, "gpt-4")
     await limiter.set_limits("monthly", usd, "gpt-5", override_until=until)
     async with limiter.acquire("monthly", "gpt-4", {"rpm": 1}):
@@ -284,7 +284,7 @@ async def _write_what_windows_need(world: World) -> None:
 async def _write_what_the_provisioner_needs(world: World) -> None:
     limiter, _ = await world.process()
     repository, printed = limiter.repository, "0" * 32
-    for place in ((None, None), (None, "gpt-4"), ("project", "gpt-4"), ("$PLAN:gold", "gpt-4")):
+    for place in ((None, None), (None, "gpt-4"), ("project", "gpt-4"), ("$TIER:gold", "gpt-4")):
         await repository.put_configs({place: StoredConfig((RPM, TPM), fingerprint=printed)})
     small = ProvisionerState(
         managed_system=True,

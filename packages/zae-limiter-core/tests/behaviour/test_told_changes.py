@@ -240,7 +240,7 @@ async def test_what_the_provisioner_applies_to_many_is_obeyed_at_once(
     admin, user = await world.process(), await world.process()
     entities = [f"e{number}" for number in range(30)]
     await admin.repository.set_many_limits({(entity, "_default_"): [OLD] for entity in entities})
-    await admin.repository.set_plan_limits("gold", [BLOCKED])
+    await admin.repository.set_tier_limits("gold", [BLOCKED])
     for entity in entities:
         await take(user.limiter, entity, "r", rpm=1)
     admin.wire.sent()
@@ -250,7 +250,7 @@ async def test_what_the_provisioner_applies_to_many_is_obeyed_at_once(
     assert queries == (1 if few > 30 else 31)  # a page that is full may not be the last one
     assert not any([await passes(user.limiter, entity, "r", rpm=1) for entity in entities])
     await admin.repository.put_configs({(entity, "_default_"): None for entity in entities})
-    await admin.repository.put_entity_records({entity: StoredEntity(plan="gold") for entity in entities})
+    await admin.repository.put_entity_records({entity: StoredEntity(tier="gold") for entity in entities})
     assert not any([await passes(user.limiter, entity, "r", rpm=1) for entity in entities])
 
 
@@ -281,7 +281,7 @@ async def test_who_may_not_read_the_index_of_the_namespace_tells_entity_by_entit
 async def test_an_entity_that_has_no_bucket_yet_costs_no_query_where_many_are_applied(world: World) -> None:
     admin, user = await warm(world)
     admin.wire.sent()
-    await admin.repository.put_entity_records({f"new-{each}": StoredEntity(plan="gold") for each in range(200)})
+    await admin.repository.put_entity_records({f"new-{each}": StoredEntity(tier="gold") for each in range(200)})
     assert admin.wire.sent().count("Query") == 1
     assert await passes(user.limiter, "e", "r", rpm=1)
     assert user.wire.sent() == ["Update"]  # nobody told the bucket of another entity

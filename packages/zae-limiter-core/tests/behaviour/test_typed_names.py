@@ -107,7 +107,7 @@ async def test_a_text_is_a_limit_wherever_limits_are_asked() -> None:
     await repository.set_limits(
         "ann", ["rpm: 500/min"], resource="gpt-4", override_until=datetime.now(UTC) + timedelta(hours=1)
     )
-    await repository.set_plan_limits("pro", TEXTS, resource="gpt-4")
+    await repository.set_tier_limits("pro", TEXTS, resource="gpt-4")
     await repository.set_many_limits({("eve", "gpt-4"): TEXTS})
     stored = [Limit.per_minute("rpm", 100), Limit.per_day("tpd", 5000)]
     assert await repository.get_resource_defaults("gpt-4") == stored

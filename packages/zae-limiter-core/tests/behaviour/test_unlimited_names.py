@@ -133,7 +133,7 @@ async def test_a_lease_gives_back_no_tokens_of_a_limit_that_was_gone_when_it_too
     assert (before["b_tpm_tc"], after["b_tpm_tc"]) == (3_500_000, 3_000_000)
 
 
-@pytest.mark.parametrize("knows", ["override", "plan", "resource", "entity_default", "default_limits"])
+@pytest.mark.parametrize("knows", ["override", "tier", "resource", "entity_default", "default_limits"])
 async def test_any_weaker_level_may_know_it(world: World, knows: str) -> None:
     it = await world.process(default_limits=[RPM, TPM] if knows == "default_limits" else None)
     await it.limiter.create_entity("e")
@@ -141,9 +141,9 @@ async def test_any_weaker_level_may_know_it(world: World, knows: str) -> None:
     if knows == "override":  # the level's own limits, below it
         until = datetime.fromtimestamp(world.clock.now_ms() / 1000 + 3600, UTC)
         await it.limiter.set_limits("e", [RPM], "r", override_until=until)
-    elif knows == "plan":
-        await it.repository.set_plan_limits("gold", [RPM, TPM], "r")
-        await it.limiter.update_entity("e", plan="gold")
+    elif knows == "tier":
+        await it.repository.set_tier_limits("gold", [RPM, TPM], "r")
+        await it.limiter.update_entity("e", tier="gold")
     elif knows == "resource":
         await it.limiter.set_resource_defaults("r", [RPM, TPM])
     elif knows == "entity_default":

@@ -8,20 +8,20 @@ from typing import Any, Final, Literal, Self
 
 from attrs import field, frozen
 
-from .naming import PLAN_SUBJECT, NameKind, find_name_problem, in_nfc
+from .naming import TIER_SUBJECT, NameKind, find_name_problem, in_nfc
 from .problems import show
 from .sortedmap import SortedMap
 
-Level = Literal["system", "resource", "plan", "entity"]
+Level = Literal["system", "resource", "tier", "entity"]
 
-_RANKS: Final = {"system": 0, "resource": 1, "plan": 2, "entity": 3}
+_RANKS: Final = {"system": 0, "resource": 1, "tier": 2, "entity": 3}
 
 
 @frozen(cache_hash=True)
 class Address:
-    """The system level, a resource, an entity or a plan on a resource (`_default_`: on all others), or an entity.
+    """The system level, a resource, an entity or a tier on a resource (`_default_`: on all others), or an entity.
 
-    A plan is in the place of the entity, as `$PLAN:gold`. Raises `ValueError`.
+    A tier is in the place of the entity, as `$TIER:gold`. Raises `ValueError`.
     """
 
     resource: str | None = None
@@ -36,20 +36,20 @@ class Address:
         object.__setattr__(self, "entity", entity)
 
     @classmethod
-    def of_plan(cls, plan: str, resource: str) -> Self:
-        """Return the address of a plan on a resource, or on all others (`_default_`)."""
-        return cls(resource, f"{PLAN_SUBJECT}{plan}")
+    def of_tier(cls, tier: str, resource: str) -> Self:
+        """Return the address of a tier on a resource, or on all others (`_default_`)."""
+        return cls(resource, f"{TIER_SUBJECT}{tier}")
 
     @property
-    def plan(self) -> str | None:
-        """The plan; None at every other level."""
-        return _plan_in(self.entity)
+    def tier(self) -> str | None:
+        """The tier; None at every other level."""
+        return _tier_in(self.entity)
 
     @property
     def level(self) -> Level:
         """The level of the address."""
-        if self.plan is not None:
-            return "plan"
+        if self.tier is not None:
+            return "tier"
         if self.entity is not None:
             return "entity"
         return "system" if self.resource is None else "resource"
@@ -65,15 +65,15 @@ class Address:
 
         No two of a level share one.
         """
-        if self.plan is not None:
-            return f"{self.plan}/{self.resource}"
+        if self.tier is not None:
+            return f"{self.tier}/{self.resource}"
         if self.entity is None or self.resource is None:
             return self.resource if self.entity is None else _unmistakable(self.entity)
         return f"{_unmistakable(self.entity)}/{self.resource}"
 
     @property
     def rank(self) -> tuple[int, str, str]:
-        """The key to sort by: system, resources, plans, entities, each by name."""
+        """The key to sort by: system, resources, tiers, entities, each by name."""
         return _RANKS[self.level], self.entity or "", self.resource or ""
 
     def __str__(self) -> str:
@@ -96,8 +96,8 @@ class Address:
         return address
 
 
-def _plan_in(entity: str | None) -> str | None:
-    return entity.removeprefix(PLAN_SUBJECT) if entity is not None and entity.startswith(PLAN_SUBJECT) else None
+def _tier_in(entity: str | None) -> str | None:
+    return entity.removeprefix(TIER_SUBJECT) if entity is not None and entity.startswith(TIER_SUBJECT) else None
 
 
 def _unmistakable(entity: str) -> str:
@@ -109,12 +109,12 @@ def _unmistakable(entity: str) -> str:
 def _checked(resource: str | None, entity: str | None) -> tuple[str | None, str | None]:
     """Return the names of an address in NFC. Raises `ValueError`."""
     resource, entity = (None if name is None else in_nfc(name) for name in (resource, entity))
-    plan = _plan_in(entity)
-    if plan is not None:
-        _check(NameKind.PLAN, plan)
+    tier = _tier_in(entity)
+    if tier is not None:
+        _check(NameKind.TIER, tier)
     elif entity is not None:
         _check(NameKind.ENTITY, entity)
-    if resource is not None or plan is not None:
+    if resource is not None or tier is not None:
         _check(NameKind.RESOURCE if entity is None else NameKind.RESOURCE_OR_DEFAULT, resource)
     return resource, entity
 
@@ -137,7 +137,7 @@ def _frozen_sets(entities: Mapping[str, Iterable[str]]) -> SortedMap[frozenset[s
 
 @frozen
 class ManagedSet(Collection[Address]):
-    """A compact set of addresses: the system, resources, those of each entity and each plan, and entities themselves.
+    """A compact set of addresses: the system, resources, those of each entity and each tier, and entities themselves.
 
     It iterates in order.
     """
@@ -175,7 +175,7 @@ class ManagedSet(Collection[Address]):
         if self.system:
             yield Address()
         yield from (Address(resource) for resource in sorted(self.resources))
-        for entity in sorted({*self.entities, *self.records}, key=lambda name: (_plan_in(name) is None, name)):
+        for entity in sorted({*self.entities, *self.records}, key=lambda name: (_tier_in(name) is None, name)):
             if entity in self.records:
                 yield Address(None, entity)
             yield from (Address(resource, entity) for resource in sorted(self.entities.get(entity, ())))

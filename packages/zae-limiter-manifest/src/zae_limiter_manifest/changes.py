@@ -59,7 +59,7 @@ class Change:
     """The change of one address; raises `ValueError` if nothing would change.
 
     `drift`: the live limits are not those of the last apply. `adopted`: the item exists and was not managed; that alone
-    is a change, because the item gets a fingerprint. `reaches`: of a plan, the number of entities that have it.
+    is a change, because the item gets a fingerprint. `reaches`: of a tier, the number of entities that have it.
     """
 
     address: Address = field(validator=instance_of(Address))

@@ -1,4 +1,4 @@
-"""The rules of a manifest that no single section can break: those of the tree of entities, that each plan is declared,
+"""The rules of a manifest that no single section can break: those of the tree of entities, that each tier is declared,
 and that no level on a resource overflows to that resource, or to a mistyped one.
 """
 
@@ -11,7 +11,7 @@ from .naming import in_nfc
 from .problems import Path, show
 
 _ENTITIES: Final = "entities"
-_PLANS: Final = "plans"
+_TIERS: Final = "tiers"
 _RESOURCES: Final = "resources"
 
 
@@ -20,7 +20,7 @@ def find_cross_problems(manifest: object) -> Iterator[Finding]:
     yield from find_tree_problems(manifest)
     if not isinstance(manifest, Mapping):
         return
-    yield from _unknown_plans(manifest.get(_PLANS, {}), manifest.get(_ENTITIES))
+    yield from _unknown_tiers(manifest.get(_TIERS, {}), manifest.get(_ENTITIES))
     levels = list(_levels(manifest))
     overflowing = [
         ((*path, name), overflow)
@@ -38,9 +38,9 @@ def find_cross_problems(manifest: object) -> Iterator[Finding]:
 
 
 def _levels(manifest: Mapping[object, object]) -> Iterator[tuple[Path, Mapping[object, object]]]:
-    """Yield the levels by resource, of the resources, of each plan and of each entity, with their paths."""
+    """Yield the levels by resource, of the resources, of each tier and of each entity, with their paths."""
     sections: list[tuple[Path, object]] = [((), manifest)]
-    for part in (_PLANS, _ENTITIES):
+    for part in (_TIERS, _ENTITIES):
         named = manifest.get(part)
         sections += [((part, name), each) for name, each in named.items()] if isinstance(named, Mapping) else []
     for path, section in sections:
@@ -63,19 +63,19 @@ def _overflow(level: object) -> str | None:
     return overflow if isinstance(overflow, str) else None
 
 
-def _unknown_plans(plans: object, entities: object) -> Iterator[Finding]:
-    if not isinstance(plans, Mapping) or not isinstance(entities, Mapping):
+def _unknown_tiers(tiers: object, entities: object) -> Iterator[Finding]:
+    if not isinstance(tiers, Mapping) or not isinstance(entities, Mapping):
         return
-    known = [name for name in plans if isinstance(name, str)]
+    known = [name for name in tiers if isinstance(name, str)]
     for entity, section in entities.items():
-        plan = section.get("plan") if isinstance(section, Mapping) else None
-        if isinstance(plan, str) and plan not in plans:
-            yield Finding((_ENTITIES, entity, "plan"), _unknown(plan, known))
+        tier = section.get("tier") if isinstance(section, Mapping) else None
+        if isinstance(tier, str) and tier not in tiers:
+            yield Finding((_ENTITIES, entity, "tier"), _unknown(tier, known))
 
 
-def _unknown(plan: str, known: list[str]) -> Hinted:
-    way_out = ": declare it in `plans`" if not known else f"; declared are {', '.join(map(show, known[:10]))}"
-    return Hinted(f"{show(plan)} is no plan of this manifest", plan, tuple(known), way_out)
+def _unknown(tier: str, known: list[str]) -> Hinted:
+    way_out = ": declare it in `tiers`" if not known else f"; declared are {', '.join(map(show, known[:10]))}"
+    return Hinted(f"{show(tier)} is no tier of this manifest", tier, tuple(known), way_out)
 
 
 def _own_overflow(path: Path, overflow: str) -> Iterator[Finding]:

@@ -139,9 +139,9 @@ class RecordDecl:
     metadata: Metadata = field(
         default=_NO_METADATA, metadata=about(JsonMap(), "what you want to know of it, by key: texts, or other JSON")
     )
-    plan: str | None = field(
+    tier: str | None = field(
         default=None,
-        metadata=about(Name(NameKind.PLAN), "the plan whose limits it has where it has none of its own"),
+        metadata=about(Name(NameKind.TIER), "the tier whose limits it has where it has none of its own"),
     )
 
     def to_plain(self) -> dict[str, Any]:
@@ -150,7 +150,7 @@ class RecordDecl:
         return plain
 
 
-RECORD: Final = _with_parent(record_of(RecordDecl), "parents", "plan", "cascade", "name", "metadata")
+RECORD: Final = _with_parent(record_of(RecordDecl), "parents", "tier", "cascade", "name", "metadata")
 one_parent_or_several(RecordDecl)
 
 
@@ -177,12 +177,12 @@ class EntityDecl:
     cascade: bool | None = field(default=None, kw_only=True, metadata=fields(RecordDecl).cascade.metadata)
     name: str | None = field(default=None, kw_only=True, metadata=fields(RecordDecl).name.metadata)
     metadata: Metadata = field(default=_NO_METADATA, kw_only=True, metadata=fields(RecordDecl).metadata.metadata)
-    plan: str | None = field(default=None, kw_only=True, metadata=fields(RecordDecl).plan.metadata)
+    tier: str | None = field(default=None, kw_only=True, metadata=fields(RecordDecl).tier.metadata)
 
     def __attrs_post_init__(self) -> None:
         if self.cascade is False and (self._describes_it or not self.resources):
             object.__setattr__(self, "cascade", None)  # it says no more than the rest
-        said = {"cascade": self.cascade, "name": self.name, "plan": self.plan}
+        said = {"cascade": self.cascade, "name": self.name, "tier": self.tier}
         values: dict[str, object] = {key: value for key, value in said.items() if value is not None}
         if self.parents:
             values[PARENTS] = list(self.parents)
@@ -193,7 +193,7 @@ class EntityDecl:
     @property
     def record(self) -> RecordDecl:
         """What is declared of the entity itself, if anything is."""
-        return RecordDecl(self.parents, bool(self.cascade), self.name, self.metadata, self.plan)
+        return RecordDecl(self.parents, bool(self.cascade), self.name, self.metadata, self.tier)
 
     @property
     def says_record(self) -> bool:
@@ -203,7 +203,7 @@ class EntityDecl:
     @property
     def _describes_it(self) -> bool:
         """Whether the section says more of the entity itself than whether it cascades."""
-        return bool(self.parents) or (self.name, self.plan, self.metadata) != (None, None, _NO_METADATA)
+        return bool(self.parents) or (self.name, self.tier, self.metadata) != (None, None, _NO_METADATA)
 
     @classmethod
     def of(cls, record: RecordDecl | None, resources: Mapping[str, ResourceDecl]) -> Self:
@@ -216,43 +216,43 @@ class EntityDecl:
             cascade=record.cascade,
             name=record.name,
             metadata=record.metadata,
-            plan=record.plan,
+            tier=record.tier,
         )
 
 
-ENTITY: Final = _with_parent(record_of(EntityDecl), "parents", "plan", "cascade", "name", "metadata", "resources")
+ENTITY: Final = _with_parent(record_of(EntityDecl), "parents", "tier", "cascade", "name", "metadata", "resources")
 one_parent_or_several(EntityDecl)
 
 
-def _plan_level() -> Record:
-    """Return the shape of a plan on a resource: limits, and what follows a refusal; a plan has no switches."""
+def _tier_level() -> Record:
+    """Return the shape of a tier on a resource: limits, and what follows a refusal; a tier has no switches."""
     members = {key: member for key, member in RESOURCE.members.items() if key not in SWITCH_FIELDS}
     members["limits"] = evolve(members["limits"], unless=())
-    text = "The limits of a plan on one resource."
-    return evolve(RESOURCE, title="plan_level", text=text, members=members, conflicts=None)
+    text = "The limits of a tier on one resource."
+    return evolve(RESOURCE, title="tier_level", text=text, members=members, conflicts=None)
 
 
-_PLAN_LEVEL: Final = _plan_level()
+_TIER_LEVEL: Final = _tier_level()
 
 
 @frozen
-class PlanDecl:
-    """A plan: limits that many entities have, by resource; raises `ManifestError`."""
+class TierDecl:
+    """A tier: limits that many entities have, by resource; raises `ManifestError`."""
 
     resources: Mapping[str, ResourceDecl] = field(
         converter=freeze_names,
         validator=values_are(ResourceDecl),
         metadata=about(
-            NamedMap(NameKind.RESOURCE_OR_DEFAULT, _PLAN_LEVEL, least=1),
+            NamedMap(NameKind.RESOURCE_OR_DEFAULT, _TIER_LEVEL, least=1),
             "its limits by resource, `_default_` for all others; at least one",
         ),
     )
 
     def __attrs_post_init__(self) -> None:
-        enforce(PLAN, {"resources": keys_only(self.resources)}, "PlanDecl")
+        enforce(TIER, {"resources": keys_only(self.resources)}, "TierDecl")
 
 
-PLAN: Final = record_of(PlanDecl)
+TIER: Final = record_of(TierDecl)
 
 Decl = SystemDecl | ResourceDecl | RecordDecl
 """The declaration of one address: of the system, of a resource, of an entity on a resource, or of an entity itself."""

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 from .converter import WEIGHTS
-from .declarations import EntityDecl, PlanDecl, ResourceDecl, SystemDecl
+from .declarations import EntityDecl, ResourceDecl, SystemDecl, TierDecl
 from .limit_declarations import LimitDecl
 from .manifest import LimitsManifest
 from .switches import switch_word
@@ -31,12 +31,12 @@ def dump(manifest: LimitsManifest) -> str:
 def dump_grouped(manifest: LimitsManifest) -> tuple[str, dict[str, int]]:
     """Return a YAML text as ``dump`` does, in which entities with the same limits share a part; and the parts' sizes.
 
-    A part is a key `x-plan-1`, `x-plan-2` and so on, the one of most entities first. It is a spelling: the text is read
+    A part is a key `x-tier-1`, `x-tier-2` and so on, the one of most entities first. It is a spelling: the text is read
     back as an equal manifest.
     """
     groups = Counter(_resources(own) for own in manifest.entities.values() if own.resources)
     shared = [lines for lines, count in groups.most_common() if count > 1]
-    names = {lines: f"plan-{number}" for number, lines in enumerate(shared, 1)}
+    names = {lines: f"tier-{number}" for number, lines in enumerate(shared, 1)}
     text = "".join(f"{line}\n" for line in _lines(manifest, names))
     return text, {f"x-{name}": groups[lines] for lines, name in names.items()}
 
@@ -53,11 +53,11 @@ def _lines(manifest: LimitsManifest, names: Mapping[Lines, str] = _NO_NAMES) -> 
             yield f"  on_unavailable: {manifest.system.on_unavailable}"
         yield from _indented(_level(manifest.system))
     yield from _section("resources", {name: _level(decl) for name, decl in manifest.resources.items()})
-    yield from _section("plans", {plan: _plan(own) for plan, own in manifest.plans.items()})
+    yield from _section("tiers", {tier: _tier(own) for tier, own in manifest.tiers.items()})
     yield from _section("entities", {entity: _entity(own, names) for entity, own in manifest.entities.items()})
 
 
-def _plan(own: PlanDecl) -> Iterator[str]:
+def _tier(own: TierDecl) -> Iterator[str]:
     yield from _section("resources", {name: _level(decl) for name, decl in own.resources.items()})
 
 
@@ -67,8 +67,8 @@ def _entity(own: EntityDecl, names: Mapping[Lines, str]) -> Iterator[str]:
             yield f"parent: {_name(parent)}"
         case (_, *_):
             yield f"parents: [{', '.join(map(_name, own.parents))}]"
-    if own.plan is not None:
-        yield f"plan: {_name(own.plan)}"
+    if own.tier is not None:
+        yield f"tier: {_name(own.tier)}"
     if own.cascade is not None:
         yield f"cascade: {_flow(own.cascade)}"
     if own.name is not None:

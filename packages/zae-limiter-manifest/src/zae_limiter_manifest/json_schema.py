@@ -44,8 +44,8 @@ def json_schema() -> dict[str, Any]:
     """Return the JSON Schema of a manifest, as plain values."""
     definitions = {record.title: _object(record) for record in _records(MANIFEST) if record is not MANIFEST}
     whole = {"title": "zae-limiter manifest", **_object(MANIFEST), "patternProperties": {f"^{SHARED}": {}}}
-    plans_alone = {"required": ["plans"], "propertyNames": {"pattern": f"^(plans$|{SHARED})"}}
-    whole["anyOf"] = [{"required": whole.pop("required")}, plans_alone]
+    tiers_alone = {"required": ["tiers"], "propertyNames": {"pattern": f"^(tiers$|{SHARED})"}}
+    whole["anyOf"] = [{"required": whole.pop("required")}, tiers_alone]
     return {"$schema": DIALECT, **whole, "$defs": definitions}
 
 

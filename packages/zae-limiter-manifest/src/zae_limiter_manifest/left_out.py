@@ -49,12 +49,12 @@ def find_left_out(manifest: LimitsManifest) -> Iterator[LeftOut]:
         lost = _lost(decl, system)
         if lost:
             yield _found(manifest, ("resources", resource), lost, f"calls on {resource}")
-    for plan, of_plan in manifest.plans.items():
-        for resource, decl in of_plan.resources.items():
-            below = _below_plan(manifest, plan, resource, everywhere)
+    for tier, of_tier in manifest.tiers.items():
+        for resource, decl in of_tier.resources.items():
+            below = _below_tier(manifest, tier, resource, everywhere)
             if lost := _lost(decl, below, system):
-                who = f"calls of entities with plan {plan} {_on(resource, of_plan.resources)}"
-                yield _found(manifest, ("plans", plan, "resources", resource), lost, who)
+                who = f"calls of entities with tier {tier} {_on(resource, of_tier.resources)}"
+                yield _found(manifest, ("tiers", tier, "resources", resource), lost, who)
     for entity, own in manifest.entities.items():
         for resource, decl in own.resources.items():
             lost = _lost(decl, _below_entity(manifest, entity, resource, everywhere), system)
@@ -101,12 +101,12 @@ def _merged(*levels: _Levels) -> dict[str, Sequence[str]]:
     return merged
 
 
-def _below_plan(manifest: LimitsManifest, plan: str, resource: str, everywhere: _Levels) -> dict[str, Sequence[str]]:
-    """Return the limits of the levels between a plan's level and the system."""
-    levels = manifest.plans[plan].resources
+def _below_tier(manifest: LimitsManifest, tier: str, resource: str, everywhere: _Levels) -> dict[str, Sequence[str]]:
+    """Return the limits of the levels between a tier's level and the system."""
+    levels = manifest.tiers[tier].resources
     if resource == DEFAULT_RESOURCE:
         return _on_others(everywhere, levels)
-    return _merged(_of_level(("plans", plan), levels, DEFAULT_RESOURCE), _of_resource(manifest, resource))
+    return _merged(_of_level(("tiers", tier), levels, DEFAULT_RESOURCE), _of_resource(manifest, resource))
 
 
 def _below_entity(
@@ -114,20 +114,20 @@ def _below_entity(
 ) -> dict[str, Sequence[str]]:
     """Return the limits of the levels between an entity's level and the system."""
     own = manifest.entities[entity]
-    plan, levels = ("plans", own.plan), _levels_of_plan(manifest, own)
+    tier, levels = ("tiers", own.tier), _levels_of_tier(manifest, own)
     if resource == DEFAULT_RESOURCE:
-        of_plan = (each for each in levels if each == DEFAULT_RESOURCE or each not in own.resources)
-        return _merged(*(_of_level(plan, levels, each) for each in of_plan), _on_others(everywhere, own.resources))
+        of_tier = (each for each in levels if each == DEFAULT_RESOURCE or each not in own.resources)
+        return _merged(*(_of_level(tier, levels, each) for each in of_tier), _on_others(everywhere, own.resources))
     return _merged(
         _of_level(("entities", entity), own.resources, DEFAULT_RESOURCE),
-        *(_of_level(plan, levels, each) for each in (resource, DEFAULT_RESOURCE)),
+        *(_of_level(tier, levels, each) for each in (resource, DEFAULT_RESOURCE)),
         _of_resource(manifest, resource),
     )
 
 
-def _levels_of_plan(manifest: LimitsManifest, own: EntityDecl) -> Mapping[str, ResourceDecl]:
-    plan = None if own.plan is None else manifest.plans.get(own.plan)
-    return {} if plan is None else plan.resources
+def _levels_of_tier(manifest: LimitsManifest, own: EntityDecl) -> Mapping[str, ResourceDecl]:
+    tier = None if own.tier is None else manifest.tiers.get(own.tier)
+    return {} if tier is None else tier.resources
 
 
 def _of_level(path: Path, levels: Mapping[str, ResourceDecl], resource: str) -> _Levels:
@@ -164,7 +164,7 @@ def _limited_above(manifest: LimitsManifest, entity: str, resource: str) -> set[
 
 
 def _winner(manifest: LimitsManifest, own: EntityDecl, resource: str) -> Mapping[str, object]:
-    of_entity = (own.resources, _levels_of_plan(manifest, own))
+    of_entity = (own.resources, _levels_of_tier(manifest, own))
     places = [(levels, each) for levels in of_entity for each in (resource, DEFAULT_RESOURCE)]
     for levels, each in [*places, (manifest.resources, resource)]:
         decl = levels.get(each)

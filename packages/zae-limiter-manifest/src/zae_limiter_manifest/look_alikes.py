@@ -45,9 +45,9 @@ class LookAlike:
 
 
 def find_look_alikes(manifest: LimitsManifest) -> Iterator[LookAlike]:
-    """Yield each id of an entity, a resource or a plan that looks like one before it."""
+    """Yield each id of an entity, a resource or a tier that looks like one before it."""
     places: dict[tuple[str, str], Path] = {("resources", each): ("resources", each) for each in manifest.resources}
-    places |= {("plans", each): ("plans", each) for each in manifest.plans}
+    places |= {("tiers", each): ("tiers", each) for each in manifest.tiers}
     places |= {("entities", each): ("entities", each) for each in manifest.entities}
     levels = [*_levels(manifest)]
     for path, resource, _ in levels:
@@ -61,7 +61,7 @@ def find_look_alikes(manifest: LimitsManifest) -> Iterator[LookAlike]:
         known = first.setdefault((kind, _looks(written)), written)
         if known != written:
             other = format_path(places[kind, known])
-            two = "plans" if kind == "plans" else "buckets"
+            two = "tiers" if kind == "tiers" else "buckets"
             yield LookAlike(manifest.namespace, format_path(path), other, _difference(written, known), two)
 
 
@@ -71,7 +71,7 @@ def _levels(manifest: LimitsManifest) -> Iterator[tuple[Path, str | None, System
         yield ("system",), None, manifest.system
     for resource, level in manifest.resources.items():
         yield ("resources", resource), resource, level
-    for section, named in (("plans", manifest.plans), ("entities", manifest.entities)):
+    for section, named in (("tiers", manifest.tiers), ("entities", manifest.entities)):
         for each, decl in named.items():
             for resource, level in decl.resources.items():
                 yield (section, each, "resources", resource), resource, level

@@ -16,17 +16,17 @@ from .converter import CONVERTER
 from .cross_problems import find_cross_problems
 from .declarations import (
     ENTITY,
-    PLAN,
     RESOURCE,
     SYSTEM,
+    TIER,
     Decl,
     EntityDecl,
-    PlanDecl,
     RecordDecl,
     ResourceDecl,
     SystemDecl,
+    TierDecl,
 )
-from .merging import has_plans_alone, merge, without_shared_parts
+from .merging import has_tiers_alone, merge, without_shared_parts
 from .naming import NameKind
 from .shapes import Name, NamedMap, about, record_of
 from .sortedmap import SortedMap, freeze_names, values_are
@@ -69,12 +69,12 @@ class LimitsManifest:
         validator=values_are(ResourceDecl),
         metadata=about(NamedMap(NameKind.RESOURCE, RESOURCE), "the defaults of each resource, by its name"),
     )
-    plans: Mapping[str, PlanDecl] = field(
+    tiers: Mapping[str, TierDecl] = field(
         default=SortedMap({}),
         kw_only=True,
         converter=freeze_names,
-        validator=values_are(PlanDecl),
-        metadata=about(NamedMap(NameKind.PLAN, PLAN), "limits that many entities have, by the name that these give"),
+        validator=values_are(TierDecl),
+        metadata=about(NamedMap(NameKind.TIER, TIER), "limits that many entities have, by the name that these give"),
     )
     entities: Mapping[str, EntityDecl] = field(
         default=SortedMap({}),
@@ -87,12 +87,12 @@ class LimitsManifest:
     def __attrs_post_init__(self) -> None:
         names = {
             "resources": keys_only(self.resources),
-            "plans": keys_only(self.plans),
+            "tiers": keys_only(self.tiers),
             "entities": keys_only(self.entities),
         }
         plain = {
             "resources": _overflows(self.resources),
-            "plans": {plan: {"resources": _overflows(decl.resources)} for plan, decl in self.plans.items()},
+            "tiers": {tier: {"resources": _overflows(decl.resources)} for tier, decl in self.tiers.items()},
             "entities": {
                 entity: {**_record(decl), "resources": _overflows(decl.resources)}
                 for entity, decl in self.entities.items()
@@ -120,15 +120,15 @@ class LimitsManifest:
         """Return the manifest with exactly these declarations: the inverse of `declared`."""
         system: SystemDecl | None = None
         resources: dict[str, ResourceDecl] = {}
-        plans: dict[str, dict[str, ResourceDecl]] = {}
+        tiers: dict[str, dict[str, ResourceDecl]] = {}
         entities: dict[str, dict[str, ResourceDecl]] = {}
         records: dict[str, RecordDecl] = {}
         for address, decl in declared.items():
             match address, decl:
                 case Address(resource=None), SystemDecl():
                     system = decl
-                case Address(resource=str(resource), plan=str(plan)), ResourceDecl():
-                    plans.setdefault(plan, {})[resource] = decl
+                case Address(resource=str(resource), tier=str(tier)), ResourceDecl():
+                    tiers.setdefault(tier, {})[resource] = decl
                 case Address(resource=str(resource), entity=entity), ResourceDecl():
                     own = resources if entity is None else entities.setdefault(entity, {})
                     own[resource] = decl
@@ -142,8 +142,8 @@ class LimitsManifest:
             entity: EntityDecl.of(None if entity in plain and own else records.get(entity), own)
             for entity, own in {**{entity: {} for entity in records}, **entities}.items()
         }
-        named = {plan: PlanDecl(own) for plan, own in plans.items()}
-        return cls(namespace, system=system, resources=resources, plans=named, entities=sections)
+        named = {tier: TierDecl(own) for tier, own in tiers.items()}
+        return cls(namespace, system=system, resources=resources, tiers=named, entities=sections)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values that `from_dict` reads back as an equal manifest; fields at their defaults are left
@@ -153,7 +153,7 @@ class LimitsManifest:
         return plain
 
     def declared(self, managed: ManagedSet = _NOTHING_MANAGED) -> Iterator[tuple[Address, Decl]]:
-        """Yield all declarations, in order: system, resources, plans, entities, each by name.
+        """Yield all declarations, in order: system, resources, tiers, entities, each by name.
 
         An entity itself is declared if its section says anything of it or has no limits, if it is a parent of another,
         and if it is among the `managed`: so a section that has lost its `parent` moves the entity to the top.
@@ -162,8 +162,8 @@ class LimitsManifest:
             yield Address(), self.system
         for resource, decl in self.resources.items():
             yield Address(resource), decl
-        for plan, of_plan in self.plans.items():
-            yield from ((Address.of_plan(plan, resource), decl) for resource, decl in of_plan.resources.items())
+        for tier, of_tier in self.tiers.items():
+            yield from ((Address.of_tier(tier, resource), decl) for resource, decl in of_tier.resources.items())
         parents = {parent for each in self.entities.values() for parent in each.parents}
         for entity, own in self.entities.items():
             if own.says_record or entity in parents or entity in managed.records:
@@ -213,7 +213,7 @@ def load_all(sources: Iterable[tuple[str, str | bytes]], report: Report | None =
     """Return the manifests in files, as name and text, one for each namespace; raises `ManifestError` with all
     mistakes.
 
-    A file that has `plans` alone needs no `namespace` if another one has it: its plans are in each of the manifests.
+    A file that has `tiers` alone needs no `namespace` if another one has it: its tiers are in each of the manifests.
     `report` gets what loading is at, now and then.
     """
     with paused_collector():
@@ -227,7 +227,7 @@ def _read_all(sources: Iterable[tuple[str, str | bytes]], report: Report | None 
     for name, text in sources:
         source = read_source(text, name, reading)
         value = without_shared_parts(source.value)
-        if has_plans_alone(value):
+        if has_tiers_alone(value):
             value["namespace"] = ALREADY_CHECKED  # that of another file, which `merge` looks for
         reading.report(f"checking {name}")
         for finding in find_problems(MANIFEST, value):

@@ -1,7 +1,7 @@
 """Make one document of the files of a namespace.
 
-The system level, each resource, each plan and each entity is whole in one file: who reads it there has read all of it.
-A file that has plans alone may leave the namespace out: its plans are those of every namespace of the other files.
+The system level, each resource, each tier and each entity is whole in one file: who reads it there has read all of it.
+A file that has tiers alone may leave the namespace out: its tiers are those of every namespace of the other files.
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,8 +16,8 @@ from .source import Source
 
 SHARED: Final = "x-"  # begins the keys of parts that are there to be aliased
 _NAMESPACE: Final = "namespace"
-_PLANS: Final = "plans"
-_SECTIONS: Final = frozenset({"resources", _PLANS, "entities"})
+_TIERS: Final = "tiers"
+_SECTIONS: Final = frozenset({"resources", _TIERS, "entities"})
 
 
 @frozen
@@ -44,26 +44,26 @@ def without_shared_parts(value: Any) -> Any:
     return {key: part for key, part in value.items() if not (isinstance(key, str) and key.startswith(SHARED))}
 
 
-def has_plans_alone(value: Any) -> bool:
-    """Return whether a document has plans and nothing else, also no namespace."""
-    return isinstance(value, dict) and without_shared_parts(value).keys() == {_PLANS}
+def has_tiers_alone(value: Any) -> bool:
+    """Return whether a document has tiers and nothing else, also no namespace."""
+    return isinstance(value, dict) and without_shared_parts(value).keys() == {_TIERS}
 
 
 def merge(sources: Sequence[Source]) -> list[Document]:
     """Return a document for each namespace. What two files declare is a problem of the second, which names the first.
 
-    A file without a valid namespace has a problem already, and is a document of its own. One that has plans alone is
+    A file without a valid namespace has a problem already, and is a document of its own. One that has tiers alone is
     the first of each namespace, and has a problem if there is no other file.
     """
-    shared = [source for source in sources if has_plans_alone(source.value)]
+    shared = [source for source in sources if has_tiers_alone(source.value)]
     files: dict[object, list[Source]] = {}
     for source in sources:
-        if has_plans_alone(source.value):
+        if has_tiers_alone(source.value):
             continue
         namespace = source.value.get(_NAMESPACE) if isinstance(source.value, Mapping) else None
         files.setdefault(namespace if isinstance(namespace, str) else object(), []).append(source)
     for source in shared if not files else ():
-        source.note(Finding((), f"`{_NAMESPACE}` is missing: add it, or pass a file that has it beside these plans"))
+        source.note(Finding((), f"`{_NAMESPACE}` is missing: add it, or pass a file that has it beside these tiers"))
     return [Document(_merged([*shared, *each]), [*shared, *each]) for each in files.values()]
 
 

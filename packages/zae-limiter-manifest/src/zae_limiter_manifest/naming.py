@@ -17,7 +17,7 @@ RESERVED_LIMIT_NAMES: Final = (
 
 DEFAULT_RESOURCE: Final = "_default_"
 PATTERN_END: Final = "*"  # no resource ends with it: who writes `openai/*` means a pattern, and there are none
-PLAN_SUBJECT: Final = "$PLAN:"  # with a plan's name, it stands where others have an entity
+TIER_SUBJECT: Final = "$TIER:"  # with a tier's name, it stands where others have an entity
 
 
 class NameKind(Enum):
@@ -28,7 +28,7 @@ class NameKind(Enum):
     RESOURCE = "resource"
     RESOURCE_OR_DEFAULT = "resource_or_default"
     ENTITY = "entity"
-    PLAN = "plan"
+    TIER = "tier"
 
 
 class _Form(NamedTuple):
@@ -74,8 +74,8 @@ _FORMS: Final = {
     NameKind.LIMIT: _SHORT_NAME._replace(reserved=RESERVED_LIMIT_NAMES),
     NameKind.RESOURCE: _RESOURCE._replace(reserved=(DEFAULT_RESOURCE,)),
     NameKind.RESOURCE_OR_DEFAULT: _RESOURCE,
-    NameKind.PLAN: _SHORT_NAME,
-    NameKind.ENTITY: _ENTITY._replace(pattern=re.compile(r"(?!\$(?:RESOURCE|PLAN):)\S+")),
+    NameKind.TIER: _SHORT_NAME,
+    NameKind.ENTITY: _ENTITY._replace(pattern=re.compile(r"(?!\$(?:RESOURCE|TIER):)\S+")),
 }
 _LONGEST_DECOMPOSITION: Final = 4  # characters that NFC makes one of
 _LONGEST_SPELLING: Final = _LONGEST_DECOMPOSITION * _ENTITY.longest
@@ -101,7 +101,7 @@ def find_name_problem(kind: NameKind, value: object) -> str | None:
     if value in form.reserved:
         return "is a reserved name"
     composed = in_nfc(value)
-    if kind is NameKind.ENTITY and composed.startswith(("$RESOURCE:", "$PLAN:")):
+    if kind is NameKind.ENTITY and composed.startswith(("$RESOURCE:", "$TIER:")):
         return "is a reserved name"
     return None if form.matches(composed if form.longest else value) else form.rule
 

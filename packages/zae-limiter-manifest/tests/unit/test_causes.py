@@ -69,8 +69,8 @@ def test_a_tab_is_named() -> None:
     ]
 
 
-@pytest.mark.parametrize("part", ["entities", "plans"])
-def test_limits_right_below_an_entity_or_a_plan_say_where_they_belong(part: str) -> None:
+@pytest.mark.parametrize("part", ["entities", "tiers"])
+def test_limits_right_below_an_entity_or_a_tier_say_where_they_belong(part: str) -> None:
     line = told(f"namespace: n\n{part}:\n  e:\n    limits: {{rpm: 5/min}}\n")[-1]
     assert line == (
         f'f:4:5: {part}.e.limits: unknown key "limits": limits are of a resource, of all of them '
@@ -114,7 +114,7 @@ def test_an_entry_that_holds_for_a_minute_is_left_alone(entries: list[str]) -> N
     load(f"namespace: n\nsystem:\n  limits:\n    rpm: {{capacity: 5, schedule: {entries}}}\n")
 
 
-@pytest.mark.parametrize("place", ["system", "resources.r", "plans.p.resources.r", "entities.e.resources.r"])
+@pytest.mark.parametrize("place", ["system", "resources.r", "tiers.p.resources.r", "entities.e.resources.r"])
 def test_an_overflow_like_a_resource_of_the_manifest_is_a_typo(place: str) -> None:
     at = "namespace: n\nresources: {credits: {limits: {rpm: 1/min}}}\n"
     level = "{limits: {rpm: 1/min}, on_refused: {overflow: credis}}"

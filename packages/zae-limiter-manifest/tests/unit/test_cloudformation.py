@@ -181,24 +181,24 @@ def test_properties_of_older_templates_are_accepted_and_named() -> None:
     assert said.to_dict() == {"Namespace": "tenant-alpha"}
 
 
-PLANS = """
+TIERS = """
 namespace: a
-plans:
+tiers:
   gold-2:
     resources:
       _default_: {limits: {rpm: 600/min}, on_refused: {wait: 2}}
       gpt-4: {limits: {rpm: {capacity: 60, burst: 90, shadow: true}}}
 entities:
-  acme: {plan: gold-2}
-  tiny: {plan: gold-2, resources: {gpt-4: {limits: {rpm: 5/min}}}}
+  acme: {tier: gold-2}
+  tiny: {tier: gold-2, resources: {gpt-4: {limits: {rpm: 5/min}}}}
 """
 
 
-def test_plans_go_through_a_template_and_come_back() -> None:
-    manifest = load(PLANS)
+def test_tiers_go_through_a_template_and_come_back() -> None:
+    manifest = load(TIERS)
     text = render_template(StackProperties(manifest), "prod")
     properties = yaml.safe_load(text.replace("!ImportValue", ""))["Resources"]["TenantLimits"]["Properties"]
-    assert properties["Plans"] == {
+    assert properties["Tiers"] == {
         "gold-2": {
             "Resources": {
                 "_default_": {"Limits": {"rpm": {"Capacity": 600}}, "OnRefused": {"Wait": 2}},
@@ -206,23 +206,23 @@ def test_plans_go_through_a_template_and_come_back() -> None:
             }
         }
     }
-    assert properties["Entities"]["acme"] == {"Plan": "gold-2"}
+    assert properties["Entities"]["acme"] == {"Tier": "gold-2"}
     assert StackProperties.from_dict(as_cloudformation_hands_over(properties)).manifest == manifest
 
 
 @pytest.mark.parametrize(
     ("entities", "path", "message"),
     [
-        ({"acme": {"Plan": "gold"}}, "Entities.acme.Plan", '"gold" is no plan of this manifest, did you mean `golf`?'),
+        ({"acme": {"Tier": "gold"}}, "Entities.acme.Tier", '"gold" is no tier of this manifest, did you mean `golf`?'),
         ({"acme": {"Parents": ["b"]}}, "Entities.acme.Parents[0]", '"b" is no entity of this manifest'),
     ],
 )
 def test_what_an_entity_names_is_told_with_the_path_of_its_property(
     entities: dict[str, Any], path: str, message: str
 ) -> None:
-    plans = {"golf": {"Resources": {"r": {"Limits": {"rpm": {"Capacity": "1"}}}}}}
+    tiers = {"golf": {"Resources": {"r": {"Limits": {"rpm": {"Capacity": "1"}}}}}}
     with pytest.raises(ManifestError) as caught:
-        StackProperties.from_dict({"Namespace": "a", "Plans": plans, "Entities": entities})
+        StackProperties.from_dict({"Namespace": "a", "Tiers": tiers, "Entities": entities})
     (problem,) = caught.value.problems
     assert problem.path == path
     assert problem.message.startswith(message)
@@ -281,14 +281,14 @@ SMALL = {"limits": {"rpm": "1/min"}}
         ("Resources", lambda name: {"resources": {name: SMALL}}),
         ("Entities.acme.Resources", lambda name: {"entities": {"acme": {"resources": {name: SMALL}}}}),
         ("Resources.gpt-4.Limits", lambda name: {"resources": {"gpt-4": {"limits": {name: "1/min"}}}}),
-        ("Plans", lambda name: {"plans": {name: {"resources": {"gpt-4": SMALL}}}}),
+        ("Tiers", lambda name: {"tiers": {name: {"resources": {"gpt-4": SMALL}}}}),
     ],
-    ids=["entity", "resource", "own resource", "limit", "plan"],
+    ids=["entity", "resource", "own resource", "limit", "tier"],
 )
 def test_a_name_that_is_a_function_of_cloudformation_is_refused(name: str, path: str, levels: Any) -> None:
     try:
         manifest = LimitsManifest.from_dict({"namespace": "a", **levels(name)})
-    except ManifestError:  # names of limits and plans have no `:`
+    except ManifestError:  # names of limits and tiers have no `:`
         assert ":" in name
         return
     with pytest.raises(ManifestError, match=r"CloudFormation would evaluate it") as refused:

@@ -98,22 +98,22 @@ def test_entities_with_the_same_limits_share_a_part_the_largest_first() -> None:
     limits = {"a": 1, "b": 2, "c": 2, "d": 3, "e": 1, "f": 2}
     entities = {entity: {"resources": {"x": _limits(number)}} for entity, number in limits.items()}
     text, parts = dump_grouped(LimitsManifest.from_dict({"namespace": "some", "entities": entities}))
-    assert parts == {"x-plan-1": 3, "x-plan-2": 2}
+    assert parts == {"x-tier-1": 3, "x-tier-2": 2}
     assert text.startswith(
         "namespace: some\n"
-        "x-plan-1: &plan-1\n"
+        "x-tier-1: &tier-1\n"
         "  x:\n"
         "    limits:\n"
         "      rpm: 2/min\n"
-        "x-plan-2: &plan-2\n"
+        "x-tier-2: &tier-2\n"
         "  x:\n"
         "    limits:\n"
         "      rpm: 1/min\n"
         "entities:\n"
         "  a:\n"
-        "    resources: *plan-2\n"
+        "    resources: *tier-2\n"
         "  b:\n"
-        "    resources: *plan-1\n"
+        "    resources: *tier-1\n"
     )
     assert "  d:\n    resources:\n      x:\n        limits:\n          rpm: 3/min\n" in text
 

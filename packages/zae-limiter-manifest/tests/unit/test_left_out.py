@@ -46,33 +46,33 @@ def test_a_level_that_names_every_limit_leaves_out_nothing() -> None:
     assert found("{namespace: n, system: {limits: {rpm: 1/min}}, entities: {e: {}}}") == {}
 
 
-def test_an_entitys_level_is_compared_with_its_plan_and_its_default() -> None:
+def test_an_entitys_level_is_compared_with_its_tier_and_its_default() -> None:
     text = """
 namespace: n
-plans:
+tiers:
   gold:
     resources:
       gpt-4: {limits: {tpm: 9/min}}
       _default_: {limits: {rpd: 9/day}}
 entities:
   e:
-    plan: gold
+    tier: gold
     resources:
       gpt-4: {limits: {rpm: 1/min}}
       _default_: {limits: {usd: 5/day}}
 """
-    plan = "plans.gold.resources"
+    tier = "tiers.gold.resources"
     assert found(text) == {
-        f"{plan}.gpt-4": {"rpd": (f"{plan}._default_",)},
-        "entities.e.resources._default_": {"rpd": (f"{plan}._default_",)},
+        f"{tier}.gpt-4": {"rpd": (f"{tier}._default_",)},
+        "entities.e.resources._default_": {"rpd": (f"{tier}._default_",)},
         "entities.e.resources.gpt-4": {
-            "rpd": (f"{plan}._default_",),
-            "tpm": (f"{plan}.gpt-4",),
+            "rpd": (f"{tier}._default_",),
+            "tpm": (f"{tier}.gpt-4",),
             "usd": ("entities.e.resources._default_",),
         },
     }
     own = text.replace("      gpt-4: {limits: {rpm: 1/min}}\n", "")
-    names = {"rpd": (f"{plan}._default_",), "tpm": (f"{plan}.gpt-4",)}
+    names = {"rpd": (f"{tier}._default_",), "tpm": (f"{tier}.gpt-4",)}
     assert found(own)["entities.e.resources._default_"] == names
 
 

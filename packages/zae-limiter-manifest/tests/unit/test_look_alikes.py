@@ -66,14 +66,14 @@ def test_letters_and_signs_of_other_scripts_are_alike(id_: str, other: str) -> N
     assert f"U+{ord(other):04X}" in found
 
 
-def test_plans_are_compared_too() -> None:
-    plan = "{resources: {r: {limits: {rpm: 1/min}}}}"
-    (found,) = find_warnings(load(f"{{namespace: n, plans: {{gold: {plan}, Gold: {plan}}}}}"))
-    assert str(found) == "n: plans.gold looks like plans.Gold, but differs in case: two plans"
+def test_tiers_are_compared_too() -> None:
+    tier = "{resources: {r: {limits: {rpm: 1/min}}}}"
+    (found,) = find_warnings(load(f"{{namespace: n, tiers: {{gold: {tier}, Gold: {tier}}}}}"))
+    assert str(found) == "n: tiers.gold looks like tiers.Gold, but differs in case: two tiers"
 
 
 @pytest.mark.parametrize(
-    "place", ["system", "resources.other", "plans.gold.resources.other", "entities.ann.resources.other"]
+    "place", ["system", "resources.other", "tiers.gold.resources.other", "entities.ann.resources.other"]
 )
 def test_a_resource_that_only_an_overflow_names_is_compared_too(place: str) -> None:
     manifest: dict[str, Any] = {"namespace": "n", "resources": {"gpt-4": {"limits": {"rpm": "1/min"}}}}

@@ -73,47 +73,47 @@ def test_a_file_without_a_namespace_is_no_part_of_another() -> None:
     ]
 
 
-SHARED_PLANS = ("plans.yaml", "x-a: &a {rpm: 1/min}\nplans: {free: {resources: {_default_: {limits: *a}}}}")
+SHARED_TIERS = ("tiers.yaml", "x-a: &a {rpm: 1/min}\ntiers: {free: {resources: {_default_: {limits: *a}}}}")
 
 
-def test_a_file_with_plans_alone_is_part_of_each_namespace() -> None:
-    acme = ("acme.yaml", "namespace: acme\nentities: {a: {plan: free}}")
-    other = ("other.yaml", "namespace: other\nplans: {gold: {resources: {r: {limits: {rpm: 9/min}}}}}")
-    first, second = load_all([SHARED_PLANS, acme, other])
+def test_a_file_with_tiers_alone_is_part_of_each_namespace() -> None:
+    acme = ("acme.yaml", "namespace: acme\nentities: {a: {tier: free}}")
+    other = ("other.yaml", "namespace: other\ntiers: {gold: {resources: {r: {limits: {rpm: 9/min}}}}}")
+    first, second = load_all([SHARED_TIERS, acme, other])
     free = "{resources: {_default_: {limits: {rpm: 1/min}}}}"
-    assert first == load(f"namespace: acme\nplans: {{free: {free}}}\nentities: {{a: {{plan: free}}}}")
-    assert (second.namespace, list(second.plans)) == ("other", ["free", "gold"])
-    assert load_all([other, acme, SHARED_PLANS]) == (second, first)
+    assert first == load(f"namespace: acme\ntiers: {{free: {free}}}\nentities: {{a: {{tier: free}}}}")
+    assert (second.namespace, list(second.tiers)) == ("other", ["free", "gold"])
+    assert load_all([other, acme, SHARED_TIERS]) == (second, first)
 
 
-def test_plans_without_a_namespace_need_another_file_that_names_it() -> None:
-    way_out = "`namespace` is missing: add it, or pass a file that has it beside these plans"
-    for files in ([SHARED_PLANS], [SHARED_PLANS, ("b.yaml", SHARED_PLANS[1])]):
+def test_tiers_without_a_namespace_need_another_file_that_names_it() -> None:
+    way_out = "`namespace` is missing: add it, or pass a file that has it beside these tiers"
+    for files in ([SHARED_TIERS], [SHARED_TIERS, ("b.yaml", SHARED_TIERS[1])]):
         with pytest.raises(ManifestError) as caught:
             load_all(files)
         assert [(each.file, each.message) for each in caught.value.problems] == [(name, way_out) for name, _ in files]
     with pytest.raises(ManifestError, match=way_out):
-        load(SHARED_PLANS[1])
+        load(SHARED_TIERS[1])
     with pytest.raises(ManifestError, match="`namespace` is missing"):
-        LimitsManifest.from_dict({"plans": {}})
+        LimitsManifest.from_dict({"tiers": {}})
 
 
 @pytest.mark.parametrize(
-    ("plans", "of_acme", "problems"),
+    ("tiers", "of_acme", "problems"),
     [
-        (SHARED_PLANS[1], "plans: {free: {resources: {r: {limits: {rpm: 9/min}}}}}", [("acme.yaml", 2, "plans.free")]),
-        ("plans: {free: {}}", "", [("plans.yaml", 1, "plans.free")]),
-        ("plans: []", "", [("plans.yaml", 1, "plans")]),
-        ("plans: {}\nresources: {}", "", [("plans.yaml", 1, "(document)")]),
-        (SHARED_PLANS[1], "entities: {a: {plan: fre}}", [("acme.yaml", 2, "entities.a.plan")]),
-        ("plans: {}", "namespace: again", [("acme.yaml", 2, "namespace")]),
+        (SHARED_TIERS[1], "tiers: {free: {resources: {r: {limits: {rpm: 9/min}}}}}", [("acme.yaml", 2, "tiers.free")]),
+        ("tiers: {free: {}}", "", [("tiers.yaml", 1, "tiers.free")]),
+        ("tiers: []", "", [("tiers.yaml", 1, "tiers")]),
+        ("tiers: {}\nresources: {}", "", [("tiers.yaml", 1, "(document)")]),
+        (SHARED_TIERS[1], "entities: {a: {tier: fre}}", [("acme.yaml", 2, "entities.a.tier")]),
+        ("tiers: {}", "namespace: again", [("acme.yaml", 2, "namespace")]),
     ],
-    ids=["twice", "no-plan", "no-map", "more-than-plans", "unknown", "other-mistake"],
+    ids=["twice", "no-tier", "no-map", "more-than-tiers", "unknown", "other-mistake"],
 )
-def test_a_mistake_in_shared_plans_is_told_once_in_its_file(
-    plans: str, of_acme: str, problems: list[tuple[str, int, str]]
+def test_a_mistake_in_shared_tiers_is_told_once_in_its_file(
+    tiers: str, of_acme: str, problems: list[tuple[str, int, str]]
 ) -> None:
-    files = [("acme.yaml", f"namespace: acme\n{of_acme}"), ("other.yaml", "namespace: other"), ("plans.yaml", plans)]
+    files = [("acme.yaml", f"namespace: acme\n{of_acme}"), ("other.yaml", "namespace: other"), ("tiers.yaml", tiers)]
     with pytest.raises(ManifestError) as caught:
         load_all(files)
     assert [(each.file, each.line, each.path) for each in caught.value.problems] == problems

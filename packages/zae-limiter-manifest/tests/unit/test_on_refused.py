@@ -20,7 +20,7 @@ from zae_limiter_manifest import (
 )
 from zae_limiter_manifest.addresses import Address
 from zae_limiter_manifest.cloudformation import StackProperties
-from zae_limiter_manifest.declarations import PlanDecl
+from zae_limiter_manifest.declarations import TierDecl
 from zae_limiter_manifest.json_schema import json_schema
 from zae_limiter_manifest.render.words import live_and_declared, parts
 
@@ -133,7 +133,7 @@ LEVEL = "{limits: {rpm: 1/min}, on_refused: {overflow: gpt-4}}"
     ("text", "path"),
     [
         (f"resources: {{gpt-4: {LEVEL}}}", "resources.gpt-4"),
-        (f"plans: {{gold: {{resources: {{gpt-4: {LEVEL}}}}}}}", "plans.gold.resources.gpt-4"),
+        (f"tiers: {{gold: {{resources: {{gpt-4: {LEVEL}}}}}}}", "tiers.gold.resources.gpt-4"),
         (f"entities: {{acme: {{resources: {{_default_: {LEVEL}, gpt-4: {LEVEL}}}}}}}", "entities.acme.resources.gpt-4"),
     ],
 )
@@ -147,7 +147,7 @@ def test_no_level_overflows_to_its_own_resource(text: str, path: str) -> None:
 
 def test_neither_does_a_level_that_is_made_of_values() -> None:
     own = {"gpt-4": WITH, "credits": WITH}
-    for sections in ({"resources": own}, {"entities": {"acme": EntityDecl(own)}}, {"plans": {"gold": PlanDecl(own)}}):
+    for sections in ({"resources": own}, {"entities": {"acme": EntityDecl(own)}}, {"tiers": {"gold": TierDecl(own)}}):
         with pytest.raises(ManifestError, match=r"credits\.on_refused\.overflow"):
             LimitsManifest("a", **sections)
 

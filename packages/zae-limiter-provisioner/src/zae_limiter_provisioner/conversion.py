@@ -46,13 +46,13 @@ def to_stored_entity(decl: RecordDecl) -> StoredEntity:
         metadata=decl.metadata.to_dict(),
         fingerprint=fingerprint(decl),
         parent_ids=decl.parents,
-        plan=decl.plan,
+        tier=decl.tier,
     )
 
 
 def live_record(record: StoredEntity) -> LiveItem:
     """Return a stored record as a live item of the manifest."""
-    decl = RecordDecl(tuple(record.parent_ids), record.cascade, record.name, Metadata.of(record.metadata), record.plan)
+    decl = RecordDecl(tuple(record.parent_ids), record.cascade, record.name, Metadata.of(record.metadata), record.tier)
     return LiveItem(decl, record.fingerprint, children=record.children)
 
 

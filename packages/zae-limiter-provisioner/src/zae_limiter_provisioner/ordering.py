@@ -3,7 +3,7 @@
 The problem: each write has to leave a tree, in which nobody is above himself and an entity with children stays, also if
 the apply dies after it. The choice: an entity gets its parents after all who are above it in the end have got theirs.
 Then whoever is above it at its write is above it in the end, so that no write closes a circle, whatever moves, even
-where two entities change places. Plans are written before the entities that name them, and go after them. Limits
+where two entities change places. Tiers are written before the entities that name them, and go after them. Limits
 follow, and what goes is last, children before their parents.
 
 Among those, children of one parent are neighbours, so that a transaction counts them at their parent in one write.
@@ -19,7 +19,7 @@ from zae_limiter_manifest import Address, Change, LiveItem, RecordDecl
 
 Parents = Mapping[str, Sequence[str]]
 
-_PLANS, _TREE, _LIMITS, _GONE, _GONE_PLANS = range(5)
+_TIERS, _TREE, _LIMITS, _GONE, _GONE_TIERS = range(5)
 _NOBODY: Final = ()
 
 
@@ -50,8 +50,8 @@ def write_order(changes: Sequence[Change], live: Mapping[Address, LiveItem]) -> 
     before, after = _Levels(trees.before), _Levels(trees.after)
 
     def place(change: Change) -> tuple[int, int, int, Sequence[str]]:
-        if change.address.plan is not None:
-            return _GONE_PLANS if change.after is None else _PLANS, 0, 0, _NOBODY
+        if change.address.tier is not None:
+            return _GONE_TIERS if change.after is None else _TIERS, 0, 0, _NOBODY
         if not change.address.is_record:
             return _LIMITS, 0, 0, _NOBODY
         entity = str(change.address.entity)

@@ -27,8 +27,8 @@ from zae_limiter_manifest import (
 
 from .conversion import address_set
 from .live_state import LiveState
-from .plan_reach import with_reach
 from .refusals import Refused
+from .tier_reach import with_reach
 from .tree_guard import refuse_broken_tree
 
 
@@ -119,16 +119,16 @@ def _under_way(state: ProvisionerState, repository: SyncRepository | None) -> Ap
 def answer_export(repository: SyncRepository) -> Answer:
     """Return all live limits and entities, as a manifest. Beside it, in the plan, are the overrides in force."""
     live = LiveState.everywhere(repository)
-    plans = {at.plan for at in live.items}
-    declared = {at: _without_lost_plan(item.decl, plans) for at, item in live.items.items()}
+    tiers = {at.tier for at in live.items}
+    declared = {at: _without_lost_tier(item.decl, tiers) for at, item in live.items.items()}
     manifest = LimitsManifest.of(repository.name, declared)
     plan = _header(repository.name, live.state, manifest_hash=manifest.canonical_hash())
     return Answer("planned", evolve(plan, overrides=tuple(live.overrides)), manifest=manifest)
 
 
-def _without_lost_plan(decl: Decl, plans: Collection[str | None]) -> Decl:
-    """Return the declaration, without a plan that has no limits: no manifest may name it."""
-    return evolve(decl, plan=None) if isinstance(decl, RecordDecl) and decl.plan not in plans else decl
+def _without_lost_tier(decl: Decl, tiers: Collection[str | None]) -> Decl:
+    """Return the declaration, without a tier that has no limits: no manifest may name it."""
+    return evolve(decl, tier=None) if isinstance(decl, RecordDecl) and decl.tier not in tiers else decl
 
 
 def answer_state(repository: SyncRepository, state: ProvisionerState | None = None) -> Answer:

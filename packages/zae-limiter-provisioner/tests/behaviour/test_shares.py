@@ -9,7 +9,7 @@ from support.provisioner.provisions import EVERY_LEVEL, NAMESPACE, Killed, World
 from support.provisioner.stack_sender import Stack
 from zae_limiter_manifest import LimitsManifest
 
-WANTED = manifest(resources={"gpt-4": limits(100)}, plans={"gold": {"resources": {"gpt-4": limits(50)}}})
+WANTED = manifest(resources={"gpt-4": limits(100)}, tiers={"gold": {"resources": {"gpt-4": limits(50)}}})
 
 
 def capacity(world: World) -> int:

@@ -27,19 +27,19 @@ def changes(event: "AuditEvent") -> Iterator[str]:
 
 
 def plain_event(event: "AuditEvent") -> dict[str, Any]:
-    """Return an event for programs. A change of a plan has its name as ``plan``, and no entity."""
-    from zae_limiter.maintenance import plan_of_subject
+    """Return an event for programs. A change of a tier has its name as ``tier``, and no entity."""
+    from zae_limiter.maintenance import tier_of_subject
 
-    plain, plan = asdict(event), plan_of_subject(event.entity_id)
-    return plain if plan is None else {**plain, "entity_id": None, "plan": plan}
+    plain, tier = asdict(event), tier_of_subject(event.entity_id)
+    return plain if tier is None else {**plain, "entity_id": None, "tier": tier}
 
 
 def of_subject(subject: str) -> str:
-    """Return the subject of changes in words: `plan gold`, `resource gpt-4`, `the system`, or an entity by its id."""
-    from zae_limiter.maintenance import audit_resource, audit_system, plan_of_subject
+    """Return the subject of changes in words: `tier gold`, `resource gpt-4`, `the system`, or an entity by its id."""
+    from zae_limiter.maintenance import audit_resource, audit_system, tier_of_subject
 
-    if (plan := plan_of_subject(subject)) is not None:
-        return f"plan {plan}"
+    if (tier := tier_of_subject(subject)) is not None:
+        return f"tier {tier}"
     if subject == audit_system():
         return "the system"
     before = audit_resource("")

@@ -66,12 +66,12 @@ def resource() -> None:
     """Manage the limits of a resource, which apply to every entity without limits of its own."""
 
 
-@click.group(cls=CommandsOfModules, modules=("plan.plans",))
+@click.group(cls=CommandsOfModules, modules=("tier.tiers",))
 @connection_options
 @namespace_options
 @debug_option
-def plan() -> None:
-    """Manage plans: limits that many entities have. `limits plan` shows what an apply would change."""
+def tier() -> None:
+    """Manage tiers: limits that many entities have."""
 
 
 @click.group(cls=CommandsOfModules, modules=("entity.records", "entity.limits", "entity.levels", "entity.directory"))

@@ -11,7 +11,7 @@ import click
 from ..columns import counted, say_columns, say_command, say_json, say_sentence
 from ..confirmation import confirm
 from ..data.parsing import limits_option, parse_new_values
-from ..data.places import ALL_RESOURCES, place_in_plan, plan_of, winner_beneath
+from ..data.places import ALL_RESOURCES, place_in_tier, tier_of, winner_beneath
 from ..data.showing import VALUES_HEAD, in_force, plain_limits, values_cells
 from ..data.windows import gains_at_once
 from ..errors import CommandError
@@ -209,14 +209,14 @@ def _own_places(repository: "SyncRepository", entity_id: str) -> "dict[str, list
 
 def _all_names(repository: "SyncRepository", entity_id: str) -> set[str]:
     """Return the limits that calls of the entity may consume, on any resource."""
-    resources, plan = repository.list_resources_with_defaults(), plan_of(repository, entity_id)
-    of_plan = [] if plan is None else repository.list_plans().get(plan, [])
+    resources, tier = repository.list_resources_with_defaults(), tier_of(repository, entity_id)
+    of_tier = [] if tier is None else repository.list_tiers().get(tier, [])
     places: list[ConfigPlace] = [
         (None, None),
         (entity_id, ALL_RESOURCES),
         *((None, resource) for resource in resources),
     ]
-    places += [place_in_plan(plan, resource) for resource in of_plan if plan is not None]
+    places += [place_in_tier(tier, resource) for resource in of_tier if tier is not None]
     stored = {limit.name for config in repository.get_configs(places).values() for limit in config.limits}
     return stored | {each.limit.name for bucket in repository.get_buckets(entity_id) for each in bucket.limits}
 

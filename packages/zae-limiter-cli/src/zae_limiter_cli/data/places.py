@@ -12,39 +12,39 @@ ALL_RESOURCES: Final = "_default_"
 """The resource of limits that hold on all resources without their own."""
 
 
-def plan_of(repository: "SyncRepository", entity_id: str) -> str | None:
-    """Return the plan of an entity; ``None`` without one, or without a record."""
+def tier_of(repository: "SyncRepository", entity_id: str) -> str | None:
+    """Return the tier of an entity; ``None`` without one, or without a record."""
     record = repository.get_entity(entity_id)
-    return None if record is None else record.plan
+    return None if record is None else record.tier
 
 
 def winner_beneath(repository: "SyncRepository", entity_id: str, resource: str) -> "Level | None":
     """Return the level whose limits hold without an override; on ``_default_``, where no resource is named."""
     from zae_limiter.values.resolution import Level, winner
 
-    places = places_of(entity_id, resource, plan_of(repository, entity_id))
+    places = places_of(entity_id, resource, tier_of(repository, entity_id))
     if resource == ALL_RESOURCES:
-        places = {source: places[source] for source in places if source not in ("entity", "plan", "resource")}
+        places = {source: places[source] for source in places if source not in ("entity", "tier", "resource")}
     found = repository.get_configs([*places.values()])
     return winner([Level(source, found[place].limits if place in found else ()) for source, place in places.items()])
 
 
-def place_in_plan(plan: str, resource: str) -> "ConfigPlace":
-    """Return the place of a plan's limits on a resource, or on all."""
-    from zae_limiter.maintenance import audit_plan
+def place_in_tier(tier: str, resource: str) -> "ConfigPlace":
+    """Return the place of a tier's limits on a resource, or on all."""
+    from zae_limiter.maintenance import audit_tier
 
-    return audit_plan(plan), resource
+    return audit_tier(tier), resource
 
 
-def places_of(entity_id: str, resource: str, plan: str | None = None) -> dict["ConfigSource", "ConfigPlace"]:
-    """Return the place of each level, in the order in which they win; those of a plan for an entity that has one."""
-    of_plan: dict[ConfigSource, ConfigPlace] = {}
-    if plan is not None:
-        of_plan = {"plan": place_in_plan(plan, resource), "plan_default": place_in_plan(plan, ALL_RESOURCES)}
+def places_of(entity_id: str, resource: str, tier: str | None = None) -> dict["ConfigSource", "ConfigPlace"]:
+    """Return the place of each level, in the order in which they win; those of a tier for an entity that has one."""
+    of_tier: dict[ConfigSource, ConfigPlace] = {}
+    if tier is not None:
+        of_tier = {"tier": place_in_tier(tier, resource), "tier_default": place_in_tier(tier, ALL_RESOURCES)}
     return {
         "entity": (entity_id, resource),
         "entity_default": (entity_id, ALL_RESOURCES),
-        **of_plan,
+        **of_tier,
         "resource": (None, resource),
         "system": (None, None),
     }

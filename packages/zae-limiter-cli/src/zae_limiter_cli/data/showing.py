@@ -61,7 +61,7 @@ def show_entity(entity: "Entity", output: OutputForm) -> None:
             ("entity", entity.entity_id),
             ("name", word(entity.name)),
             ("parents" if len(entity.parent_ids) > 1 else "parent", words(entity.parent_ids)),
-            *([] if entity.plan is None else [("plan", entity.plan)]),
+            *([] if entity.tier is None else [("tier", entity.tier)]),
             ("cascade", yes_or_no(entity.cascade)),
             ("metadata", metadata or "-"),
             ("created", entity.created_at),

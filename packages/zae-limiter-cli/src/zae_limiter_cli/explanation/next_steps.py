@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from zae_limiter import BucketExplanation, LimitExplanation
 
 LARGEST_FACTOR: Final = 1000
-OF_THE_STORE: Final = {"entity", "entity_default", "plan", "plan_default", "resource", "system"}
+OF_THE_STORE: Final = {"entity", "entity_default", "tier", "tier_default", "resource", "system"}
 
 
 class NextStep(NamedTuple):
@@ -102,8 +102,8 @@ def _views(report: Report) -> Iterator[_Step]:
     of_caller = ["--entity", found.entity_id, "-r", found.resource]
     yield _Step(f"See the use of {found.entity_id} by the hour.", "usage list", None, of_caller)
     of = {"resource": ["--resource", bucket.resource], "system": ["--system"]}
-    if bucket.plan is not None:
-        of |= {source: ["--plan", bucket.plan] for source in ("plan", "plan_default")}
+    if bucket.tier is not None:
+        of |= {source: ["--tier", bucket.tier] for source in ("tier", "tier_default")}
     switch = None if found.disabled is None or bucket.switches is None else bucket.switches.disabled
     subject = of.get(switch.source if switch else bucket.source, ["--entity", bucket.entity_id])
     what = "switches" if switch else "limits"

@@ -55,7 +55,7 @@ def _bucket(bucket: "BucketExplanation") -> dict[str, Any]:
         "path": list(bucket.path),
         "resource": bucket.resource,
         "source": bucket.source,
-        **({} if bucket.plan is None else {"plan": bucket.plan}),
+        **({} if bucket.tier is None else {"tier": bucket.tier}),
         "override_until": None if bucket.override_until is None else iso(bucket.override_until),
         "shard_count": bucket.shard_count,
         "admitted": bucket.admitted,

@@ -177,10 +177,10 @@ def _switched_by(bucket: "BucketExplanation | None") -> str | None:
 
 def _subject(bucket: "BucketExplanation") -> str:
     """Return the subject under which changes of the limits of a bucket are recorded."""
-    from zae_limiter.maintenance import audit_plan, audit_resource, audit_system
+    from zae_limiter.maintenance import audit_resource, audit_system, audit_tier
 
-    if bucket.plan is not None and bucket.source in {"plan", "plan_default"}:
-        return audit_plan(bucket.plan)
+    if bucket.tier is not None and bucket.source in {"tier", "tier_default"}:
+        return audit_tier(bucket.tier)
     if bucket.source == "resource":
         return audit_resource(bucket.resource)
     return audit_system() if bucket.source == "system" else bucket.entity_id

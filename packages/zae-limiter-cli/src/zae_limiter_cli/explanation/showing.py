@@ -21,8 +21,8 @@ ROWS: Final = ("LIMIT", "ASKED", "TOKENS", "BURST", "REFILL", "")
 SOURCES: Final[Mapping[str, str]] = {
     "entity": "its own limits on {resource}",
     "entity_default": "its own limits on all resources",
-    "plan": "the limits of its plan {plan} on {resource}",
-    "plan_default": "the limits of its plan {plan} on all resources",
+    "tier": "the limits of its tier {tier} on {resource}",
+    "tier_default": "the limits of its tier {tier} on all resources",
     "resource": "the limits of {resource}",
     "system": "the limits of the system",
     "call": "the limits that the call passes",
@@ -131,7 +131,7 @@ def _head(found: "Explanation", bucket: "BucketExplanation") -> str:
     if _is_further(found, bucket):
         on = "" if bucket.resource == found.resource else f" on {bucket.resource}"
         role = f"{on} (also)" if len(bucket.path) == 1 else f"{on} (also, above {bucket.path[0]})"
-    of = SOURCES[bucket.source].format(resource=bucket.resource, plan=bucket.plan)
+    of = SOURCES[bucket.source].format(resource=bucket.resource, tier=bucket.tier)
     if bucket.override_until is not None:
         place = "on all resources" if bucket.source == "entity_default" else f"on {bucket.resource}"
         of = f"an override {place} until {shown(bucket.override_until)} (UTC)"

@@ -40,9 +40,9 @@ def unknown_names(repository: "SyncRepository", found: "Explanation", usage: "Us
     own = found.buckets[0]
     if own.shard_count or usage.windows:
         return
-    if own.source not in ("entity", "entity_default", "plan", "plan_default") and not found.parent_ids:
+    if own.source not in ("entity", "entity_default", "tier", "tier_default") and not found.parent_ids:
         yield from unknown_entity(repository, found.entity_id)
-    if own.source not in ("entity", "plan", "resource", "call", "default_limits"):
+    if own.source not in ("entity", "tier", "resource", "call", "default_limits"):
         yield from unknown_resource(repository, found.resource)
 
 

@@ -56,7 +56,7 @@ def _risk(repository: "SyncRepository", change: Change, now: datetime) -> str | 
         or cut.limit is None
         or change.after is None
         or isinstance(change.after, RecordDecl)
-        or address.plan is not None
+        or address.tier is not None
         or address.resource in (None, DEFAULT_RESOURCE)
     ):
         return None  # usage is kept by entity and by resource

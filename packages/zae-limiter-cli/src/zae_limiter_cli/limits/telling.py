@@ -26,7 +26,7 @@ def announce_telling(connection: Connection, plans: Iterable[Plan]) -> None:
     """Print how many live buckets the changes of each plan would be told to, and the cost."""
     for plan in plans:
         for change in plan.changes:
-            if change.address.plan is not None:
+            if change.address.tier is not None:
                 follows = "processes that know its limits follow within a minute, with --now as without"
                 click.echo(f"{plan.namespace}: {change.address}: {follows}", err=True)
         resources = _changed(plan.changes)
@@ -64,7 +64,7 @@ def tell_changes(connection: Connection, outcomes: Mapping[str, Answer]) -> bool
 
 def _changed(changes: Iterable[Change]) -> dict[str | None, bool]:
     """Return the resources whose limits or switches are changed, ``None`` for the system, each with whether switches
-    are; entities are told by the apply, and those of a changed plan by nobody.
+    are; entities are told by the apply, and those of a changed tier by nobody.
     """
     found = dict[str | None, bool]()
     for change in changes:

@@ -16,7 +16,7 @@ LEVELS = [
     (["resource", "set-defaults", "gpt-4"], ["resource", "get-defaults", "gpt-4"]),
     (["entity", "set-limits", "key", "-r", "gpt-4"], ["entity", "get-limits", "key", "-r", "gpt-4"]),
     (["entity", "set-limits", "key", "--until", "2h"], ["entity", "get-limits", "key"]),
-    (["plan", "set-limits", "gold"], ["plan", "show", "gold"]),
+    (["tier", "set-limits", "gold"], ["tier", "show", "gold"]),
 ]
 
 

@@ -15,7 +15,7 @@ def plain(**said: Any) -> dict[str, Any]:
         "name": None,
         "parent_id": None,
         "cascade": False,
-        "plan": None,
+        "tier": None,
         "metadata": {},
         "version": 1,
     }

@@ -119,15 +119,15 @@ class TestApply:
             ]
             assert not passes(limiter)
 
-    def test_a_changed_plan_is_told_to_nobody_and_the_output_says_so(self, apply: Any, tmp_path: Path) -> None:
-        plans = tmp_path / "plans.yaml"
-        plans.write_text("plans: {gold: {resources: {_default_: {limits: {rpm: 9/min}}, gpt-4: {limits: {a: 1/s}}}}}")
+    def test_a_changed_tier_is_told_to_nobody_and_the_output_says_so(self, apply: Any, tmp_path: Path) -> None:
+        tiers = tmp_path / "tiers.yaml"
+        tiers.write_text("tiers: {gold: {resources: {_default_: {limits: {rpm: 9/min}}, gpt-4: {limits: {a: 1/s}}}}}")
         apply(100, "--yes")
-        done = apply(100, "-f", str(plans), "--now", "--yes")
+        done = apply(100, "-f", str(tiers), "--now", "--yes")
         follows = "processes that know its limits follow within a minute, with --now as without"
         assert (done.exit_code, done.stderr.splitlines()) == (
             0,
-            [f"default: plan gold/_default_: {follows}", f"default: plan gold/gpt-4: {follows}"],
+            [f"default: tier gold/_default_: {follows}", f"default: tier gold/gpt-4: {follows}"],
         )
 
     def test_an_apply_without_changes_tells_nobody(self, apply: Any) -> None:

@@ -26,8 +26,8 @@ def live(stack: Stack) -> Stack:
     for entity in ("y", "n"):  # words that some readers of YAML take for true and false
         repository.set_limits(entity, FREE)
     repository.set_limits("alone", [Limit.per_minute("rpm", 7)])
-    repository.set_plan_limits("silver", [Limit.per_minute("rpm", 50)])
-    repository.create_entity("planned", plan="silver")
+    repository.set_tier_limits("silver", [Limit.per_minute("rpm", 50)])
+    repository.create_entity("tiered", tier="silver")
     return stack
 
 
@@ -40,10 +40,10 @@ def test_entities_with_the_same_limits_share_a_part_of_the_first_file(live: Stac
     ]
     text = file.read_text(encoding="utf-8")
     assert text.count("rpm: 1k/min") == text.count("rpm: 10/min") == 1
-    assert re.findall(r"^x-.*", text, re.MULTILINE) == ["x-plan-1: &plan-1", "x-plan-2: &plan-2"]
-    assert "  acme:\n    parent: org\n    cascade: true\n    resources: *plan-1\n" in text
+    assert re.findall(r"^x-.*", text, re.MULTILINE) == ["x-tier-1: &tier-1", "x-tier-2: &tier-2"]
+    assert "  acme:\n    parent: org\n    cascade: true\n    resources: *tier-1\n" in text
     assert "  alone:\n    resources:\n      _default_:\n" in text
-    assert "  planned:\n    plan: silver\n" in text
+    assert "  tiered:\n    tier: silver\n" in text
     assert load(text) == load(live.ok("export", "-N", "tenant-alpha"))
 
 
@@ -58,15 +58,15 @@ def test_an_apply_of_the_first_file_adopts_all_and_changes_no_limit(live: Stack)
     live.ok("fmt", "-f", file, "--check")
 
 
-def test_a_part_becomes_a_plan_as_its_comment_says(live: Stack) -> None:
+def test_a_part_becomes_a_tier_as_its_comment_says(live: Stack) -> None:
     file = live.directory / "first.yaml"
     live.ok("init", "-N", "tenant-alpha", "--out", str(file))
     live.ok("apply", "--yes", "-f", str(file))
     text = file.read_text(encoding="utf-8")
-    part = re.search(r"^x-plan-1: &plan-1\n((?:  .*\n)+)", text, re.MULTILINE)
+    part = re.search(r"^x-tier-1: &tier-1\n((?:  .*\n)+)", text, re.MULTILINE)
     assert part is not None
-    gold = "plans:\n  gold:\n    resources:\n" + re.sub("^", "    ", part[1], flags=re.MULTILINE).rstrip(" ")
-    text = text.replace(part[0], "").replace("resources: *plan-1", "plan: gold").replace("plans:\n", gold, 1)
+    gold = "tiers:\n  gold:\n    resources:\n" + re.sub("^", "    ", part[1], flags=re.MULTILINE).rstrip(" ")
+    text = text.replace(part[0], "").replace("resources: *tier-1", "tier: gold").replace("tiers:\n", gold, 1)
     file.write_text(text, encoding="utf-8")
     live.ok("apply", "--yes", "-f", str(file), "--allow-deletes")
     assert live.world.repository().get_limits("acme", "gpt-4") == []
@@ -83,9 +83,9 @@ def test_where_there_is_nothing_the_first_file_has_examples(stack: Stack, *, reg
     text = file.read_text(encoding="utf-8")
     assert load(text) == LimitsManifest("tenant-alpha")
     stack.ok("plan", "-f", str(file), "--exit-code")
-    every_example = re.sub(r"^# ((?:system|resources|plans|entities):| )", r"\1", text, flags=re.MULTILINE)
+    every_example = re.sub(r"^# ((?:system|resources|tiers|entities):| )", r"\1", text, flags=re.MULTILINE)
     assert {str(at) for at, _ in load(every_example).declared()} == {
-        "system", "resource gpt-4", "plan gold/_default_", "entity acme", "entity acme-key-1",
+        "system", "resource gpt-4", "tier gold/_default_", "entity acme", "entity acme-key-1",
     }  # fmt: skip
 
 

@@ -274,11 +274,11 @@ def test_switches_of_weaker_levels_hold_once_a_stronger_one_goes() -> None:
         assert after.bucket("key-a", "gpt-4").disabled
 
 
-def test_limits_of_a_plan_come_before_those_of_the_resource() -> None:
+def test_limits_of_a_tier_come_before_those_of_the_resource() -> None:
     with SyncRepository.sqlite("limits.db", "a") as repository:
-        repository.set_plan_limits("gold", [Limit.per_hour("rpm", 80)])
+        repository.set_tier_limits("gold", [Limit.per_hour("rpm", 80)])
         for entity in ("key-a", "key-b"):
-            repository.create_entity(entity, plan="gold")
+            repository.create_entity(entity, tier="gold")
         after = LimitsAfter(
             repository, Plan("a", (change(Address("gpt-4"), hourly(10)), change(Address("gpt-4", "key-a"))))
         )

@@ -24,7 +24,7 @@ from zae_limiter.values.versions import MigrationProgress
 from zae_limiter_manifest import Request, load
 from zae_limiter_provisioner.in_process import perform
 
-ENTITY, RESOURCE, PLAN, NAMESPACE = "entity-v", "resource-v", "plan-v", "namespace-v"
+ENTITY, RESOURCE, TIER, NAMESPACE = "entity-v", "resource-v", "tier-v", "namespace-v"
 MANIFEST: Final = """
 namespace: default
 resources:
@@ -43,7 +43,7 @@ class Damaged:
     how: str
     item: Item
     name: str
-    """The entity, resource, plan or namespace, or the serial, that no other copy has."""
+    """The entity, resource, tier or namespace, or the serial, that no other copy has."""
 
     @property
     def key(self) -> tuple[str, str]:
@@ -78,8 +78,8 @@ def fill(path: Path) -> SyncRepository:
     repository.set_system_defaults([Limit.per_minute("rpm", 50)], "block")
     for entity in ("sound", ENTITY):
         repository.create_entity(f"{entity}-up", name="up")
-    for plan in ("sound-plan", PLAN):
-        repository.set_plan_limits(plan, [Limit.per_minute("rpm", 70)], "gpt-4")
+    for tier in ("sound-tier", TIER):
+        repository.set_tier_limits(tier, [Limit.per_minute("rpm", 70)], "gpt-4")
     for name, resource in (("sound", "sound-r"), (ENTITY, RESOURCE)):
         _fill_one(limiter, name, resource)
     for name in ("sound-ns", NAMESPACE):
@@ -93,7 +93,7 @@ def _fill_one(limiter: SyncRateLimiter, name: str, resource: str) -> None:
     repository.set_resource_defaults(resource, [Limit.per_minute("rpm", 80)])
     repository.set_resource_switches(resource, bypass=False, reason="why")
     parents = [f"{name}-up", "sound-up"] if name != "sound" else [f"{name}-up"]
-    repository.create_entity(name, name="n", parent_ids=parents, plan="sound-plan", metadata={"k": 1})
+    repository.create_entity(name, name="n", parent_ids=parents, tier="sound-tier", metadata={"k": 1})
     limits = [
         Limit.custom("rpm", 60, schedule=["now: mon-sun 50/min"], alert=[80]),
         Limit.per_month("usd", 90),
@@ -128,7 +128,7 @@ def damaged_copies(items: Sequence[Item], ways: Sequence[str] = ()) -> list[Dama
     found: dict[tuple[str, str, str], Damaged] = {}
     for item in items:
         text = json.dumps(item)
-        own = next((each for each in (ENTITY, RESOURCE, PLAN, NAMESPACE) if f"{each}" in item[PK] + item[SK]), None)
+        own = next((each for each in (ENTITY, RESOURCE, TIER, NAMESPACE) if f"{each}" in item[PK] + item[SK]), None)
         if own is None and kind_of(item) not in SERIAL_KINDS:
             continue
         for path, value in leaves(item):
@@ -152,7 +152,7 @@ SERIAL_KINDS: Final = ("apply",)
 
 
 def _copy(item: Item, text: str, own: str | None, number: int) -> Item:
-    """The record once more, of another entity, resource, plan, namespace or serial."""
+    """The record once more, of another entity, resource, tier, namespace or serial."""
     if own is None:
         serial = f"{item['serial']:012}"
         copy: Item = json.loads(text.replace(serial, f"{10_000 + number:012}"))
@@ -166,7 +166,7 @@ def _copy(item: Item, text: str, own: str | None, number: int) -> Item:
 def _others(value: Any) -> Any:
     """What a record of another entity has in place of a value."""
     if isinstance(value, str):
-        for own in (ENTITY, RESOURCE, PLAN, NAMESPACE):
+        for own in (ENTITY, RESOURCE, TIER, NAMESPACE):
             value = value.replace(own, "sound")
         return value
     return value + 1 if type(value) is int else value

@@ -20,7 +20,7 @@ class EntityMethods(FlowRunner):
         metadata: Mapping[str, Json] | None = None,
         *,
         parent_ids: Sequence[str] | None = None,
-        plan: str | None = None,
+        tier: str | None = None,
         exist_ok: bool = False,
         principal: str | None = None,
     ) -> Entity:
@@ -29,7 +29,7 @@ class EntityMethods(FlowRunner):
 
         ``parent_ids`` gives up to 4 parents, ``parent_id`` one; an entity has at most 7 ancestors.
 
-        Without limits of its own, the entity has those of its ``plan``, which must have some.
+        Without limits of its own, the entity has those of its ``tier``, which must have some.
 
         With ``exist_ok``, an existing entity is returned unchanged.
 
@@ -45,7 +45,7 @@ class EntityMethods(FlowRunner):
                 parent_ids=parent_ids,
                 cascade=cascade,
                 metadata=metadata,
-                plan=plan,
+                tier=tier,
                 exist_ok=exist_ok,
             )
         )
@@ -90,7 +90,7 @@ class EntityMethods(FlowRunner):
         parent_ids: Sequence[str] | Unchanged | None = UNCHANGED,
         cascade: bool | Unchanged = UNCHANGED,
         metadata: Mapping[str, Json] | Unchanged | None = UNCHANGED,
-        plan: str | Unchanged | None = UNCHANGED,
+        tier: str | Unchanged | None = UNCHANGED,
         expected_version: int | None = None,
         principal: str | None = None,
     ) -> Entity:
@@ -98,7 +98,7 @@ class EntityMethods(FlowRunner):
 
         With ``expected_version``, the ``version`` that you have read, the change is made to that version only.
         ``parent_ids`` moves the entity under all of these, ``parent_id`` under one; its descendants move along. This
-        process applies the change at once, others once their cached config expires. Another ``plan``, which must have
+        process applies the change at once, others once their cached config expires. Another ``tier``, which must have
         limits, applies everywhere from the next request on: the live buckets of the entity are invalidated.
 
         Raises ``StaleEntityError`` for another version, ``EntityNotFoundError`` for the entity and for an unknown
@@ -110,7 +110,7 @@ class EntityMethods(FlowRunner):
             "parent_ids": parent_ids,
             "cascade": cascade,
             "metadata": metadata,
-            "plan": plan,
+            "tier": tier,
         }
         return await self._run(
             records.entities.update_entity(

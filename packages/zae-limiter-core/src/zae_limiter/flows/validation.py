@@ -8,7 +8,7 @@ from ..exceptions import ValidationError
 from ..runtime.named_tuple import NamedTuple
 from ..values.entities import UNCHANGED, check_parent_ids
 from ..values.limits import Limit, Policy, check_limits, check_on_unavailable
-from ..values.naming import check_identifier, check_plan, check_resource
+from ..values.naming import check_identifier, check_resource, check_tier
 
 LARGEST_PAGE = 1000
 LONGEST_NAME = 256
@@ -113,15 +113,15 @@ def validate_update(fields: Mapping[str, Any]) -> dict[str, Any]:
         given["parents"] = parents
     if validate_flag("cascade", given.get("cascade", False)) and parents is not None and not parents.ids:
         raise ValidationError("cascade", given["cascade"], "needs a parent_id to cascade to")
-    validate_plan(given.get("plan"))
+    validate_tier(given.get("tier"))
     if "metadata" in given:
         given["metadata"] = validate_metadata(given["metadata"])
     return given
 
 
-def validate_plan(plan: str | None) -> str | None:
-    """Return the plan of an entity, or ``None``; ``InvalidNameError`` otherwise."""
-    return None if plan is None else check_plan("plan", plan)
+def validate_tier(tier: str | None) -> str | None:
+    """Return the tier of an entity, or ``None``; ``InvalidNameError`` otherwise."""
+    return None if tier is None else check_tier("tier", tier)
 
 
 class Parents(NamedTuple):

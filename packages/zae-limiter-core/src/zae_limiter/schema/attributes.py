@@ -61,7 +61,7 @@ _LONGEST_ASK: Final = 200  # characters
 
 # Of an entity.
 METADATA: Final = "metadata"
-PLAN: Final = "plan"  # of an entity: the plan whose limits it has where it has none of its own
+TIER: Final = "tier"  # of an entity: the tier whose limits it has where it has none of its own
 VERSION: Final = "version"
 CHILDREN: Final = "child_count"  # the number of entities whose parent it is
 PARENT_IDS: Final = "parent_ids"  # all parents, of an entity that has several

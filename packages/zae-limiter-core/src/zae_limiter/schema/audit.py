@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from ..values.audit import AuditEvent
-from ..values.naming import PLAN_SUBJECT, check_identifier, check_plan, check_resource
+from ..values.naming import TIER_SUBJECT, check_identifier, check_resource, check_tier
 from . import keys
 from .attributes import AFTER, BEFORE, METADATA, PK, SK, TTL
 from .entities import read_metadata
@@ -21,14 +21,14 @@ _SERIAL: Final = re.compile(r"-[0-9A-Za-z+-]{1,80}")
 
 
 def check_subject(field: str, value: str) -> str:
-    """Return the subject of audit events: an entity id, ``$SYSTEM``, ``$RESOURCE:…`` or ``$PLAN:…``. Raises
+    """Return the subject of audit events: an entity id, ``$SYSTEM``, ``$RESOURCE:…`` or ``$TIER:…``. Raises
     ``ValidationError``.
     """
     prefix = keys.audit_resource("")
     if isinstance(value, str) and value.startswith(prefix):
         return keys.audit_resource(check_resource(field, value.removeprefix(prefix)))
-    if isinstance(value, str) and value.startswith(PLAN_SUBJECT):
-        return keys.audit_plan(check_plan(field, value.removeprefix(PLAN_SUBJECT)))
+    if isinstance(value, str) and value.startswith(TIER_SUBJECT):
+        return keys.audit_tier(check_tier(field, value.removeprefix(TIER_SUBJECT)))
     return value if value == keys.audit_system() else check_identifier(field, value)
 
 

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from ..runtime.named_tuple import NamedTuple
 from ..values.entities import Entity
-from ..values.naming import check_identifier, check_plan
+from ..values.naming import check_identifier, check_tier
 from . import keys
 from .attributes import (
     ANCESTOR_IDS,
@@ -19,7 +19,7 @@ from .attributes import (
     PARENT_ID,
     PARENT_IDS,
     PK,
-    PLAN,
+    TIER,
 )
 from .record import (
     FLAG,
@@ -40,10 +40,10 @@ from .record import (
 
 
 @reads
-def read_plan(item: Item | None) -> str | None:
-    """Return the plan in an entity's item; ``None`` for an entity without one, or without an item."""
-    plan = None if item is None else optional(text, item, PLAN)
-    return None if plan is None else check_plan(PLAN, plan)
+def read_tier(item: Item | None) -> str | None:
+    """Return the tier in an entity's item; ``None`` for an entity without one, or without an item."""
+    tier = None if item is None else optional(text, item, TIER)
+    return None if tier is None else check_tier(TIER, tier)
 
 
 class ParentLink(NamedTuple):
@@ -121,19 +121,19 @@ ENTITY: Final = Record(
     metadata=Field(lambda item, name: read_metadata(item[name]), write_metadata),
     created_at=TEXT,
     version=NUMBER,
-    plan=Field(lambda item, _: read_plan(item)).optional(),
+    tier=Field(lambda item, _: read_tier(item)).optional(),
 )
 
 
 def entity_item(ns: str, entity: Entity) -> Item:
     """Return the item of an entity that has no children; in GSI1, it is a child of its first parent, in
-    GSI3 one of the entities of its plan.
+    GSI3 one of the entities of its tier.
     """
     item = {**item_keys(ns, keys.pk_entity(ns, entity.entity_id), keys.sk_meta()), CHILDREN: 0, **ENTITY.write(entity)}
     if entity.parent_id is not None:
         item |= _child_row(ns, entity.entity_id, entity.parent_id)
-    if entity.plan is not None:
-        item |= {GSI3PK: keys.gsi3_pk_plan(ns, entity.plan), GSI3SK: keys.gsi3_sk_entity(entity.entity_id)}
+    if entity.tier is not None:
+        item |= {GSI3PK: keys.gsi3_pk_tier(ns, entity.tier), GSI3SK: keys.gsi3_sk_entity(entity.entity_id)}
     return item
 
 

@@ -12,7 +12,7 @@ from typing import Final
 from unicodedata import is_normalized
 
 from ..runtime.named_tuple import NamedTuple
-from ..values.naming import DEFAULT_RESOURCE, PLAN_SUBJECT, RESOURCE_SUBJECT, SYSTEM_SUBJECT, check_plan, check_resource
+from ..values.naming import DEFAULT_RESOURCE, RESOURCE_SUBJECT, SYSTEM_SUBJECT, TIER_SUBJECT, check_resource, check_tier
 
 REGISTRY: Final = "_"  # the namespace id under which all namespaces are registered
 
@@ -116,7 +116,7 @@ def pk_buckets(entity_pk: str) -> str:
 
 def pk_audit(ns: str, entity: str) -> str:
     """Return the partition of a subject's audit events: an entity id, ``audit_system()``, ``audit_resource(…)``
-    or ``audit_plan(…)``.
+    or ``audit_tier(…)``.
     """
     prefix = _prefix_of(entity)
     return f"{ns}/AUDIT#{prefix}{encode(entity.removeprefix(prefix))}"
@@ -160,7 +160,7 @@ def sk_state() -> str:
 
 
 def sk_config(resource: str | None = None) -> str:
-    """Return the sort key of a config; for that of an entity or a plan, on one ``resource`` or ``_default_``."""
+    """Return the sort key of a config; for that of an entity or a tier, on one ``resource`` or ``_default_``."""
     return "#CONFIG" if resource is None else f"{CONFIG_PREFIX}{encode(resource)}"
 
 
@@ -369,7 +369,7 @@ def _split(text: str, count: int, record: str) -> list[str]:
 def _prefix_of(subject: str) -> str:
     if subject == SYSTEM_SUBJECT:
         return subject
-    return next((each for each in (RESOURCE_SUBJECT, PLAN_SUBJECT) if subject.startswith(each)), "")
+    return next((each for each in (RESOURCE_SUBJECT, TIER_SUBJECT) if subject.startswith(each)), "")
 
 
 def _after(pk: str, record: str) -> tuple[str, str]:
@@ -379,39 +379,39 @@ def _after(pk: str, record: str) -> tuple[str, str]:
     return ns, rest[len(record) :]
 
 
-# The keys of plans: limits of all entities whose record names the plan. A plan's name has ASCII letters, digits and
-# `_ - .` alone (`check_plan`), so keys have it as it is.
+# The keys of tiers: limits of all entities whose record names the tier. A tier's name has ASCII letters, digits and
+# `_ - .` alone (`check_tier`), so keys have it as it is.
 
 
-def pk_plan(ns: str, plan: str) -> str:
-    """Return the partition of a plan's configs; with an empty name, what those of all plans begin with."""
-    return f"{ns}/PLAN#{plan}"
+def pk_tier(ns: str, tier: str) -> str:
+    """Return the partition of a tier's configs; with an empty name, what those of all tiers begin with."""
+    return f"{ns}/TIER#{tier}"
 
 
-def gsi3_pk_plan(ns: str, plan: str) -> str:
-    """Return the partition of the entities that have a plan; the sort key is the entity, encoded."""
-    return f"{ns}/PLAN#{plan}"
+def gsi3_pk_tier(ns: str, tier: str) -> str:
+    """Return the partition of the entities that have a tier; the sort key is the entity, encoded."""
+    return f"{ns}/TIER#{tier}"
 
 
-def audit_plan(plan: str) -> str:
-    """Return the subject of a plan's audit events."""
-    return f"{PLAN_SUBJECT}{plan}"
+def audit_tier(tier: str) -> str:
+    """Return the subject of a tier's audit events."""
+    return f"{TIER_SUBJECT}{tier}"
 
 
-def plan_of_subject(subject: str | None) -> str | None:
-    """Return the plan that a subject of audit events names; ``None`` for any other subject."""
-    if not isinstance(subject, str) or not subject.startswith(PLAN_SUBJECT):
+def tier_of_subject(subject: str | None) -> str | None:
+    """Return the tier that a subject of audit events names; ``None`` for any other subject."""
+    if not isinstance(subject, str) or not subject.startswith(TIER_SUBJECT):
         return None
-    return check_plan("plan", subject.removeprefix(PLAN_SUBJECT))
+    return check_tier("tier", subject.removeprefix(TIER_SUBJECT))
 
 
-def parse_plan_key(ns: str, pk: str, sk: str) -> tuple[str, str]:
-    """Return the plan and the resource (or ``_default_``) in the key of a plan's config. Raises ``ValueError`` for any
+def parse_tier_key(ns: str, pk: str, sk: str) -> tuple[str, str]:
+    """Return the tier and the resource (or ``_default_``) in the key of a tier's config. Raises ``ValueError`` for any
     other key.
     """
-    prefix = pk_plan(ns, "")
+    prefix = pk_tier(ns, "")
     if not pk.startswith(prefix) or not sk.startswith(CONFIG_PREFIX):
-        raise ValueError(f"not the config of a plan: {pk!r}, {sk!r}")
+        raise ValueError(f"not the config of a tier: {pk!r}, {sk!r}")
     part = sk.removeprefix(CONFIG_PREFIX)
     resource = part if part == DEFAULT_RESOURCE else check_resource("resource", decode(part))
-    return check_plan("plan", pk.removeprefix(prefix)), resource
+    return check_tier("tier", pk.removeprefix(prefix)), resource

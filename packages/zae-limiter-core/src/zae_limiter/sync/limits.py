@@ -1,5 +1,5 @@
 # Generated from aio/limits.py by `just variants`: edit that one.
-"""The sync repository's methods for what is stored on levels: limits, plans, switches."""
+"""The sync repository's methods for what is stored on levels: limits, tiers, switches."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 
 
 class SyncLimitMethods(SyncFlowRunner):
-    """Limits and switches of the system, of resources and of entities, and plans. Every change is audited;
+    """Limits and switches of the system, of resources and of entities, and tiers. Every change is audited;
     ``principal`` is its author. Each method raises ``ValidationError``.
 
-    A plan is a set of limits that all entities have whose record names it, where they have none of their own.
-    ``create_entity`` and ``update_entity`` give an entity its plan.
+    A tier is a set of limits that all entities have whose record names it, where they have none of their own.
+    ``create_entity`` and ``update_entity`` give an entity its tier.
 
     Of the switches, ``disabled=True`` refuses every acquire (``AccessDisabled``), ``bypass=True`` admits and counts
     every acquire, ``cascade="on"`` or ``"off"`` says whether acquires draw on the buckets of parents, whatever the
@@ -241,51 +241,51 @@ class SyncLimitMethods(SyncFlowRunner):
         """
         return self._run(acquire.inspection.resolve_limits(self.namespace_state, entity_id, resource))
 
-    # plans
+    # tiers
 
-    def set_plan_limits(
+    def set_tier_limits(
         self,
-        plan: str,
+        tier: str,
         limits: Sequence[Limit | str],
         resource: str = "_default_",
         *,
         on_refused: OnRefused | None = None,
         principal: str | None = None,
     ) -> None:
-        """Replace the limits of a plan on a resource, or on all resources (``_default_``); make the plan if it is new.
+        """Replace the limits of a tier on a resource, or on all resources (``_default_``); make the tier if it is new.
 
-        One write, however many entities have the plan. Every process applies it once its cached config expires.
+        One write, however many entities have the tier. Every process applies it once its cached config expires.
         Without ``on_refused`` the one stored beside the limits stays.
         """
         state, cause = self.namespace_state, self._cause(principal)
         self._run(
             records.levels.set_limits(
-                state, records.levels.of_plan(plan, resource), limits, cause, on_refused=on_refused
+                state, records.levels.of_tier(tier, resource), limits, cause, on_refused=on_refused
             )
         )
 
-    def get_plan_limits(self, plan: str, resource: str = "_default_") -> list[Limit]:
-        """Return the limits of a plan on a resource, or on all (``_default_``); empty if none are set."""
-        return self._run(records.levels.get(self.namespace_state, records.levels.of_plan(plan, resource), Row.limits))
+    def get_tier_limits(self, tier: str, resource: str = "_default_") -> list[Limit]:
+        """Return the limits of a tier on a resource, or on all (``_default_``); empty if none are set."""
+        return self._run(records.levels.get(self.namespace_state, records.levels.of_tier(tier, resource), Row.limits))
 
-    def delete_plan_limits(self, plan: str, resource: str = "_default_", *, principal: str | None = None) -> None:
-        """Remove the limits of a plan on a resource, or on all (``_default_``).
+    def delete_tier_limits(self, tier: str, resource: str = "_default_", *, principal: str | None = None) -> None:
+        """Remove the limits of a tier on a resource, or on all (``_default_``).
 
-        Raises ``ValidationError`` with their number if entities have the plan, and it has no other limits.
+        Raises ``ValidationError`` with their number if entities have the tier, and it has no other limits.
         """
         cause = self._cause(principal)
-        self._run(records.levels.delete_plan(self.namespace_state, plan, resource, cause))
+        self._run(records.levels.delete_tier(self.namespace_state, tier, resource, cause))
 
-    def list_plans(self) -> dict[str, list[str]]:
-        """Return the resources on which each plan has limits, ``_default_`` for all, by the plan's name.
+    def list_tiers(self) -> dict[str, list[str]]:
+        """Return the resources on which each tier has limits, ``_default_`` for all, by the tier's name.
 
         A very recent change may be missing.
         """
-        return self._run(records.levels.list_plans(self.namespace_state))
+        return self._run(records.levels.list_tiers(self.namespace_state))
 
-    def list_entities_of_plan(self, plan: str) -> list[str]:
-        """Return the entities that have a plan, by id; a very recent change may be missing."""
-        return self._run(records.levels.entities_of_plan(self.namespace_state, plan))
+    def list_entities_of_tier(self, tier: str) -> list[str]:
+        """Return the entities that have a tier, by id; a very recent change may be missing."""
+        return self._run(records.levels.entities_of_tier(self.namespace_state, tier))
 
     # switches
 

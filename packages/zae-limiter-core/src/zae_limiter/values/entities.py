@@ -44,7 +44,7 @@ class Entity:
 
     With ``cascade``, every acquire of the entity also consumes from its parents, ``parent_ids``; ``parent_id`` is the
     first of them. ``metadata`` holds JSON values. ``created_at`` is an ISO time in UTC, ``version`` counts the changes
-    of the record. Where the entity has no limits of its own, it has those of its ``plan``. Raises ``ValueError`` if
+    of the record. Where the entity has no limits of its own, it has those of its ``tier``. Raises ``ValueError`` if
     ``parent_ids`` do not begin with ``parent_id``.
     """
 
@@ -56,7 +56,7 @@ class Entity:
     created_at: str
     version: int
     parent_ids: tuple[str, ...] = ()
-    plan: str | None = None
+    tier: str | None = None
 
     def __post_init__(self) -> None:
         if not self.parent_ids and self.parent_id is not None:

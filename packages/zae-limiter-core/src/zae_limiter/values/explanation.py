@@ -71,8 +71,8 @@ class BucketExplanation:
     switches: ResolvedSwitches | None = None
     """The switches that hold for the entity on the resource; ``None`` if no level sets one. By ``bypass`` all limits
     are in shadow."""
-    plan: str | None = None
-    """The plan that the entity has; whether the limits come from it says ``source``."""
+    tier: str | None = None
+    """The tier that the entity has; whether the limits come from it says ``source``."""
     refused_ask: Mapping[str, int] = field(default_factory=dict, hash=False)
     """What the refused acquire of the entity asked for that was counted last, in whole tokens by limit."""
     unlimited: tuple[str, ...] = ()

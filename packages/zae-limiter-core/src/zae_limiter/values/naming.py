@@ -17,7 +17,7 @@ RESERVED_LIMIT_NAMES: Final = (
 
 SYSTEM_SUBJECT: Final = "$SYSTEM"  # what audit events of levels are filed under, beside the entities' ids
 RESOURCE_SUBJECT: Final = "$RESOURCE:"
-PLAN_SUBJECT: Final = "$PLAN:"
+TIER_SUBJECT: Final = "$TIER:"
 
 LONGEST_IDENTIFIER: Final = 256
 LONGEST_RESOURCE: Final = 128
@@ -81,7 +81,7 @@ def check_namespace(field: str, value: object) -> str:
     raise InvalidNameError(field, value, _problem(value, _NAME_RULE))
 
 
-check_plan = check_namespace  # the names of plans follow the same rule
+check_tier = check_namespace  # the names of tiers follow the same rule
 
 
 def check_namespace_id(field: str, value: object) -> str:
@@ -148,7 +148,7 @@ def _fits(name: str, longest: int, most_bytes: int) -> bool:
 
 
 def _is_subject(value: str) -> bool:
-    return value == SYSTEM_SUBJECT or value.startswith((RESOURCE_SUBJECT, PLAN_SUBJECT))
+    return value == SYSTEM_SUBJECT or value.startswith((RESOURCE_SUBJECT, TIER_SUBJECT))
 
 
 def _problem(value: object, rule: str) -> str:

@@ -11,7 +11,7 @@ from ..exceptions import ValidationError
 from ..runtime.dataclass import dataclass, field
 from .entities import Json, check_parent_ids
 from .limits import Limit, PolicyText, check_limits, check_on_unavailable
-from .naming import PLAN_SUBJECT, check_identifier, check_plan, check_resource
+from .naming import TIER_SUBJECT, check_identifier, check_resource, check_tier
 from .on_refused import OnRefused
 from .overrides import Override
 from .switches import NO_SWITCHES, Switches
@@ -73,8 +73,8 @@ class ApplyRecord:
 
 
 ConfigPlace = tuple[str | None, str | None]
-"""An entity and a resource; no entity: a resource; neither: the system. A plan is in the entity's place, by the name
-that audit events have for it: ``$PLAN:gold``.
+"""An entity and a resource; no entity: a resource; neither: the system. A tier is in the entity's place, by the name
+that audit events have for it: ``$TIER:gold``.
 """
 
 
@@ -117,7 +117,7 @@ class StoredConfig:
 
 @dataclass(frozen=True, slots=True)
 class StoredEntity:
-    """What is stored of an entity itself: its place in the tree, its name, its metadata, its plan.
+    """What is stored of an entity itself: its place in the tree, its name, its metadata, its tier.
 
     ``parent_id`` is the first of the ``parent_ids``; either may be given. ``fingerprint`` is that of what the
     provisioner wrote there last, ``None`` if it never did. ``children`` is the number of entities that have it among
@@ -130,14 +130,14 @@ class StoredEntity:
     metadata: Mapping[str, Json] = field(default_factory=dict, hash=False)
     fingerprint: str | None = None
     children: int = 0
-    plan: str | None = None
+    tier: str | None = None
     parent_ids: Sequence[str] = ()
 
     def __post_init__(self) -> None:
         self._check_parents()
         check_flag("cascade", self.cascade)
-        if self.plan is not None:
-            check_plan("plan", self.plan)
+        if self.tier is not None:
+            check_tier("tier", self.tier)
         if self.cascade and self.parent_id is None:
             raise ValidationError("cascade", self.cascade, "needs a parent_id to cascade to")
         if self.fingerprint is not None:
@@ -186,7 +186,7 @@ class ProvisionerLock:
 class ProvisionerState:
     """What a manifest manages in a namespace; ``serial`` 0 means that no manifest was ever applied.
 
-    ``managed_entities`` maps an entity, or a plan as ``$PLAN:gold``, to the resources (or ``_default_``) of its limits;
+    ``managed_entities`` maps an entity, or a tier as ``$TIER:gold``, to the resources (or ``_default_``) of its limits;
     ``managed_records`` names the entities whose own records are managed. ``intended_…`` is what an apply under way, or
     one that was cut short, means to manage besides. ``last_applied`` is an ISO time,
     ``applied_hash`` that of the manifest; ``share`` is the region's share of each limit, such as ``60%``, ``None`` for
@@ -242,8 +242,8 @@ def _entities(name: str, entities: Mapping[str, Sequence[str]]) -> dict[str, tup
     checked: dict[str, tuple[str, ...]] = {}
     pairs: list[tuple[str, Sequence[str]]] = []
     for entity, own in entities.items():
-        if isinstance(entity, str) and entity.startswith(PLAN_SUBJECT):
-            pairs.append((f"{PLAN_SUBJECT}{check_plan(name, entity.removeprefix(PLAN_SUBJECT))}", own))
+        if isinstance(entity, str) and entity.startswith(TIER_SUBJECT):
+            pairs.append((f"{TIER_SUBJECT}{check_tier(name, entity.removeprefix(TIER_SUBJECT))}", own))
         else:
             pairs.append((check_identifier(name, entity), own))
     for entity, resources in sorted(pairs, key=lambda pair: pair[0]):

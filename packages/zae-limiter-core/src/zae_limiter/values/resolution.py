@@ -18,8 +18,8 @@ NO_SCHEDULE = -1
 FOLLOWS = 1 << 62
 LEAST_HELD = 2  # tokens: one of the write's own acquire, and one to hold
 OWN_LEVELS = ("entity", "entity_default")
-PLAN_LEVELS = ("plan", "plan_default")
-LEVELS: tuple[ConfigSource, ...] = ("entity", "entity_default", "plan", "plan_default", "resource", "system")
+TIER_LEVELS = ("tier", "tier_default")
+LEVELS: tuple[ConfigSource, ...] = ("entity", "entity_default", "tier", "tier_default", "resource", "system")
 """All levels, the strongest first."""
 NO_NAMES: frozenset[str] = frozenset()
 
@@ -189,7 +189,7 @@ class Resolved:
     above the parents when the entity got them, and probably still is: a hint of what to read with the parents.
     ``switches``: ``None`` if no level sets one; ``cascade`` goes by them. Limits that are disabled hold for no time:
     who is refused asks again as soon as what was read at ``seen_ms`` (epoch ms) is too old to refuse by.
-    ``on_refused`` is that of the strongest level that has one, whichever level's limits hold. ``plan``: that of the
+    ``on_refused`` is that of the strongest level that has one, whichever level's limits hold. ``tier``: that of the
     entity, whether or not its limits hold. ``dropped``: the limits that other levels have and the winning level leaves
     out; it decided that they are not limited. ``is_plain``: a call without limits of its own is held to the config as
     it is: no schedule and no switch changes it.
@@ -207,7 +207,7 @@ class Resolved:
     switches: ResolvedSwitches | None = None
     seen_ms: int = 0
     on_refused: OnRefused | None = None
-    plan: str | None = None
+    tier: str | None = None
     dropped: frozenset[str] = NO_NAMES
     is_plain: bool = field(init=False, repr=False, compare=False)
 

@@ -18,8 +18,8 @@ LONGEST_REASON: Final = 200
 SETTERS: Final[Mapping[ConfigSource, str]] = {
     "entity": "its own config",
     "entity_default": "its own config on all resources",
-    "plan": "the config of its plan",
-    "plan_default": "the config of its plan on all resources",
+    "tier": "the config of its tier",
+    "tier_default": "the config of its tier on all resources",
     "resource": "the config of the resource",
     "system": "the system's config",
 }

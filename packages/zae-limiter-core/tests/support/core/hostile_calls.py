@@ -167,11 +167,11 @@ OWN_CALLS: Final[Mapping[str, Script]] = {
     "set_limits for a time": method("set_limits", "child", [TPM], "r", override_until=LATER),
     "set_many_limits": method("set_many_limits", {("child", "r"): [TPM], ("another", "r"): [RPM]}),
     "set_resource_defaults": method("set_resource_defaults", "r", [TPM]),
-    "set_plan_limits": method("set_plan_limits", "gold", [TPM], "r"),
-    "get_plan_limits": method("get_plan_limits", "gold", "r"),
-    "delete_plan_limits": method("delete_plan_limits", "gold", "r"),
-    "list_entities_of_plan": method("list_entities_of_plan", "gold"),
-    "update_entity to a plan": method("update_entity", "child", plan="gold"),
+    "set_tier_limits": method("set_tier_limits", "gold", [TPM], "r"),
+    "get_tier_limits": method("get_tier_limits", "gold", "r"),
+    "delete_tier_limits": method("delete_tier_limits", "gold", "r"),
+    "list_entities_of_tier": method("list_entities_of_tier", "gold"),
+    "update_entity to a tier": method("update_entity", "child", tier="gold"),
     "set_system_defaults": method("set_system_defaults", [TPM], "allow"),
     "set_switches": method("set_switches", "child", "r", disabled=True, reason="why"),
     "set_resource_switches": method("set_resource_switches", "r", bypass=True),
@@ -219,8 +219,8 @@ def filled() -> list[Item]:
     repository.set_version_record(VersionRecord(1, "0.1.0", "0.1.0"))
     limiter.set_system_defaults([RPM], "block")
     limiter.set_resource_defaults("r", [RPM])
-    limiter.set_plan_limits("gold", [RPM], "r")
-    limiter.create_entity("alone", plan="gold")
+    limiter.set_tier_limits("gold", [RPM], "r")
+    limiter.create_entity("alone", tier="gold")
     limiter.create_entity("parent", metadata={"k": 1})
     for child in ("child", "new-child"):
         limiter.create_entity(child, name="n", parent_id="parent", cascade=True)

@@ -23,7 +23,7 @@ from zae_limiter.values.usage import UsageSnapshot
 SHARED = Path(__file__).parents[5] / "testdata" / "names.json"
 CHECKS: dict[str, Callable[[str, object], str]] = {
     "namespace": naming.check_namespace,
-    "plan": naming.check_plan,
+    "tier": naming.check_tier,
     "resource": naming.check_resource,
     "resource_or_default": partial(naming.check_resource, allow_default=True),
     "entity": naming.check_identifier,

@@ -8,7 +8,7 @@ from typing import Any, Final
 from attrs import evolve
 
 from ..history import ApplyEntry
-from ..naming import PLAN_SUBJECT
+from ..naming import TIER_SUBJECT
 from ..plan import Plan, plans_hash
 from ..problems import Problem
 from ..protocol import Answer
@@ -113,7 +113,7 @@ def _document(kind: str, **content: Any) -> str:
 
 
 def _for_programs(value: Any, key: str = "") -> Any:
-    """Return plain values of the Lambda's protocol as documents have them: a plan by its name and not in the place of
+    """Return plain values of the Lambda's protocol as documents have them: a tier by its name and not in the place of
     an entity, and instants in one form, to the millisecond. Metadata stays as it is.
     """
     if key in _INSTANTS and isinstance(value, str):
@@ -123,14 +123,14 @@ def _for_programs(value: Any, key: str = "") -> Any:
     if not isinstance(value, Mapping):
         return value
     plain = {name: each if name == "metadata" else _for_programs(each, name) for name, each in value.items()}
-    if "level" in plain and (plan := _plan_in(plain.get("entity"))) is not None:
-        return {**plain, "entity": None, "plan": plan}
+    if "level" in plain and (tier := _tier_in(plain.get("entity"))) is not None:
+        return {**plain, "entity": None, "tier": tier}
     if key in ("managed", "intended"):
-        found = {_plan_in(name): own for name, own in plain["entities"].items() if _plan_in(name) is not None}
-        entities = {name: own for name, own in plain["entities"].items() if _plan_in(name) is None}
-        return {**plain, "entities": entities, "plans": found}
+        found = {_tier_in(name): own for name, own in plain["entities"].items() if _tier_in(name) is not None}
+        entities = {name: own for name, own in plain["entities"].items() if _tier_in(name) is None}
+        return {**plain, "entities": entities, "tiers": found}
     return plain
 
 
-def _plan_in(entity: str | None) -> str | None:
-    return entity.removeprefix(PLAN_SUBJECT) if entity is not None and entity.startswith(PLAN_SUBJECT) else None
+def _tier_in(entity: str | None) -> str | None:
+    return entity.removeprefix(TIER_SUBJECT) if entity is not None and entity.startswith(TIER_SUBJECT) else None

@@ -18,7 +18,7 @@ FEW: Final = 20
 KINDS: Final = 8
 """The most kinds of equal changes before changes with other values count as one kind."""
 
-_LEVELS: Final[tuple[Level, ...]] = ("system", "resource", "plan", "entity")
+_LEVELS: Final[tuple[Level, ...]] = ("system", "resource", "tier", "entity")
 _ACTIONS: Final[tuple[Action, ...]] = ("create", "update", "delete")
 
 

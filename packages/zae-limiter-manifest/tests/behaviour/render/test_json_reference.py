@@ -51,7 +51,7 @@ CHANGES = (
     Change(Address(), SystemDecl(on_unavailable="allow"), SystemDecl(on_unavailable="block"), drift=True),
     Change(Address("gpt-4"), WHOLE, resource(rpm=1), adopted=True),
     Change(Address("gpt-5"), ResourceDecl(ONE, POLICY), ResourceDecl(ONE, OnRefusedDecl())),
-    Change(Address.of_plan("gold", "gpt-4"), ResourceDecl(ONE), resource(rpm=2), reaches=3),
+    Change(Address.of_tier("gold", "gpt-4"), ResourceDecl(ONE), resource(rpm=2), reaches=3),
     Change(Address(None, "key-1"), RecordDecl("acme"), RecordDecl()),
 )
 OVERRIDE = LiveOverride(GONE, "2026-11-27T18:00:00Z", ResourceDecl({"rpm": LimitDecl(5)}))

@@ -1,4 +1,4 @@
-"""Manifests, tables and plans for tests: the design's own, and any that there may be.
+"""Manifests, tables and tiers for tests: the design's own, and any that there may be.
 Never an assertion."""
 
 from pathlib import Path
@@ -21,7 +21,7 @@ from zae_limiter_manifest import (
     WeightsDecl,
     fingerprint,
 )
-from zae_limiter_manifest.declarations import PlanDecl
+from zae_limiter_manifest.declarations import TierDecl
 from zae_limiter_manifest.metadata import Metadata
 from zae_limiter_manifest.naming import in_nfc
 
@@ -140,16 +140,16 @@ metadata = st.builds(
 )
 
 
-plans = st.just(dict[str, PlanDecl]()) | st.dictionaries(
+tiers = st.just(dict[str, TierDecl]()) | st.dictionaries(
     st.sampled_from(["free", "gold", "on", "a.b-C_1"]),
-    st.builds(PlanDecl, levels(st.builds(ResourceDecl, limit_maps, policies), "_default_")),
+    st.builds(TierDecl, levels(st.builds(ResourceDecl, limit_maps, policies), "_default_")),
     max_size=2,
 )
 
 
 @st.composite
-def trees(draw: st.DrawFn, plans: tuple[str, ...] = ()) -> dict[str, EntityDecl]:
-    """Entities with limits, with places in a tree, with one of the plans, or with several of these."""
+def trees(draw: st.DrawFn, tiers: tuple[str, ...] = ()) -> dict[str, EntityDecl]:
+    """Entities with limits, with places in a tree, with one of the tiers, or with several of these."""
     ids = draw(st.lists(st.sampled_from(ENTITIES), unique=True, max_size=4))
     places = {
         each: draw(st.lists(st.sampled_from(ids[:number]), unique=True)) if number else []
@@ -166,19 +166,19 @@ def trees(draw: st.DrawFn, plans: tuple[str, ...] = ()) -> dict[str, EntityDecl]
             cascade=draw(st.booleans()) if parents else said,
             name=draw(st.none() | texts),
             metadata=draw(metadata),
-            plan=draw(st.sampled_from([None, *plans])),
+            tier=draw(st.sampled_from([None, *tiers])),
         )
     return found
 
 
-manifests = plans.flatmap(
-    lambda plans: st.builds(
+manifests = tiers.flatmap(
+    lambda tiers: st.builds(
         LimitsManifest,
         namespaces,
         system=st.none() | systems,
         resources=levels(resources, least=0, most=3),
-        plans=st.just(plans),
-        entities=st.dictionaries(st.sampled_from(ENTITIES), entities, max_size=3) | trees(tuple(plans)),
+        tiers=st.just(tiers),
+        entities=st.dictionaries(st.sampled_from(ENTITIES), entities, max_size=3) | trees(tuple(tiers)),
     )
 )
 

@@ -31,7 +31,7 @@ LENGTH_OF_AN_INSTANT: Final = len("2024-01-31T14:00:00.000Z")  # an `event_id` b
 @in_namespace
 @click.option("--entity", "-e", metavar="ID", help="Changes of this entity, its limits and its buckets.")
 @click.option("--resource", "-r", metavar="NAME", help="Changes of this resource's defaults.")
-@click.option("--plan", metavar="NAME", help="Changes of this plan's limits.")
+@click.option("--tier", metavar="NAME", help="Changes of this tier's limits.")
 @click.option("--system", is_flag=True, help="Changes of the system's defaults.")
 @click.option(
     "--since",
@@ -49,7 +49,7 @@ def list_events(
     namespace: str,
     entity: str | None,
     resource: str | None,
-    plan: str | None,
+    tier: str | None,
     system: bool,
     since: str | None,
     principal: str | None,
@@ -60,10 +60,10 @@ def list_events(
 ) -> None:
     """List changes, newest first: time, principal, action, and the values that changed.
 
-    Without --entity, --resource, --plan or --system it lists those of the whole namespace. JSON output has all values
+    Without --entity, --resource, --tier or --system it lists those of the whole namespace. JSON output has all values
     before and after each change. --next takes the `event_id` of the last change that is shown.
     """
-    subject = _subject(entity, resource, plan, system=system)
+    subject = _subject(entity, resource, tier, system=system)
     _check_following(following)
     if since is not None:
         parse_instant("--since", since, datetime.now(UTC))  # a wrong one is told before anything is asked
@@ -90,16 +90,16 @@ def list_events(
         say_following(shown[-1].event_id)
 
 
-def _subject(entity: str | None, resource: str | None, plan: str | None, *, system: bool) -> str | None:
+def _subject(entity: str | None, resource: str | None, tier: str | None, *, system: bool) -> str | None:
     """Return the subject of the changes as core names it; ``None`` for all of them."""
-    from zae_limiter.maintenance import audit_plan, audit_resource, audit_system
-    from zae_limiter.values.naming import check_identifier, check_plan, check_resource
+    from zae_limiter.maintenance import audit_resource, audit_system, audit_tier
+    from zae_limiter.values.naming import check_identifier, check_resource, check_tier
 
-    if sum(each is not None for each in (entity, resource, plan)) + system > 1:
-        options = "--entity, --resource, --plan or --system"
+    if sum(each is not None for each in (entity, resource, tier)) + system > 1:
+        options = "--entity, --resource, --tier or --system"
         raise CommandError(f"`audit list` takes one subject at most: pass {options}, or none")
-    if plan is not None:
-        return audit_plan(check_plan("--plan", plan))
+    if tier is not None:
+        return audit_tier(check_tier("--tier", tier))
     if entity is not None:
         return check_identifier("--entity", entity)
     if resource is not None:
@@ -186,11 +186,11 @@ def _show(events: "Sequence[AuditEvent]", *, whole: bool) -> None:
 
 
 def _who(event: "AuditEvent") -> str:
-    """Return the subject for people: an entity by its id, a resource, a plan or the system by its level."""
-    from zae_limiter.maintenance import audit_resource, audit_system, plan_of_subject
+    """Return the subject for people: an entity by its id, a resource, a tier or the system by its level."""
+    from zae_limiter.maintenance import audit_resource, audit_system, tier_of_subject
 
-    if (plan := plan_of_subject(event.entity_id)) is not None:
-        return f"(plan {plan})"
+    if (tier := tier_of_subject(event.entity_id)) is not None:
+        return f"(tier {tier})"
     if event.entity_id == audit_system():
         return "(system)"
     return "(resource)" if event.entity_id.startswith(audit_resource("")) else event.entity_id

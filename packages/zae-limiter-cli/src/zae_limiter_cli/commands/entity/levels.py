@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ...columns import say_columns, say_json, say_sentence
-from ...data.places import places_of, plan_of
+from ...data.places import places_of, tier_of
 from ...data.refusals import plain_on_refused, say_on_refused
 from ...data.showing import LIMIT_HEAD, limit_cells, override_line, plain_limits, plain_override, show_names
 from ...data.switches import lines_of, plain_resolved, plain_switches
@@ -29,14 +29,14 @@ def effective(*, repository: "SyncRepository", entity_id: str, resource: str, ou
     An override in force replaces the limits of its level; what holds after it is shown below. Each switch, and what
     follows a refusal, is that of the first level that sets it; it may be another level than that of the limits.
 
-    The levels, in order: the entity on this resource, the entity on all resources, its plan on this
+    The levels, in order: the entity on this resource, the entity on all resources, its tier on this
     resource and on all, the resource, the system.
     """
     from zae_limiter.values.resolution import Level, winner
     from zae_limiter.values.switches import NO_SWITCHES, resolve_switches
 
-    plan = plan_of(repository, entity_id)
-    places = places_of(entity_id, resource, plan)
+    tier = tier_of(repository, entity_id)
+    places = places_of(entity_id, resource, tier)
     found = repository.get_configs([*places.values()])
     configs = {source: found.get(place) for source, place in places.items()}
     switches = {source: each.switches if each else NO_SWITCHES for source, each in configs.items()}
@@ -45,7 +45,7 @@ def effective(*, repository: "SyncRepository", entity_id: str, resource: str, ou
     policy_from = next((source for source, each in configs.items() if each and each.on_refused), None)
     policy = _policy_of(configs[policy_from]) if policy_from else None
     if output == "table":
-        of = "" if plan is None else f" (plan {plan})"
+        of = "" if tier is None else f" (tier {tier})"
         _say(f"{entity_id} on {resource}{of}", configs, won and won.source)
         for line in lines_of(resolved):
             say_sentence(line)
@@ -56,7 +56,7 @@ def effective(*, repository: "SyncRepository", entity_id: str, resource: str, ou
         {
             "entity_id": entity_id,
             "resource": resource,
-            **({} if plan is None else {"plan": plan}),
+            **({} if tier is None else {"tier": tier}),
             "source": won and won.source,
             "limits": plain_limits(won.limits if won else ()),
             "on_unavailable": system and system.on_unavailable,

@@ -22,16 +22,16 @@ CLEARABLE: Final = {
     "entity_name": "name",
     "parent": "parent_ids",
     "metadata": "metadata",
-    "plan": "plan",
+    "tier": "tier",
 }  # as core names them
 
 
 def _record_options(function: Function) -> Function:
-    """Add the options of a record; the command gets ``entity_name``, ``parent``, ``plan`` and ``metadata``."""
+    """Add the options of a record; the command gets ``entity_name``, ``parent``, ``tier`` and ``metadata``."""
     named = click.option("--entity-name", metavar="TEXT", help="Display name.")
     child = click.option("--parent", metavar="ID", multiple=True, help="Parent entity; several in turn, at most 4.")
-    planned = click.option("--plan", metavar="NAME", help="Plan whose limits it has where it has none of its own.")
-    return named(child(planned(metadata_option(function))))
+    tiered = click.option("--tier", metavar="NAME", help="Tier whose limits it has where it has none of its own.")
+    return named(child(tiered(metadata_option(function))))
 
 
 @click.command(short_help="Create an entity.")
@@ -48,7 +48,7 @@ def create(
     entity_id: str,
     entity_name: str | None,
     parent: tuple[str, ...],
-    plan: str | None,
+    tier: str | None,
     metadata: Mapping[str, str],
     cascade: bool,
     exist_ok: bool,
@@ -62,7 +62,7 @@ def create(
         cascade=cascade,
         metadata=metadata,
         parent_ids=parent,
-        plan=plan,
+        tier=tier,
         exist_ok=exist_ok,
         principal=principal,
     )
@@ -87,7 +87,7 @@ def show(*, repository: "SyncRepository", entity_id: str, output: OutputForm) ->
 @click.option("--cascade/--no-cascade", default=None, help="Whether its acquires consume from its parents, too.")
 @click.option("--no-entity-name", is_flag=True, help="Remove its name.")
 @click.option("--no-parent", is_flag=True, help="Remove its parents.")
-@click.option("--no-plan", is_flag=True, help="Take its plan away.")
+@click.option("--no-tier", is_flag=True, help="Take its tier away.")
 @click.option("--no-metadata", is_flag=True, help="Remove its metadata.")
 @click.option(
     "--expected-version",
@@ -110,7 +110,7 @@ def update(
     """Change the record of ENTITY_ID. A field that is not given keeps its value; --metadata replaces all metadata,
     --parent all parents.
 
-    Running processes see the change when their config cache expires, by default within a minute; they obey another plan
+    Running processes see the change when their config cache expires, by default within a minute; they obey another tier
     from the next request on.
     """
     fields = _fields(chosen)
@@ -224,6 +224,6 @@ def _fields(chosen: Mapping[str, Any]) -> dict[str, Any]:
             fields[field] = None if cleared else chosen[name]
     if not fields:
         raise CommandError(
-            "nothing to change: pass --entity-name, --parent, --plan, --cascade, --metadata, or their --no-… forms"
+            "nothing to change: pass --entity-name, --parent, --tier, --cascade, --metadata, or their --no-… forms"
         )
     return fields

@@ -22,8 +22,8 @@ HEAD: Final = """\
 # adopts what is not managed yet.
 """
 PARTS: Final = """\
-# Entities with the same limits share a part (x-plan-1 and so on), each with limits of its own in the table. Where these
-# are all managed, the part can become a plan, one item for all of them: put it below `plans:`, and write `plan: NAME`
+# Entities with the same limits share a part (x-tier-1 and so on), each with limits of its own in the table. Where these
+# are all managed, the part can become a tier, one item for all of them: put it below `tiers:`, and write `tier: NAME`
 # in place of `resources:`.
 """
 START: Final = """\
@@ -37,13 +37,13 @@ namespace: {namespace}
 #   gpt-4:
 #     limits: {{rpm: 100/min, tpm: 10k/min burst 20k}}
 
-# plans:                        # of the entities that name one
+# tiers:                        # of the entities that name one
 #   gold:
 #     resources:
 #       _default_: {{limits: {{rpm: 1k/min}}}}   # on all resources
 
 # entities:
-#   acme: {{plan: gold}}
+#   acme: {{tier: gold}}
 #   acme-key-1: {{parent: acme, cascade: true}}  # its acquires take from acme, too
 """
 

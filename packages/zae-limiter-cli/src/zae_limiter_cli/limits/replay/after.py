@@ -12,23 +12,22 @@ if TYPE_CHECKING:
     from zae_limiter import Limit, SyncRepository
     from zae_limiter.maintenance import BucketLimits
 
-PLAN_LEVELS = ("plan", "plan_default")
+TIER_LEVELS = ("tier", "tier_default")
 
 Levels = Sequence[tuple[str, Address | None]]
 
 
 class _Record(NamedTuple):
-    """What an entity itself says: its parents, whether its own acquires draw on them, its plan."""
+    """What an entity itself says: its parents, whether its own acquires draw on them, its tier."""
 
     parents: tuple[str, ...] = ()
     cascade: bool = False
-    plan: str | None = None
+    tier: str | None = None
 
 
 class LimitsAfter:
     """Resolves limits and switches of a namespace as a plan leaves them; it only reads.
 
-    Two plans meet here: that of changes, and that which an entity has, whose limits are a level of their own.
     ``applied=False``: as they are now. What is asked for once is read once. Raises the errors of core.
     """
 
@@ -38,7 +37,7 @@ class LimitsAfter:
         self._overridden = {override.address for override in plan.overrides}
         self._buckets: dict[tuple[str, str], BucketLimits] = {}
         self._records: dict[str, _Record] = {}
-        self._on_plans = any(address.plan is not None for address in self._changes)
+        self._on_tiers = any(address.tier is not None for address in self._changes)
 
     def bucket(self, entity_id: str, resource: str) -> "BucketLimits":
         """Return the limits that hold for an entity on a resource, and whether a switch comes before them."""
@@ -55,14 +54,14 @@ class LimitsAfter:
     def _limits(self, entity_id: str, resource: str) -> tuple["Limit", ...]:
         live, _, source = self._repository.resolve_limits(entity_id, resource)
         rewritten = Address(None, entity_id) in self._changes
-        plan = self._record(entity_id).plan if rewritten or self._on_plans else None
+        tier = self._record(entity_id).tier if rewritten or self._on_tiers else None
         passed = False
-        for level, address in _levels(entity_id, resource, plan):
+        for level, address in _levels(entity_id, resource, tier):
             change = self._change(address)
             passed = passed or level == source
             if change is not None:
                 found = _limits_of(change)
-            elif rewritten and level in PLAN_LEVELS:  # it may have had another plan
+            elif rewritten and level in TIER_LEVELS:  # it may have had another tier
                 found = self._read(level, entity_id, resource)
             elif level == source:
                 found = tuple(live)
@@ -84,8 +83,8 @@ class LimitsAfter:
             return tuple(repository.get_resource_defaults(resource))
         if level in ("entity", "entity_default"):
             return tuple(repository.get_limits(entity_id, on))
-        plan = self._record(entity_id).plan
-        return () if plan is None else tuple(repository.get_plan_limits(plan, on))
+        tier = self._record(entity_id).tier
+        return () if tier is None else tuple(repository.get_tier_limits(tier, on))
 
     def _switch(self, name: str, entity_id: str, resource: str) -> object:
         """Return the value of a switch: that of the first level that sets it."""
@@ -114,7 +113,7 @@ class LimitsAfter:
             change = self._changes.get(Address(None, entity_id))
             if change is None:
                 entity = self._repository.get_entity(entity_id)
-                found = _Record() if entity is None else _Record(entity.parent_ids, entity.cascade, entity.plan)
+                found = _Record() if entity is None else _Record(entity.parent_ids, entity.cascade, entity.tier)
             else:
                 found = _record_of(change.after)
             self._records[entity_id] = found
@@ -126,15 +125,15 @@ def _plain(value: object) -> object:
     return {"on": True, "off": False}.get(value, value) if isinstance(value, str) else value
 
 
-def _levels(entity_id: str, resource: str, plan: str | None = None) -> Levels:
-    """Return the levels that may have limits, the strongest first, as core names them; without a plan, those of one
-    have no address. A plan has no switches.
+def _levels(entity_id: str, resource: str, tier: str | None = None) -> Levels:
+    """Return the levels that may have limits, the strongest first, as core names them; without a tier, those of one
+    have no address. A tier has no switches.
     """
     return (
         ("entity", Address(resource, entity_id)),
         ("entity_default", Address(DEFAULT_RESOURCE, entity_id)),
-        ("plan", None if plan is None else Address.of_plan(plan, resource)),
-        ("plan_default", None if plan is None else Address.of_plan(plan, DEFAULT_RESOURCE)),
+        ("tier", None if tier is None else Address.of_tier(tier, resource)),
+        ("tier_default", None if tier is None else Address.of_tier(tier, DEFAULT_RESOURCE)),
         ("resource", Address(resource)),
         ("system", Address()),
     )
@@ -154,17 +153,17 @@ def _switches_of(change: Change) -> dict[str, Any]:
 def _record_of(declared: object) -> _Record:
     if not isinstance(declared, RecordDecl):
         return _Record()
-    return _Record(declared.parents, declared.cascade, declared.plan)
+    return _Record(declared.parents, declared.cascade, declared.tier)
 
 
-def plan_after(change: Change) -> str | None:
-    """Return the plan that a change of an entity itself gives it."""
-    return _record_of(change.after).plan
+def tier_after(change: Change) -> str | None:
+    """Return the tier that a change of an entity itself gives it."""
+    return _record_of(change.after).tier
 
 
-def changes_plan(change: Change) -> bool:
-    """Return whether a change of an entity itself gives it another plan, or takes its plan away."""
-    return _record_of(change.before).plan != plan_after(change)
+def changes_tier(change: Change) -> bool:
+    """Return whether a change of an entity itself gives it another tier, or takes its tier away."""
+    return _record_of(change.before).tier != tier_after(change)
 
 
 def changes_parents(change: Change) -> bool:

@@ -15,7 +15,7 @@ from zae_limiter_manifest.naming import DEFAULT_RESOURCE
 
 from ...columns import counted
 from ...paging import every_row
-from .after import LimitsAfter, changes_parents, changes_plan, differs, limit_of, plan_after
+from .after import LimitsAfter, changes_parents, changes_tier, differs, limit_of, tier_after
 from .traced import BEFORE, HOUR_MS, Traced, decide
 from .traces import Trace
 from .verdicts import Finding, Replayed, rule_text
@@ -101,13 +101,13 @@ def _subjects(repository: "SyncRepository", plan: Plan) -> set[Subject]:
 
 
 def _subjects_of(repository: "SyncRepository", change: Change) -> Iterator[Subject]:
-    """Yield whose use a change may decide otherwise; an entity that gets another plan is one on all resources."""
+    """Yield whose use a change may decide otherwise; an entity that gets another tier is one on all resources."""
     address = change.address
     resource = None if address.resource == DEFAULT_RESOURCE else address.resource
-    if address.plan is not None:
-        for entity_id in repository.list_entities_of_plan(address.plan):
+    if address.tier is not None:
+        for entity_id in repository.list_entities_of_tier(address.tier):
             yield entity_id, resource
-    elif not address.is_record or changes_plan(change):
+    elif not address.is_record or changes_tier(change):
         yield address.entity, resource
 
 
@@ -123,15 +123,15 @@ def _looks_back(repository: "SyncRepository", plan: Plan) -> timedelta:
 
 
 def _new_limits(repository: "SyncRepository", plan: Plan) -> Iterator["Limit"]:
-    """Yield the limits that the plan declares, and those of the plans that it gives to entities."""
+    """Yield the limits that the plan declares, and those of the tiers that it gives to entities."""
     for change in plan.changes:
         if change.after is not None and not isinstance(change.after, RecordDecl):
             yield from (limit_of(name, decl) for name, decl in change.after.limits.items())
-    given = {plan_after(change) for change in plan.changes if change.address.is_record and changes_plan(change)}
-    stored = repository.list_plans() if given - {None} else {}
+    given = {tier_after(change) for change in plan.changes if change.address.is_record and changes_tier(change)}
+    stored = repository.list_tiers() if given - {None} else {}
     for name in sorted(given & stored.keys(), key=str):
         for resource in stored[str(name)]:
-            yield from repository.get_plan_limits(str(name), resource)
+            yield from repository.get_tier_limits(str(name), resource)
 
 
 def _read(
@@ -273,7 +273,7 @@ class _Judge:
 
     def _notes(self, plan: Plan) -> Iterator[str]:
         records = [change for change in plan.changes if change.address.is_record]
-        if len(records) == len(plan.changes) and not any(map(changes_plan, records)):
+        if len(records) == len(plan.changes) and not any(map(changes_tier, records)):
             yield "the plan changes no limits and no switches: no call would be decided otherwise"
         moved = sum(map(changes_parents, records))
         if moved:

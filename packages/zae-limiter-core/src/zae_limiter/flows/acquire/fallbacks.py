@@ -31,7 +31,7 @@ from .outage import or_by_policy
 from .path import known_claims
 from .requests import AcquireRequest
 
-OF_THE_RESOURCE: Final = ("entity", "plan", "resource")  # the levels that name it
+OF_THE_RESOURCE: Final = ("entity", "tier", "resource")  # the levels that name it
 
 
 def acquire_with_fallbacks(namespace_state: NamespaceState, request: AcquireRequest) -> Flow[Grant]:

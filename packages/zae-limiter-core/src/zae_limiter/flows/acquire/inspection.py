@@ -14,7 +14,7 @@ from ...operations.values import NOTHING, Item, Key
 from ...runtime.dataclass import replace
 from ...runtime.named_tuple import NamedTuple
 from ...schema.attributes import ACQUIRES, REFUSED, SHADOWED, parse_refused_by, read_ask
-from ...schema.entities import read_plan
+from ...schema.entities import read_tier
 from ...schema.items import BucketId, BucketState, read_bucket
 from ...values.checks import Check
 from ...values.explanation import BucketExplanation, Explanation, LimitExplanation, LimitsFrom
@@ -154,9 +154,9 @@ class _Records:
         return ConfigRecords(*(Record(None if key is None else self.items.get(key), now_ms) for key in keys))
 
     def _config_keys(self, bucket: BucketId) -> ConfigKeys:
-        """Return the keys of the levels, without those of a plan that is not known."""
+        """Return the keys of the levels, without those of a tier that is not known."""
         of = bucket.namespace_id, bucket.entity_id, bucket.resource
-        return config_keys(*of, lambda meta: read_plan(self.items.get(meta)))
+        return config_keys(*of, lambda meta: read_tier(self.items.get(meta)))
 
     def _shard_keys(self, bucket: BucketId) -> list[Key]:
         home = self.items.get(bucket_key(bucket))
@@ -174,7 +174,7 @@ def _explained(records: _Records, claim: Claim, asked: "Asked", *, by_holds: boo
         limits=tuple(_explained_limit(asked, limit, by_holds=by_holds) for limit in asked.view.config.marked),
         path=claim.path,
         switches=claim.resolved.switches,
-        plan=claim.resolved.plan,
+        tier=claim.resolved.tier,
         unlimited=tuple(sorted(claim.unlimited_names)),
         shard_count=asked.view.states[0].shard_count if asked.view.states else 0,
         **_counts_of(asked.view.states),

@@ -194,7 +194,7 @@ def _configs(
     namespace_state: NamespaceState, told: Mapping[BucketId, int], rows: IndexRows | None
 ) -> Flow[dict[BucketId, Config]]:
     """Return the configs of buckets, by the records that this process knows and one read of the others; a second one
-    follows where an entity turns out to have a plan. What it knows since before a bucket was ``told`` is read again.
+    follows where an entity turns out to have a tier. What it knows since before a bucket was ``told`` is read again.
     """
     cache, begun = namespace_state.configs, namespace_state.now()
     generation, places = cache.generation, {(each.entity_id, each.resource): at for each, at in told.items()}

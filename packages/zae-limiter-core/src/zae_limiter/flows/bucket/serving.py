@@ -176,7 +176,7 @@ def _read(
 ) -> Flow[Resolved | None]:
     """Return the limits by one read of the unknown and expired records; ``None`` if all of them have to be read at
     once. The read has the unknown records of ``others`` as well. A second one follows where an entity turns out to have
-    a plan whose limits are unknown.
+    a tier whose limits are unknown.
     """
     entity_id, resource, begun = cached.id.entity_id, cached.id.resource, namespace_state.now()
     configs, generation = namespace_state.configs, namespace_state.configs.generation

@@ -14,13 +14,13 @@ from ...runtime import forks
 from ...runtime.lru import LRU
 from ...runtime.named_tuple import NamedTuple
 from ...schema import keys
-from ...schema.attributes import ON_REFUSED, PLAN
+from ...schema.attributes import ON_REFUSED, TIER
 from ...schema.configs import Row, read_config
-from ...schema.entities import read_parent_link, read_plan
+from ...schema.entities import read_parent_link, read_tier
 from ...schema.record import reads
 from ...values.limits import ConfigSource, Policy
 from ...values.naming import DEFAULT_RESOURCE
-from ...values.resolution import LEVELS, NO_NAMES, OWN_LEVELS, PLAN_LEVELS, Config, Level, Resolved, winner
+from ...values.resolution import LEVELS, NO_NAMES, OWN_LEVELS, TIER_LEVELS, Config, Level, Resolved, winner
 from ...values.switches import resolve_switches
 from ..retry import key_of, read_all
 from ..steps import Flow
@@ -59,35 +59,35 @@ NO_RECORDS: Final[Records] = {}
 
 
 class ConfigKeys(NamedTuple):
-    """The keys of all items that decide the limits of an entity on a resource; ``None`` for those of no plan."""
+    """The keys of all items that decide the limits of an entity on a resource; ``None`` for those of no tier."""
 
     entity: Key
     entity_default: Key
     resource: Key
     system: Key
     meta: Key
-    plan: Key | None = None
-    plan_default: Key | None = None
+    tier: Key | None = None
+    tier_default: Key | None = None
 
     @property
     def to_read(self) -> list[Key]:
         """The keys of the items that may exist."""
-        return [*self[:5]] if self.plan is None else [*self]  # type: ignore[list-item]  # both keys of a plan, or none
+        return [*self[:5]] if self.tier is None else [*self]  # type: ignore[list-item]  # both keys of a tier, or none
 
 
 def config_keys(
-    namespace_id: str, entity_id: str, resource: str, plan_of: Callable[[Key], str | None] = lambda _: None
+    namespace_id: str, entity_id: str, resource: str, tier_of: Callable[[Key], str | None] = lambda _: None
 ) -> ConfigKeys:
-    """Return the keys of the levels of an entity, and of its record; by that ``plan_of`` knows the entity's plan."""
+    """Return the keys of the levels of an entity, and of its record; by that ``tier_of`` knows the entity's tier."""
     entity_pk = keys.pk_entity(namespace_id, entity_id)
     on_resource, on_all, of_resource, of_system = _shared_keys(namespace_id, resource)
     new = tuple.__new__  # as `Key` does, without its call: each first acquire comes by here
     meta = new(Key, (entity_pk, META))
     own = new(Key, (entity_pk, on_resource)), new(Key, (entity_pk, on_all))
-    plan = plan_of(meta)
-    if plan is None:
+    tier = tier_of(meta)
+    if tier is None:
         return new(ConfigKeys, (*own, of_resource, of_system, meta, None, None))
-    pk = keys.pk_plan(namespace_id, plan)
+    pk = keys.pk_tier(namespace_id, tier)
     return ConfigKeys(*own, of_resource, of_system, meta, Key(pk, on_resource), Key(pk, on_all))
 
 
@@ -104,15 +104,15 @@ def _shared_keys(namespace_id: str, resource: str) -> tuple[str, str, Key, Key]:
 class ConfigCache:
     """The config cache of one namespace in one process.
 
-    The record of an entity names its plan, so the keys of the plan's configs are known only with that record. The cache
-    remembers the plan of an entity for longer than its record: so one read has all keys again, unless the plan changes.
+    The record of an entity names its tier, so the keys of the tier's configs are known only with that record. The cache
+    remembers the tier of an entity for longer than its record: so one read has all keys again, unless the tier changes.
     """
 
     def __init__(self, namespace_id: str, *, ttl_ms: int, size: int) -> None:
         self._namespace_id = namespace_id
         self._ttl_ms = ttl_ms
-        self._records: LRU[Key, Record] = LRU(5 * max(size, 1000))  # of a bucket without a plan
-        self._plans: LRU[Key, str] = LRU(max(size, 1000))
+        self._records: LRU[Key, Record] = LRU(5 * max(size, 1000))  # of a bucket without a tier
+        self._tiers: LRU[Key, str] = LRU(max(size, 1000))
         self._by_levels: LRU[str, _ByLevels] = LRU(RESOURCES_REMEMBERED)
         self._system = Key(keys.pk_system(namespace_id), keys.sk_config())
         self._on_unavailable: Policy | None = None
@@ -157,13 +157,13 @@ class ConfigCache:
         return stale
 
     def _keys(self, entity_id: str, resource: str, read: Records = NO_RECORDS) -> ConfigKeys:
-        """Return the keys of all items that decide the limits, by the plan that the entity had last."""
+        """Return the keys of all items that decide the limits, by the tier that the entity had last."""
 
-        def plan_of(meta: Key) -> str | None:
+        def tier_of(meta: Key) -> str | None:
             record = read.get(meta) or self._records.get(meta)
-            return self._plans.get(meta) if record is None else read_plan(record.item)
+            return self._tiers.get(meta) if record is None else read_tier(record.item)
 
-        return config_keys(self._namespace_id, entity_id, resource, plan_of)
+        return config_keys(self._namespace_id, entity_id, resource, tier_of)
 
     def read(
         self,
@@ -176,7 +176,7 @@ class ConfigCache:
         """Read the records behind the limits at these places that are unknown, expired, or older than the instant of
         the place, and the items ``beside`` them with the same request.
 
-        A second request follows where an entity turns out to have a plan whose limits are unknown. The ``rows`` of a
+        A second request follows where an entity turns out to have a tier whose limits are unknown. The ``rows`` of a
         list leave out records that cannot be read: the cache must not take them for missing.
         """
         generation, read, others = self.generation, dict[Key, Record](), dict[Key, Item]()
@@ -195,7 +195,7 @@ class ConfigCache:
                 sound = {key_of(item): item for item in rows.read(found.values(), partial(_checked, now_ms=now_ms))}
                 wanted, found = [key for key in wanted if key in sound or key not in found], sound
             read |= self.learn(wanted, found, now_ms, generation)
-            if self.generation == generation and not self._shows_plan(keys_of, found):
+            if self.generation == generation and not self._shows_tier(keys_of, found):
                 break  # nothing else is to be read: this process has changed no config meanwhile
             keys_of = {place: self._keys(*place, read) for place in places}
         return Read(read, keys_of, others)
@@ -206,7 +206,7 @@ class ConfigCache:
             return True
         if resolved.generation < self._all_changed:
             return False
-        wanted = config_keys(self._namespace_id, entity_id, resource, lambda _: resolved.plan).to_read
+        wanted = config_keys(self._namespace_id, entity_id, resource, lambda _: resolved.tier).to_read
         return not any(self._is_changed(key, resolved.generation) for key in wanted)
 
     def learn(self, wanted: Iterable[Key], found: Mapping[Key, Item], read_at_ms: int, generation: int) -> Records:
@@ -222,10 +222,10 @@ class ConfigCache:
                 check_record(key, record.item, read_at_ms)
                 self.has_on_refused |= ON_REFUSED in found[key]
             if key.sk == META:
-                if (plan := read_plan(record.item)) is not None:
-                    self._plans.put(key, plan)
-                elif self._plans.get(key) is not None:
-                    self._plans.discard(key)
+                if (tier := read_tier(record.item)) is not None:
+                    self._tiers.put(key, tier)
+                elif self._tiers.get(key) is not None:
+                    self._tiers.discard(key)
         with self._lock:
             known = records
             if self.generation != generation:
@@ -235,12 +235,12 @@ class ConfigCache:
                 self._on_unavailable = Row(system.item).on_unavailable()
         return records
 
-    def _shows_plan(self, keys_of: Mapping[OwnPlace, ConfigKeys], found: Mapping[Key, Item]) -> bool:
-        """Return whether an entity has a plan by what was found, or had one."""
-        if found and any(PLAN in item for item in found.values()):
+    def _shows_tier(self, keys_of: Mapping[OwnPlace, ConfigKeys], found: Mapping[Key, Item]) -> bool:
+        """Return whether an entity has a tier by what was found, or had one."""
+        if found and any(TIER in item for item in found.values()):
             return True
         for each in keys_of.values():  # noqa: SIM110 - a generator costs more, and each first acquire comes by here
-            if each.plan is not None:
+            if each.tier is not None:
                 return True
         return False
 
@@ -264,8 +264,8 @@ class ConfigCache:
             return None
         if later_than_ms and not all(key in of_read for key in to_read):
             later_than_ms = 0
-        of_plan = () if wanted.plan is not None else (Record(None, found[4].read_at_ms),) * 2
-        records, terms = ConfigRecords(*found, *of_plan), (later_than_ms, self._ttl_ms, generation)
+        of_tier = () if wanted.tier is not None else (Record(None, found[4].read_at_ms),) * 2
+        records, terms = ConfigRecords(*found, *of_tier), (later_than_ms, self._ttl_ms, generation)
         if not records.are_of_levels:
             return records.resolve(now_ms, *terms)
         return self._resolve_by_levels(place[1], records, now_ms, *terms)
@@ -309,7 +309,7 @@ class ConfigCache:
         """Mark all records as stale."""
         with self._lock:
             self._records.clear()
-            self._plans.clear()
+            self._tiers.clear()
             self._changed.clear()
             self.generation += 1
             self._all_changed = self.generation
@@ -329,7 +329,7 @@ def check_record(key: Key, item: Item | None, now_ms: int) -> None:
     """Raise ``Unreadable`` for an item that is like no config, or like no entity's record."""
     if key.sk == keys.sk_meta():
         read_parent_link(item)
-        read_plan(item)
+        read_tier(item)
     elif item is not None:
         read_config(item, now_ms)
 
@@ -355,18 +355,18 @@ class ConfigRecords(NamedTuple):
     resource: Record
     system: Record
     meta: Record
-    plan: Record
-    plan_default: Record
+    tier: Record
+    tier_default: Record
 
     def levels(self, now_ms: int) -> list[Level]:
         """Return the levels, the strongest first; an override in force replaces the limits of its level.
 
-        The entity's record says that it has a plan, so the levels of its plan are as old as that at least.
+        The entity's record says that it has a tier, so the levels of its tier are as old as that at least.
         """
         records: list[tuple[ConfigSource, Record]] = [(source, getattr(self, source)) for source in LEVELS]
         known_ms = self.meta.read_at_ms
         return [
-            _level(item, source, now_ms, min(at_ms, known_ms) if source in PLAN_LEVELS else at_ms)
+            _level(item, source, now_ms, min(at_ms, known_ms) if source in TIER_LEVELS else at_ms)
             for source, (item, at_ms) in records
         ]
 
@@ -427,7 +427,7 @@ class ConfigRecords(NamedTuple):
             switches=switches,
             seen_ms=oldest_ms,
             on_refused=next((level.on_refused for level in levels if level.on_refused is not None), None),
-            plan=read_plan(self.meta.item),
+            tier=read_tier(self.meta.item),
             dropped=frozenset(named - config.by_name.keys()) or NO_NAMES,
         )
 

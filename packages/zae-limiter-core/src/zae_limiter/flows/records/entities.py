@@ -33,8 +33,8 @@ from ...schema.attributes import (
     METADATA,
     PARENT_IDS,
     PK,
-    PLAN,
     SK,
+    TIER,
     VERSION,
 )
 from ...schema.configs import read_columns, read_own_place
@@ -57,12 +57,12 @@ from ..validation import (
     validate_metadata,
     validate_name,
     validate_parents,
-    validate_plan,
+    validate_tier,
     validate_update,
     validate_version,
 )
 from . import audit
-from .levels import Change, check_plan_exists, place_of, tell_buckets
+from .levels import Change, check_tier_exists, place_of, tell_buckets
 from .lineage import Records, check_above, check_below, count_children, meta_key, read_children
 from .many_levels import change_many
 
@@ -82,13 +82,13 @@ def create_entity(
     parent_ids: Sequence[str] | None,
     cascade: bool,
     metadata: Mapping[str, Json] | None,
-    plan: str | None = None,
+    tier: str | None = None,
     exist_ok: bool = False,
 ) -> Flow[Entity]:
     """Create an entity, and return it. With ``exist_ok``, an entity that is there already is returned as it is.
 
     Raises ``EntityExistsError``, ``EntityNotFoundError`` for an unknown parent, and ``ValidationError``, also for an
-    unknown plan, and for a parent that is the entity itself or has too many above it.
+    unknown tier, and for a parent that is the entity itself or has too many above it.
     """
     entity_id = check_identifier("entity_id", entity_id)
     given = [UNCHANGED if each is None else each for each in (parent_id, parent_ids)]
@@ -96,14 +96,14 @@ def create_entity(
     if validate_flag("cascade", cascade) and not parents.ids:
         raise ValidationError("cascade", cascade, "needs a parent_id to cascade to")
     entity = Entity(entity_id, validate_name(name), None, cascade, validate_metadata(metadata), cause.at, 1)
-    entity = replace(entity, plan=validate_plan(plan)).under(*parents.ids)
+    entity = replace(entity, tier=validate_tier(tier)).under(*parents.ids)
     check_not_itself(entity_id, parents)
     if (
         validate_flag("exist_ok", exist_ok)
         and (there := (yield from get_entity(namespace_state, entity_id))) is not None
     ):
         return there
-    yield from check_plan_exists(namespace_state, entity.plan)
+    yield from check_tier_exists(namespace_state, entity.tier)
     return (yield from _create(namespace_state, entity, parents, cause, exist_ok=exist_ok))
 
 
@@ -131,7 +131,7 @@ def _create(
             records = Records(namespace_state, dict(zip(parents.ids, found, strict=True)) if len(found) == 1 else {})
         else:
             namespace_state.configs.mark_changed(meta_key(namespace_state, entity_id))
-            if entity.plan is not None:  # it may have been used before it was created
+            if entity.tier is not None:  # it may have been used before it was created
                 yield from tell_buckets(namespace_state, (entity_id, DEFAULT_RESOURCE))
             return entity
     raise RaceLost
@@ -220,8 +220,8 @@ def _plain(entity: Entity) -> dict[str, Any]:
     """Return an entity as an audit event has it."""
     fields = ("name", "parent_id", "cascade", "version")
     more: dict[str, Any] = {PARENT_IDS: list(entity.parent_ids)} if len(entity.parent_ids) > 1 else {}
-    if entity.plan is not None:
-        more[PLAN] = entity.plan
+    if entity.tier is not None:
+        more[TIER] = entity.tier
     return {name: getattr(entity, name) for name in fields} | more | {METADATA: write_metadata(entity.metadata)}
 
 
@@ -267,7 +267,7 @@ def update_entity(
     validate_version(expected_version)
     parents: Parents | None = given.pop("parents", None)
     check_not_itself(entity_id, parents or NO_PARENTS)
-    yield from check_plan_exists(namespace_state, given.get("plan"))
+    yield from check_tier_exists(namespace_state, given.get("tier"))
 
     def attempt() -> Flow[tuple[Sequence[Write], Entity]]:
         records = Records(namespace_state)
@@ -294,7 +294,7 @@ def update_entity(
 
     entity = yield from optimistic(cause, attempt)
     namespace_state.configs.mark_changed(meta_key(namespace_state, entity_id))
-    if "plan" in given:  # also if it has the plan already: an interrupted call may not have told all
+    if "tier" in given:  # also if it has the tier already: an interrupted call may not have told all
         yield from tell_buckets(namespace_state, (entity_id, DEFAULT_RESOURCE))
     return entity
 

@@ -6,16 +6,16 @@ A level is a row, named by a subject and a resource (``ConfigPlace``):
 |------------------------|----------------|---------------------|---------------------------------|
 | system                 | none           | none                | nobody                          |
 | resource               | none           | its name            | nobody                          |
-| plan, on a resource    | ``$PLAN:gold`` | name or ``_default_`` | nobody                        |
+| tier, on a resource    | ``$TIER:gold`` | name or ``_default_`` | nobody                        |
 | entity, on a resource  | its id         | name or ``_default_`` | the entity's live buckets     |
 
-Its columns are limits, an override (entities alone), switches (all but plans), ``on_refused``, and ``on_unavailable``
+Its columns are limits, an override (entities alone), switches (all but tiers), ``on_refused``, and ``on_unavailable``
 (the system alone). A ``Change`` names those that change; one write and one audit event follow for any of them.
 ``values.resolution`` says which level wins, ``many_levels`` changes many at once, ``listing`` lists them.
 
-A plan exists as long as it has a config. A change of it writes that config alone, however many entities have the plan;
-an entity that is given another plan has its live buckets told, as if its own limits were changed. If an entity gets a
-plan at the moment at which the last config of the plan is deleted, it names a plan without limits, and those of the
+A tier exists as long as it has a config. A change of it writes that config alone, however many entities have the tier;
+an entity that is given another tier has its live buckets told, as if its own limits were changed. If an entity gets a
+tier at the moment at which the last config of the tier is deleted, it names a tier without limits, and those of the
 resource hold.
 
 A resource may have a million live buckets, so a change of its limits tells none: every process reads them within the
@@ -54,13 +54,13 @@ from ...schema.attributes import (
 )
 from ...schema.configs import Columns, Row, config_attributes, override_attributes, read_columns, switch_attributes
 from ...schema.items import BucketId
-from ...schema.keys import audit_plan, pk_plan, plan_of_subject
+from ...schema.keys import audit_tier, pk_tier, tier_of_subject
 from ...schema.record import item_keys, reads
 from ...values.audit import AuditAction, Cause
 from ...values.buckets import LiveBuckets, ToldBuckets
 from ...values.entities import UNCHANGED, Unchanged
 from ...values.limits import Limit, Policy, check_limits, check_on_unavailable
-from ...values.naming import DEFAULT_RESOURCE, check_identifier, check_plan, check_resource
+from ...values.naming import DEFAULT_RESOURCE, check_identifier, check_resource, check_tier
 from ...values.on_refused import OnRefused
 from ...values.overrides import Override, new_override
 from ...values.provisioner import ConfigPlace
@@ -94,9 +94,9 @@ def of_resource(resource: object) -> ConfigPlace:
     return None, check_resource("resource", resource)
 
 
-def of_plan(plan: str, resource: object) -> ConfigPlace:
-    """Return the level of a plan on a resource, or on all (``_default_``). Raises ``ValidationError``."""
-    return audit_plan(check_plan("plan", plan)), check_resource("resource", resource, allow_default=True)
+def of_tier(tier: str, resource: object) -> ConfigPlace:
+    """Return the level of a tier on a resource, or on all (``_default_``). Raises ``ValidationError``."""
+    return audit_tier(check_tier("tier", tier)), check_resource("resource", resource, allow_default=True)
 
 
 def of_entity(entity_id: object, resource: object) -> ConfigPlace:
@@ -133,8 +133,8 @@ def place_of(namespace_state: NamespaceState, level: ConfigPlace) -> Place:
         return Place(key_of(fixed), fixed, subject, None)
     if subject is None:
         fixed, subject = item_keys(ns, keys.pk_resource(ns, resource), keys.sk_config()), keys.audit_resource(resource)
-    elif (plan := plan_of_subject(subject)) is not None:
-        fixed = item_keys(ns, pk_plan(ns, plan), keys.sk_config(resource))
+    elif (tier := tier_of_subject(subject)) is not None:
+        fixed = item_keys(ns, pk_tier(ns, tier), keys.sk_config(resource))
     else:
         row = keys.gsi4_sk_entity_config(resource, subject)
         fixed = {
@@ -301,64 +301,64 @@ def _changed(was: Columns, before: Item | None, wanted: Change) -> tuple[Item | 
     return {**fixed, **attributes, CONFIG_VERSION: columns.version}, columns
 
 
-def delete_plan(namespace_state: NamespaceState, plan: str, resource: str, cause: Cause) -> Flow[None]:
-    """Remove a plan's limits at a place, if there are any. Raises ``ValidationError`` for the last ones of a plan that
+def delete_tier(namespace_state: NamespaceState, tier: str, resource: str, cause: Cause) -> Flow[None]:
+    """Remove a tier's limits at a place, if there are any. Raises ``ValidationError`` for the last ones of a tier that
     entities have; those that got it a moment ago may be missed.
     """
-    level = of_plan(plan, resource)
-    if (yield from _configs_of(namespace_state, plan)) == [place_of(namespace_state, level).key]:
-        count = yield from count_entities(namespace_state, plan)
+    level = of_tier(tier, resource)
+    if (yield from _configs_of(namespace_state, tier)) == [place_of(namespace_state, level).key]:
+        count = yield from count_entities(namespace_state, tier)
         if count:
             entities = "1 entity has it" if count == 1 else f"{count:,} entities have it"
-            problem = f"{entities}: give them another plan, or none, before its last limits go"
-            raise ValidationError("plan", plan, problem)
+            problem = f"{entities}: give them another tier, or none, before its last limits go"
+            raise ValidationError("tier", tier, problem)
     yield from delete_limits(namespace_state, level, cause)
 
 
-def check_plan_exists(namespace_state: NamespaceState, plan: str | None) -> Flow[None]:
-    """Raise ``ValidationError`` for a plan without limits; ``None`` stands for no plan."""
-    if plan is None or (yield from _configs_of(namespace_state, plan)):
+def check_tier_exists(namespace_state: NamespaceState, tier: str | None) -> Flow[None]:
+    """Raise ``ValidationError`` for a tier without limits; ``None`` stands for no tier."""
+    if tier is None or (yield from _configs_of(namespace_state, tier)):
         return
-    known = list((yield from list_plans(namespace_state)))
-    close = get_close_matches(plan, known, n=1)
+    known = list((yield from list_tiers(namespace_state)))
+    close = get_close_matches(tier, known, n=1)
     meant = f", did you mean {close[0]!r}?" if close else ": set its limits first"
-    raise ValidationError("plan", plan, f"there is no plan of this name{meant}")
+    raise ValidationError("tier", tier, f"there is no tier of this name{meant}")
 
 
-def list_plans(namespace_state: NamespaceState) -> Flow[dict[str, list[str]]]:
-    """Return the resources (or ``_default_``) on which each plan has limits, by the plan's name."""
+def list_tiers(namespace_state: NamespaceState) -> Flow[dict[str, list[str]]]:
+    """Return the resources (or ``_default_``) on which each tier has limits, by the tier's name."""
     rows = IndexRows(namespace_state.namespace_id)
-    found = yield from plan_rows(rows)
+    found = yield from tier_rows(rows)
     yield from report(rows)
-    plans: dict[str, list[str]] = {}
-    for plan, resource in sorted(found):
-        plans.setdefault(plan, []).append(resource)
-    return plans
+    tiers: dict[str, list[str]] = {}
+    for tier, resource in sorted(found):
+        tiers.setdefault(tier, []).append(resource)
+    return tiers
 
 
-def plan_rows(rows: IndexRows) -> Flow[list[tuple[str, str]]]:
-    """Return the plan and the resource of each config of a plan that the index shows."""
+def tier_rows(rows: IndexRows) -> Flow[list[tuple[str, str]]]:
+    """Return the tier and the resource of each config of a tier that the index shows."""
     ns = rows.namespace_id
-    query = Query(keys.gsi4_pk(ns), "GSI4", begins_with=keys.pk_plan(ns, ""))
-    return (yield from query_rows(query, rows, lambda item: keys.parse_plan_key(ns, item[PK], item[SK])))
+    query = Query(keys.gsi4_pk(ns), "GSI4", begins_with=keys.pk_tier(ns, ""))
+    return (yield from query_rows(query, rows, lambda item: keys.parse_tier_key(ns, item[PK], item[SK])))
 
 
-def entities_of_plan(namespace_state: NamespaceState, plan: str) -> Flow[list[str]]:
-    """Return the entities that have a plan, by id; a very recent change may be missing."""
+def entities_of_tier(namespace_state: NamespaceState, tier: str) -> Flow[list[str]]:
+    """Return the entities that have a tier, by id; a very recent change may be missing."""
     ns, rows = namespace_state.namespace_id, IndexRows(namespace_state.namespace_id)
-    query = Query(keys.gsi3_pk_plan(ns, check_plan("plan", plan)), "GSI3")
+    query = Query(keys.gsi3_pk_tier(ns, check_tier("tier", tier)), "GSI3")
     found = yield from query_rows(query, rows, lambda item: _entity(rows, item))
     yield from report(rows)
     return sorted(found)
 
 
-def count_entities(namespace_state: NamespaceState, plan: str) -> Flow[int]:
-    """Return the number of entities that have a plan; a very recent change may be missing."""
-    return len((yield from entities_of_plan(namespace_state, plan)))
+def count_entities(namespace_state: NamespaceState, tier: str) -> Flow[int]:
+    """Return the number of entities that have a tier; a very recent change may be missing."""
+    return len((yield from entities_of_tier(namespace_state, tier)))
 
 
 def _entity(rows: IndexRows, item: Item) -> str:
-    """Return the entity in a row of the entities of a plan. Raises ``ValueError`` for any other row."""
+    """Return the entity in a row of the entities of a tier. Raises ``ValueError`` for any other row."""
     namespace_id, entity_id = keys.parse_entity_pk(item[PK])
     expected = (rows.namespace_id, keys.sk_meta(), keys.gsi3_sk_entity(entity_id))
     if (namespace_id, item[SK], item[GSI3SK]) != expected:
@@ -366,9 +366,9 @@ def _entity(rows: IndexRows, item: Item) -> str:
     return check_identifier("entity_id", entity_id)
 
 
-def _configs_of(namespace_state: NamespaceState, plan: str) -> Flow[list[Key]]:
-    """Return the keys of a plan's first two configs."""
-    pk = keys.pk_plan(namespace_state.namespace_id, plan)
+def _configs_of(namespace_state: NamespaceState, tier: str) -> Flow[list[Key]]:
+    """Return the keys of a tier's first two configs."""
+    pk = keys.pk_tier(namespace_state.namespace_id, tier)
     page = yield from with_retries(Query(pk, begins_with=keys.CONFIG_PREFIX, limit=2))
     return [key_of(item) for item in page.items]
 

@@ -23,7 +23,7 @@ from ...operations.values import Item, Query, Transact
 from ...runtime.named_tuple import NamedTuple
 from ...schema import keys
 from ...schema.attributes import FINGERPRINT
-from ...schema.entities import read_child_count, read_entity, read_plan
+from ...schema.entities import read_child_count, read_entity, read_tier
 from ...schema.record import optional, text
 from ...values.audit import Cause
 from ...values.entities import Entity
@@ -90,11 +90,11 @@ def put_records(
             validate_metadata(wanted.metadata)
     waiting = [_Change(number, *each) for number, each in enumerate(checked.items())]
     failures: Failures = {}
-    replanned: list[str] = []
+    retiered: list[str] = []
     part = 0
     while waiting:
         try:
-            done = yield from _write_some(namespace_state, waiting, cause, part, failures, replanned)
+            done = yield from _write_some(namespace_state, waiting, cause, part, failures, retiered)
         except StoreError as error:
             problem = public_error(namespace_state.stack, error)
             if not part:
@@ -105,10 +105,10 @@ def put_records(
     for entity_id in records:
         namespace_state.configs.mark_changed(meta_key(namespace_state, entity_id))
     try:
-        told = yield from tell_many(namespace_state, [(each, DEFAULT_RESOURCE) for each in replanned])
+        told = yield from tell_many(namespace_state, [(each, DEFAULT_RESOURCE) for each in retiered])
         untold = {bucket.entity_id: why for bucket, why in told.failed.items()}
     except StoreError as error:
-        untold = dict.fromkeys(replanned, error)
+        untold = dict.fromkeys(retiered, error)
     return failures | {each: public_error(namespace_state.stack, why) for each, why in untold.items()}
 
 
@@ -126,11 +126,11 @@ def _write_some(
     cause: Cause,
     part: int,
     failures: Failures,
-    replanned: list[str],
+    retiered: list[str],
 ) -> Flow[int]:
     """Write the first changes, as many as one transaction takes, and return how many that were. Raises ``StoreError``.
 
-    A change that cannot be made goes to ``failures``, an entity that got another plan to ``replanned``.
+    A change that cannot be made goes to ``failures``, an entity that got another tier to ``retiered``.
     """
     for attempt in range(ATTEMPTS):
         if attempt > 1:  # let others finish
@@ -151,11 +151,11 @@ def _write_some(
                 raise
         else:
             failures |= failed
-            replanned += [
+            retiered += [
                 each.entity_id
                 for each in first[:done]
                 if each.entity_id not in failed
-                and read_plan(records.by_id[each.entity_id]) != (each.wanted and each.wanted.plan)
+                and read_tier(records.by_id[each.entity_id]) != (each.wanted and each.wanted.tier)
             ]
             return done
     raise RaceLost
@@ -218,7 +218,7 @@ def _writes(records: Records, change: _Change, above: Sequence[str], cause: Caus
     now = cause.again(records.namespace_state.now()).at
     created_at, version = (now, 1) if before is None else (before.created_at, before.version + 1)
     metadata = validate_metadata(wanted.metadata)
-    after = Entity(entity_id, wanted.name, None, wanted.cascade, metadata, created_at, version, plan=wanted.plan)
+    after = Entity(entity_id, wanted.name, None, wanted.cascade, metadata, created_at, version, tier=wanted.tier)
     after = after.under(*wanted.parent_ids)
     is_written = item is not None and item.get(FINGERPRINT) == wanted.fingerprint
     if is_written and before is not None and is_same(before, after):
@@ -239,6 +239,6 @@ def _stored(item: Item) -> StoredEntity:
         entity.metadata,
         optional(text, item, FINGERPRINT),
         read_child_count(item),
-        entity.plan,
+        entity.tier,
         entity.parent_ids,
     )

@@ -13,7 +13,7 @@ from ...operations.errors import Invalid, NotApplied, OutcomeUnknown, StoreError
 from ...operations.values import BatchGet, Found, Item, Key, Transact
 from ...runtime.named_tuple import NamedTuple
 from ...schema.configs import other_attributes, read_config
-from ...schema.keys import audit_plan, plan_of_subject
+from ...schema.keys import audit_tier, tier_of_subject
 from ...values.audit import Cause
 from ...values.bulk import BulkResult, P
 from ...values.limits import Limit
@@ -29,7 +29,7 @@ from ..public_errors import public_error
 from ..retry import ATTEMPTS, KEYS_PER_READ, PAUSES, RACE_PAUSES, RaceLost, key_of, parts, read_all
 from ..steps import Flow, Sleep, call_all
 from ..validation import OwnPlace, validate_changes, validate_keys, validate_places
-from .levels import SYSTEM, Change, of_entity, of_plan, of_resource, place_of, plan_rows, writes_of
+from .levels import SYSTEM, Change, of_entity, of_resource, of_tier, place_of, tier_rows, writes_of
 from .listing import entity_config_rows, resource_rows
 
 K = TypeVar("K")
@@ -117,18 +117,18 @@ def put_configs(
 
 
 def list_config_places(namespace_state: NamespaceState) -> Flow[list[ConfigPlace]]:
-    """Return the places that may have limits: the system, and the resources, plans and entities that the index
+    """Return the places that may have limits: the system, and the resources, tiers and entities that the index
     shows.
     """
     rows = IndexRows(namespace_state.namespace_id)
     resources = yield from resource_rows(rows, with_switches=True)
-    plans = yield from plan_rows(rows)
+    tiers = yield from tier_rows(rows)
     own = yield from entity_config_rows(rows)
     yield from report(rows)
     return [
         SYSTEM,
         *((None, resource) for resource in resources),
-        *((audit_plan(plan), resource) for plan, resource in plans),
+        *((audit_tier(tier), resource) for tier, resource in tiers),
         *((each.entity_id, each.resource) for each in own),
     ]
 
@@ -302,8 +302,8 @@ def _checked_configs(configs: Mapping[ConfigPlace, StoredConfig | None]) -> dict
             raise ValidationError("on_refused", str(config.on_refused), "without limits is for the system alone")
         if config.on_refused is not None:
             OnRefused.check("on_refused", config.on_refused, place[1])
-        if config.switches and plan_of_subject(place[0]) is not None:
-            raise ValidationError("switches", place[0], "are for the other levels: a plan has limits alone")
+        if config.switches and tier_of_subject(place[0]) is not None:
+            raise ValidationError("switches", place[0], "are for the other levels: a tier has limits alone")
         if config.override is not None:
             problem = "is for set_limits(override_until=): leave it out, and the one in force stays"
             raise ValidationError("override", config.override, problem)
@@ -316,8 +316,8 @@ def _checked(place: ConfigPlace) -> ConfigPlace:
             return SYSTEM
         case (None, resource):
             return of_resource(resource)
-        case (str(entity), resource) if (plan := plan_of_subject(entity)) is not None:
-            return of_plan(plan, resource)
+        case (str(entity), resource) if (tier := tier_of_subject(entity)) is not None:
+            return of_tier(tier, resource)
         case (entity, resource):
             return of_entity(entity, resource)
     raise ValidationError(

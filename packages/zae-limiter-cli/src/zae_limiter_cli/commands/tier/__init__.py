@@ -1,0 +1,1 @@
+"""The commands of `zae-limiter tier`."""
