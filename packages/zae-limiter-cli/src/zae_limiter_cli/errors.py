@@ -9,6 +9,7 @@ from typing import IO, Any, Final, TypeVar
 import click
 
 from . import namesake
+from .help_page import write_options
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -63,6 +64,11 @@ class Commands(click.Group):
         """Parse the arguments as a group does, but exit with code 1 for a usage error."""
         with _code_one():
             return super().make_context(*args, **extra)
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the commands, then the options; those of the connection last."""
+        self.format_commands(ctx, formatter)
+        write_options(self, ctx, formatter)
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

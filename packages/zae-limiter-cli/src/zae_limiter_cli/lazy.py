@@ -8,6 +8,7 @@ import click
 
 from .completion import complete_names
 from .errors import Commands
+from .help_page import arrange
 
 
 class Entry(NamedTuple):
@@ -35,7 +36,7 @@ class LazyCommands(Commands):
         module, name = self.entries[cmd_name].where.split(":")
         command: click.Command = getattr(import_module(f".commands.{module}", __package__), name)
         command.short_help = self.entries[cmd_name].help
-        complete_names(command)
+        _prepare(command)
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002  as above
@@ -67,6 +68,12 @@ class CommandsOfModules(Commands):
             for module in (import_module(f"{package}.{each}") for each in self.modules):
                 for command in vars(module).values():
                     if isinstance(command, click.Command) and command.callback.__module__ == module.__name__:
-                        complete_names(command)
+                        _prepare(command)
                         self.add_command(command)
         return self.commands
+
+
+def _prepare(command: click.Command) -> None:
+    complete_names(command)
+    if not isinstance(command, click.Group):
+        arrange(command)

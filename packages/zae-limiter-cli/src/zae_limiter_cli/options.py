@@ -14,6 +14,7 @@ from click.core import ParameterSource
 
 from .connection import TIMEOUT, Connection
 from .errors import CommandError, debug_option
+from .help_page import ConnectionOption
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 OutputForm = Literal["table", "json"]
@@ -44,7 +45,7 @@ class FiniteRange(click.FloatRange):
         return number
 
 
-stack_option = click.option(*_STACK_NAMES, **_STACK)
+stack_option = click.option(*_STACK_NAMES, cls=ConnectionOption, **_STACK)
 
 
 def connection_options(function: Function) -> Function:
@@ -56,23 +57,23 @@ def connection_options(function: Function) -> Function:
 
 def _store_option(function: Function, *, hidden: bool = False) -> Function:
     told = "File in place of a stack, such as sqlite:///limits.db."
-    return _inherited("--store", envvar="ZAEL_STORE", help=told, show_envvar=True, hidden=hidden)(function)
+    return _of_connection("--store", envvar="ZAEL_STORE", help=told, show_envvar=True, hidden=hidden)(function)
 
 
 def _timeout_option(function: Function) -> Function:
     seconds = FiniteRange(min=1, max=900)
     told = "Seconds for each answer, with a second try."
-    return _inherited("--timeout", type=seconds, default=TIMEOUT, metavar="SECONDS", show_default=True, help=told)(
+    return _of_connection("--timeout", type=seconds, default=TIMEOUT, metavar="SECONDS", show_default=True, help=told)(
         function
     )
 
 
 def _aws_options(function: Function) -> Function:
     for option in (
-        _inherited("--endpoint-url", help="Address of AWS, such as http://localhost:4566.  [default: AWS]"),
-        _inherited("--profile", help="AWS profile.  [default: the SDK's]"),
-        _inherited("--region", help="AWS region.  [default: the SDK's]"),
-        _inherited(*_STACK_NAMES, **_STACK),
+        _of_connection("--endpoint-url", help="Address of AWS, such as http://localhost:4566.  [default: AWS]"),
+        _of_connection("--profile", help="AWS profile.  [default: the SDK's]"),
+        _of_connection("--region", help="AWS region.  [default: the SDK's]"),
+        _of_connection(*_STACK_NAMES, **_STACK),
     ):
         function = option(function)
     return function
@@ -197,6 +198,10 @@ quiet_option = click.option("--quiet", "-q", is_flag=True, help="Print results a
 
 
 yes_option = click.option("--yes", "-y", is_flag=True, help="Do not ask for confirmation.")
+
+
+def _of_connection(*names: str, **attributes: Any) -> Callable[[Function], Function]:
+    return _inherited(*names, cls=ConnectionOption, **attributes)
 
 
 def _inherited(*names: str, **attributes: Any) -> Callable[[Function], Function]:

@@ -1,5 +1,6 @@
 """Every command in one manner: the same options for one idea, JSON where something is shown, ways out of errors."""
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -7,6 +8,8 @@ import click
 import pytest
 from click.testing import CliRunner, Result
 
+from zae_limiter_cli.commands.stack.options import NAMES
+from zae_limiter_cli.help_page import RareOption
 from zae_limiter_cli.main import main
 from zae_limiter_cli.meant import GUESSED
 
@@ -111,6 +114,34 @@ def test_an_option_of_one_name_takes_one_kind_of_value_everywhere() -> None:
             if (path, each.opts[0]) not in OTHER_VALUES:
                 kinds.setdefault(each.opts[0], set()).add(kind)
     assert {name: found for name, found in kinds.items() if len(found) > 1} == {}
+
+
+OF_CONNECTION = {"--name", "--region", "--profile", "--endpoint-url", "--store", "--timeout"}
+
+
+def help_page(path: str, option: str = "--help") -> tuple[set[str], set[str]]:
+    """The options in a help page as users get it: those of the command, and those under the connection's heading."""
+    options = run(*path.split(), option).stdout.partition("\nOptions:\n")[2]
+    parts = options.partition("\nConnection options:\n")
+    own, _, of_connection = (set(re.findall(r"^  (?:-\w, )?(--[\w-]+)", part, re.MULTILINE)) for part in parts)
+    return own, of_connection
+
+
+@pytest.mark.parametrize("path", [*ALL, "limits", "entity"])
+def test_options_of_the_connection_stand_last_in_help(path: str) -> None:
+    own, of_connection = help_page(path)
+    assert of_connection <= OF_CONNECTION
+    assert not own & OF_CONNECTION
+    if path in ALL:
+        names = {each.opts[0] for each in options_of(path) if not isinstance(each, RareOption)}
+        assert own | of_connection == names | {"--help"}
+
+
+@pytest.mark.parametrize("path", ["deploy", "cfn-template"])
+def test_a_stack_has_a_dozen_options_in_help(path: str) -> None:
+    shown = [each for each in options_of(path) if not isinstance(each, RareOption)]
+    assert len([each for each in shown if each.name in NAMES or each.opts[0] in {"--production", "--tag"}]) <= 12
+    assert {each.opts[0] for each in options_of(path)} <= set.union(*help_page(path, "--help-all"))
 
 
 @every_command

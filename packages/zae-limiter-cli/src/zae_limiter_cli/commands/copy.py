@@ -7,6 +7,7 @@ import click
 from ..columns import counted, say_columns, say_json
 from ..confirmation import confirm
 from ..errors import debug_option
+from ..help_page import ConnectionOption
 from ..options import OutputForm, output_option, quiet_option, yes_option
 from ..progress import reporter
 
@@ -20,9 +21,11 @@ if TYPE_CHECKING:
 @click.option("--from", "source", required=True, metavar="PLACE", help="File, such as sqlite:///limits.db, or stack.")
 @click.option("--to", "target", required=True, metavar="PLACE", help="Stack, or file.")
 @click.option("--namespace", "-N", "namespaces", multiple=True, help="Namespace; repeatable.  [default: all in use]")
-@click.option("--region", help="AWS region.  [default: the SDK's]")
-@click.option("--profile", help="AWS profile.  [default: the SDK's]")
-@click.option("--endpoint-url", help="Address of AWS, such as http://localhost:4566.  [default: AWS]")
+@click.option("--region", cls=ConnectionOption, help="AWS region.  [default: the SDK's]")
+@click.option("--profile", cls=ConnectionOption, help="AWS profile.  [default: the SDK's]")
+@click.option(
+    "--endpoint-url", cls=ConnectionOption, help="Address of AWS, such as http://localhost:4566.  [default: AWS]"
+)
 @click.option("--dry-run", is_flag=True, help="Show what would be copied, and its cost, without copying.")
 @yes_option
 @output_option

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ..errors import CommandError, debug_option
+from ..help_page import ConnectionOption
 
 if TYPE_CHECKING:
     from zae_limiter_manifest import LimitsManifest
@@ -17,10 +18,24 @@ if TYPE_CHECKING:
 @click.option(
     "--file", "-f", "path", type=click.Path(path_type=Path), help="Manifest to apply.  [default: the bundled example]"
 )
-@click.option("--store", help="File to use instead of memory, such as sqlite:///demo.db; created if missing.")
-@click.option("--endpoint-url", help="DynamoDB endpoint to use instead of memory, such as http://localhost:8000.")
-@click.option("--name", "-n", help="Table at the endpoint, created if missing.  [default: zae-limiter-demo]")
-@click.option("--region", help="Region of the endpoint.  [default: the SDK's; us-east-1 for a local endpoint]")
+@click.option(
+    "--store",
+    cls=ConnectionOption,
+    help="File to use instead of memory, such as sqlite:///demo.db; created if missing.",
+)
+@click.option(
+    "--endpoint-url",
+    cls=ConnectionOption,
+    help="DynamoDB endpoint to use instead of memory, such as http://localhost:8000.",
+)
+@click.option(
+    "--name", "-n", cls=ConnectionOption, help="Table at the endpoint, created if missing.  [default: zae-limiter-demo]"
+)
+@click.option(
+    "--region",
+    cls=ConnectionOption,
+    help="Region of the endpoint.  [default: the SDK's; us-east-1 for a local endpoint]",
+)
 @debug_option
 def demo(path: Path | None, store: str | None, endpoint_url: str | None, name: str | None, region: str | None) -> None:
     """Apply a manifest of limits, then send a burst of concurrent calls from several callers, among them two API keys

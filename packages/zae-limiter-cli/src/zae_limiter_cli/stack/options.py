@@ -37,6 +37,18 @@ NAME_PART: Final = "[A-Za-z0-9+=,.@_-]"
 NAME_FORMAT: Final = rf"|{NAME_PART}+\{{\}}{NAME_PART}*|\{{\}}{NAME_PART}+"
 AWS_SUFFIXES: Final = (".amazonaws.com", ".amazonaws.com.cn", ".amazonaws.eu", ".api.aws")
 HOST: Final = r"|[A-Za-z0-9._-]+(:[0-9]{1,5})?|\[[0-9A-Fa-f:.]+\](:[0-9]{1,5})?"
+COMMON: Final = (  # those that a help page shows; `--help-all` shows the rest
+    "aggregator",
+    "provisioner",
+    "alarms",
+    "alarm_topic_arn",
+    "point_in_time_recovery",
+    "deletion_protection",
+    "kms_key_arn",
+    "archive",
+    "iam",
+    "permission_boundary_arn",
+)
 PRODUCTION: Final = ("point_in_time_recovery", "deletion_protection", "alarms", "archive")
 GRANTED: Final = {"reads": 12_000, "writes": 4_000}  # the warm throughput of a new table on demand
 QUOTA: Final = 40_000  # AWS's default of the quotas of a table, which an account may have raised

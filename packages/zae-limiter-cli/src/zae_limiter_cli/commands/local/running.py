@@ -6,6 +6,7 @@ import click
 
 from ...columns import say_json
 from ...errors import CommandError, debug_option, one_line
+from ...help_page import ConnectionOption
 from ...options import Function, OutputForm, output_option
 
 if TYPE_CHECKING:
@@ -17,7 +18,7 @@ LINES_SHOWN: Final = 100
 def _which(function: Function) -> Function:
     """Add the option that names the local stack."""
     told = "Local stack.  [default: the one that runs]"
-    return click.option("--name", "-n", envvar="ZAEL_STACK", help=told)(debug_option(function))
+    return click.option("--name", "-n", cls=ConnectionOption, envvar="ZAEL_STACK", help=told)(debug_option(function))
 
 
 @click.command(short_help="Stop a local stack.")

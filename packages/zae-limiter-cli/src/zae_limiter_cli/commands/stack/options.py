@@ -7,21 +7,24 @@ from typing import Any, Final
 
 import click
 
+from ...help_page import RareOption, help_all_option
 from ...options import Function
-from ...stack.options import PRODUCTION, StackOptions, flag, without
+from ...stack.options import COMMON, PRODUCTION, StackOptions, flag, without
 
 NAMES: Final = tuple(each.name for each in fields(StackOptions))
 
 
 def stack_options(function: Function) -> Function:
-    """Add every option of a stack; the command gets ``chosen``, with ``None`` for those that were left out."""
+    """Add every option of a stack, the rare ones for ``--help-all``; the command gets ``chosen``, with ``None`` for
+    those that were left out.
+    """
 
     @wraps(function)
     def command(*args: Any, **kwargs: Any) -> Any:
         chosen = {name: kwargs.pop(name) for name in NAMES}
         return function(*args, chosen=chosen, **kwargs)
 
-    made: Callable[..., Any] = command
+    made: Callable[..., Any] = help_all_option(command)
     for each in reversed(fields(StackOptions)):
         made = _option(each)(made)
     return made  # type: ignore[return-value]  # click hands it the rest
@@ -63,11 +66,13 @@ tag_option = click.option(
 
 def _option(each: Field[Any]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     told, rule = each.metadata["help"], each.metadata
+    kind = click.Option if each.name in COMMON else RareOption
     if isinstance(each.default, bool):
         both = f"{flag(each.name)}/{without(each.name)}"
-        return click.option(both, each.name, default=None, help=f"{told}  [default: {'on' if each.default else 'off'}]")
+        shown = f"{told}  [default: {'on' if each.default else 'off'}]"
+        return click.option(both, each.name, cls=kind, default=None, help=shown)
     shown = f"{told}  [default: {each.default}]" if each.default != "" else told
-    return click.option(flag(each.name), each.name, type=_type(each.default, rule), default=None, help=shown)
+    return click.option(flag(each.name), each.name, cls=kind, type=_type(each.default, rule), default=None, help=shown)
 
 
 def _type(default: Any, rule: Mapping[str, Any]) -> Any:
