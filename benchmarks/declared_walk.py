@@ -122,9 +122,9 @@ def _steps(directory: Path, environment: dict[str, str], width: int) -> Iterator
     yield step("apply of the move", apply)
     subprocess.run([sys.executable, "-c", OUT_OF_BAND], env=environment, check=True, cwd=directory.parent)
     yield step("drift", "limits diff -f limits/")
-    yield step("history", f"limits history -N {NAMESPACE}")
+    yield step("history", f"limits status -N {NAMESPACE}")
     yield step("rollback", f"limits rollback 2 -N {NAMESPACE} --yes")
-    yield step("export", f"limits export -N {NAMESPACE} --out exported.yaml")
+    yield step("export", f"limits export -N {NAMESPACE} --out exported.yaml --yes")
 
 
 @contextmanager

@@ -61,8 +61,8 @@ def test_the_commands_do_what_they_say(stack: Stack, monkeypatch: pytest.MonkeyP
         if comment.strip().endswith("."):
             assert done.stdout.endswith(f"{comment.strip()}\n")
         told.append(words[2])
-    limits_commands = {"schema", "validate", "plan", "apply", "diff", "init", "state", "cfn-template"}
-    limits_commands |= {"history", "show", "rollback", "watch"}
+    limits_commands = {"schema", "validate", "plan", "apply", "diff", "export", "status", "cfn-template"}
+    limits_commands |= {"rollback"}
     assert {*told} == limits_commands | {"set-limits", "effective", "delete-override"}
     assert Path("templates/tenant-alpha.template.yaml").exists()
     assert stack.world.live() == load(Path("limits/tenant-alpha.yaml").read_text())

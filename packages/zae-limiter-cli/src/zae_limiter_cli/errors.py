@@ -78,7 +78,10 @@ class Commands(click.Group):
             return super().resolve_command(ctx, args)
         except click.UsageError:
             from .meant import meant
+            from .renamed import renamed_command
 
+            if (told := renamed_command(ctx.command_path.split()[1:], args)) is not None:
+                raise click.UsageError(told, ctx) from None
             if self.get_command(ctx, args[0]) is None and (close := meant(ctx, args[0])):
                 raise click.UsageError(f"No such command {args[0]!r}. Did you mean {close}?", ctx) from None
             raise

@@ -66,7 +66,7 @@ LISTS: Final[Mapping[str, Sequence[str]]] = {  # each with the kinds of records 
     "bucket show sound": (),
     "top --once --every 1 --rows 900": (),
     "namespace list": ("namespace",),
-    "limits history": ("apply",),
+    "limits status": ("apply",),
     "doctor": (),
 }
 ONE_RECORD: Final = {  # commands that show or change one thing, or that read no table
@@ -82,12 +82,12 @@ ONE_RECORD: Final = {  # commands that show or change one thing, or that read no
     *(f"switch {each}" for each in ("set", "show")),
     *(f"bucket {each}" for each in ("reset", "credit", "merge", "tell")),
     *(f"namespace {each}" for each in ("register", "show", "delete", "recover", "purge", "trace")),
-    *(f"limits {each}" for each in ("validate", "schema", "cfn-template", "fmt", "apply", "watch", "stop", "unlock")),
-    *(f"limits {each}" for each in ("show", "rollback", "state")),
+    *(f"limits {each}" for each in ("validate", "schema", "cfn-template", "fmt", "apply", "stop", "unlock")),
+    "limits rollback",
     "usage cost",  # a file costs nothing; it reads as `usage list` and `entity tree` do
     "limits shares",  # takes no file, which the matrix damages; it sums usage of the tables of regions
 }
-REFUSED: Final = {"limits plan", "limits diff", "limits init", "limits export", "namespace orphans"}
+REFUSED: Final = {"limits plan", "limits diff", "limits export", "namespace orphans"}
 """Commands whose result others act on: they name the record that they cannot read, and give no result."""
 
 KINDS: Final = {  # of records, by the function that makes their sort key
@@ -315,7 +315,7 @@ def test_the_screen_of_top_names_the_first_and_counts_the_others(
     assert re.fullmatch(r"the item '.*', '.*' cannot be read: .*; correct it, or delete it, and [0-9,]+ more", line)
 
 
-ALONE_READERS: Final = [each for each in LISTS if not each.startswith("top")] + ["limits state", "limits export"]
+ALONE_READERS: Final = [each for each in LISTS if not each.startswith("top")] + ["limits export"]
 
 
 @pytest.mark.long
@@ -349,7 +349,7 @@ def test_what_others_act_on_is_refused_with_the_key(
     """A plan concerns what it declares: beside that it has overrides of others, which are a list."""
     (manifest := tmp_path / "limits.yaml").write_text(MANIFEST)
     words = {
-        "limits init": f"--out {tmp_path}/out.yaml",
+        "limits export": f"--out {tmp_path}/out.yaml",
         "limits diff": f"-f {manifest}",
         "limits plan": f"-f {manifest}",
     }

@@ -78,7 +78,7 @@ def test_an_endpoint_that_refuses_without_a_word_is_one_line(wordless: str, comm
         (["demo", "--nothing"], "--nothing"),
         (["demo", "surplus"], "Got unexpected extra argument (surplus)."),
         (["limits", "plan"], "Missing option"),
-        (["limits", "show", "x"], "Invalid value for 'SERIAL': 'x' is not a whole number."),
+        (["limits", "rollback", "x"], "Invalid value for 'SERIAL': 'x' is not a whole number."),
         (["top", "--every", "x"], "Invalid value for '--every': 'x' is not a number."),
         (["top", "--every", "nan"], "Invalid value for '--every': 'nan' is not a number."),
         (["demo", "--name", "table"], "--endpoint-url"),
@@ -92,7 +92,7 @@ def test_a_usage_error_ends_with_code_1_and_one_line(args: list[str], told: str)
     (line,) = done.stderr.splitlines()
     assert line.startswith("Error: ")
     assert told in line
-    assert re.search(r" See `main( demo| top| limits plan| limits show)? --help`\.$", line)
+    assert re.search(r" See `main( demo| top| limits plan| limits rollback)? --help`\.$", line)
 
 
 @pytest.mark.parametrize("word", ["\x06\x9e", "\x1b[2J", "\u202e"], ids=ascii)

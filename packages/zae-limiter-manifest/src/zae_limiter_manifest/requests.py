@@ -98,10 +98,10 @@ class Request:
         if self.targets and self.share is not None:
             raise ValueError("targets and share exclude each other: a share is one of the whole namespace")
         if self.action == "unlock" and self.lock_id is None:
-            raise ValueError("unlock needs the lock_id, which `limits state` shows")
+            raise ValueError("unlock needs the lock_id, which `limits status` shows")
 
         if self.action == "show" and self.serial is None:
-            raise ValueError("show needs the serial of an apply, which `limits history` shows")
+            raise ValueError("show needs the serial of an apply, which `limits status` shows")
 
     @classmethod
     def of(cls, action: Action, manifest: LimitsManifest, **options: Any) -> Self:

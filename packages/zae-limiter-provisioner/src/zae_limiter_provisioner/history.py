@@ -69,7 +69,7 @@ def answer_show(repository: SyncRepository, serial: int) -> Answer:
     """Return an apply and its manifest. Raises ``Refused`` if it is not kept, or cannot have been of this apply."""
     found = run(repository, read_apply(repository.namespace_state, serial))
     if found is None:
-        message = f"there is no apply {serial} in the history of {repository.name}: `limits history` lists all"
+        message = f"there is no apply {serial} in the history of {repository.name}: `limits status` lists all"
         raise Refused("no_such_apply", message)
     record, content = found
     try:

@@ -23,6 +23,6 @@ def whole_of(namespace: str, answer: "Answer") -> "tuple[ApplyEntry, LimitsManif
     entry, manifest = kept_of(namespace, answer)
     if entry.targets:
         only = ", ".join(entry.targets)
-        way_out = f"choose another serial, or apply a part of `limits show {entry.serial}` with --target"
+        way_out = f"choose another serial, or apply a part of `limits status {entry.serial} --manifest` with --target"
         raise CommandError(f"{namespace}: the apply {entry.serial} was for its targets alone ({only}): {way_out}")
     return entry, manifest

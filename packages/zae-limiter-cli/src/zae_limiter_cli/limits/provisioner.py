@@ -113,14 +113,14 @@ def _goes_on(planner: Planner, namespace: str, why: str) -> list[str]:
     if state is not None and state.lock is None:
         return [
             f"{why}; nobody holds the lock of {namespace} now: the apply has ended, or it was sent and may still begin",
-            f"see whether it has ended, and what it did: zae-limiter limits history {where}",
-            f"watch it if it has begun: zae-limiter limits watch {where}",
+            f"see whether it has ended, and what it did: zae-limiter limits status {where}",
+            f"watch it if it has begun: zae-limiter limits status --follow {where}",
         ]
     if state is not None and state.lock is not None:
         until = f"until {state.lock.expires_at} at most, for {state.lock.owner}"
     return [
         f"{why}; the apply goes on in the Lambda, and holds the lock of {namespace} {until}",
-        f"watch it: zae-limiter limits watch {where}",
+        f"watch it: zae-limiter limits status --follow {where}",
         f"stop it at its next checkpoint: zae-limiter limits stop {where}",
     ]
 

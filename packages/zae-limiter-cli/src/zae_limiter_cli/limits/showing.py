@@ -6,7 +6,7 @@ from typing import Final
 
 import click
 
-from zae_limiter_manifest import Answer, Plan, plans_hash
+from zae_limiter_manifest import Answer, ApplyEntry, Plan, plans_hash
 from zae_limiter_manifest.render import as_json, as_markdown, as_text, words
 from zae_limiter_manifest.render.sections import code
 from zae_limiter_manifest.render.views import EVERYTHING, View
@@ -15,6 +15,7 @@ from zae_limiter_manifest.warnings import Warned
 from ..columns import counted, say_sentence
 from ..errors import CommandError
 from ..options import DocumentForm
+from ..skipped import document
 from ..terminal import Terminal
 from .replay.showing import markdown, say_replays
 from .replay.verdicts import Replayed
@@ -22,7 +23,7 @@ from .replay.verdicts import Replayed
 MOST_WARNINGS: Final = 20
 OTHER_RELEASE: Final = (
     "this command finds no mistake in the manifest, so the stack's functions are of another release: see "
-    "`zae-limiter check`, then run `zae-limiter upgrade`"
+    "`zae-limiter status`, then run `zae-limiter upgrade`"
 )
 
 
@@ -108,13 +109,17 @@ def _show_applied(answers: list[Answer], form: DocumentForm) -> None:
     click.echo(text, nl=False)
 
 
-def show_state(namespace: str, answer: Answer, form: DocumentForm) -> None:
-    """Print what is managed, by whom, and the apply under way. Raises ``CommandError`` if the answer has no state."""
+def show_state(namespace: str, answer: Answer, form: DocumentForm, applies: Sequence[ApplyEntry] | None = None) -> None:
+    """Print what is managed, by whom, and the apply under way; a document has the ``applies``, too. Raises
+    ``CommandError`` if the answer has no state.
+    """
     if answer.state is None:
         raise CommandError(f"{namespace}: the answer contains no state")
-    document = form == "json"
-    text = as_json.render_state(namespace, answer.state) if document else as_text.render_state(namespace, answer.state)
-    click.echo(text if document else _fitted(text), nl=False)
+    if form == "json":
+        text = as_json.render_state(namespace, answer.state, applies, **document())
+    else:
+        text = _fitted(as_text.render_state(namespace, answer.state))
+    click.echo(text, nl=False)
 
 
 def plan_of(namespace: str, answer: Answer) -> Plan:

@@ -28,16 +28,16 @@ def applied(stack: Stack) -> Stack:
 
 
 def test_the_history_lists_who_applied_what_with_the_last_apply_first(applied: Stack) -> None:
-    head, last, first = applied.ok("history", "-N", "tenant-alpha").splitlines()
+    *_, head, last, first = applied.ok("status", "-N", "tenant-alpha").splitlines()
     assert head.split() == ["SERIAL", "AT", "BY", "FROM", "CREATED", "UPDATED", "DELETED", "OUTCOME"]
     assert re.fullmatch(r"4 +\S+Z +bob +- +0 +1 +0 +applied", last)
     assert re.fullmatch(r"2 +\S+Z +ann +9f3c2e1 +1 +0 +0 +applied", first)
-    assert applied.paths == [PLANNER]
+    assert applied.paths == [PLANNER, PLANNER]
 
 
 def test_the_history_in_json_has_what_the_table_has(applied: Stack) -> None:
-    document = json.loads(applied.ok("history", "-N", "tenant-alpha", "-o", "json"))
-    assert (document["kind"], document["namespace"], len(document["applies"])) == ("history", "tenant-alpha", 2)
+    document = json.loads(applied.ok("status", "-N", "tenant-alpha", "-o", "json"))
+    assert (document["kind"], document["namespace"], len(document["applies"])) == ("state", "tenant-alpha", 2)
     assert document["applies"][1] == {
         "serial": 2,
         "at": document["applies"][1]["at"],
@@ -58,15 +58,38 @@ def test_the_history_in_json_has_what_the_table_has(applied: Stack) -> None:
 
 def test_a_namespace_without_applies_says_so(stack: Stack) -> None:
     stack.world.repository().set_resource_defaults("by-hand", rpm(1))
-    assert stack.ok("history", "-N", "tenant-alpha") == "tenant-alpha: no applies\n"
+    told = stack.ok("status", "-N", "tenant-alpha")
+    assert ("never applied" in told, "SERIAL" in told) == (True, False)
+    assert json.loads(stack.ok("status", "-N", "tenant-alpha", "-o", "json"))["applies"] == []
+
+
+def test_one_apply_can_be_shown_alone(applied: Stack) -> None:
+    head, row = applied.ok("status", "2", "-N", "tenant-alpha").splitlines()
+    assert (head.split()[0], row.split()[0], row.split()[2]) == ("SERIAL", "2", "ann")
+    (entry,) = json.loads(applied.ok("status", "2", "-N", "tenant-alpha", "-o", "json"))["applies"]
+    assert (entry["serial"], entry["outcome"]) == (2, "applied")
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["--manifest"], "pass SERIAL, and no --follow"),
+        (["2", "--follow"], "pass SERIAL, and no --follow"),
+        (["--out", "x"], "pass SERIAL --manifest, too"),
+    ],
+    ids=str,
+)
+def test_what_is_about_one_apply_needs_its_serial(applied: Stack, words: list[str], told: str) -> None:
+    assert told in applied.error("status", "-N", "tenant-alpha", *words)
+    assert applied.paths == []
 
 
 def test_an_earlier_manifest_can_be_shown_saved_and_planned(applied: Stack) -> None:
-    shown = applied.ok("show", "-N", "tenant-alpha", "2")
+    shown = applied.ok("status", "--manifest", "-N", "tenant-alpha", "2")
     assert re.match(r"# 2 · \S+Z · ann · 9f3c2e1\nnamespace: tenant-alpha\n", shown)
     assert load(shown) == load(FIRST)
     file = str(applied.directory / "old.yaml")
-    assert applied.ok("show", "-N", "tenant-alpha", "2", "--out", file) == ""
+    assert applied.ok("status", "--manifest", "-N", "tenant-alpha", "2", "--out", file) == ""
     assert "rpm: capacity 600 -> 500" in applied.ok("plan", "-f", file)
 
 
@@ -76,7 +99,7 @@ def test_a_rollback_plans_and_applies_the_manifest_of_an_earlier_apply(applied: 
     assert told.endswith("Applied: 0 created, 1 updated, 0 deleted.\n")
     assert applied.paths == [PLANNER, PROVISIONER, PROVISIONER]
     assert applied.world.live() == load(FIRST)
-    line = applied.ok("history", "-N", "tenant-alpha").splitlines()[1]
+    line = applied.ok("status", "-N", "tenant-alpha").splitlines()[-3]
     assert re.fullmatch(r"6 +\S+ +eve +rollback to 2 +0 +1 +0 +applied", line)
 
 
@@ -115,17 +138,17 @@ def test_an_apply_of_targets_is_nothing_to_go_back_to(applied: Stack) -> None:
     assert told.startswith(
         "tenant-alpha: the apply 6 was for its targets alone (resource gpt-4): choose another serial"
     )
-    assert "applied, 1 targets" in applied.ok("history", "-N", "tenant-alpha")
+    assert "applied, 1 targets" in applied.ok("status", "-N", "tenant-alpha")
 
 
-@pytest.mark.parametrize("command", ["show", "rollback"])
+@pytest.mark.parametrize("command", ["status", "rollback"])
 def test_a_serial_that_is_not_kept_is_refused(applied: Stack, command: str) -> None:
     told = applied.error(command, "-N", "tenant-alpha", "3")
-    assert told == "tenant-alpha: there is no apply 3 in the history of tenant-alpha: `limits history` lists all\n"
+    assert told == "tenant-alpha: there is no apply 3 in the history of tenant-alpha: `limits status` lists all\n"
     assert "0 is not in the range" in applied.error(command, "-N", "tenant-alpha", "0")
 
 
-@pytest.mark.parametrize("command", [["show"], ["rollback", "--yes"]])
+@pytest.mark.parametrize("command", [["status"], ["rollback", "--yes"]])
 def test_a_manifest_of_another_namespace_in_the_history_of_one_changes_neither(
     applied: Stack, command: list[str]
 ) -> None:

@@ -77,16 +77,15 @@ def test_an_empty_manifest_is_chosen_like_any_other(stack: Stack) -> None:
     "command",
     [
         ("export",),
-        ("state",),
+        ("status",),
         ("unlock", "--yes", "lock"),
-        ("watch",),
+        ("status", "--follow"),
         ("stop",),
-        ("history",),
-        ("show", "2"),
+        ("status", "2"),
         ("rollback", "2"),
-        ("init",),
+        ("export", "--out", "limits.yaml"),
     ],
-    ids=lambda command: command[0],
+    ids=" ".join,
 )
 def test_a_name_that_no_namespace_may_have_is_one_line_and_nothing_is_asked(
     stack: Stack, command: tuple[str, ...]

@@ -30,8 +30,8 @@ def test_commands_that_read_invoke_the_planner_alone(stack: Stack, applied: str)
     stack.ok("plan", "-f", applied)
     stack.ok("diff", "-f", applied)
     stack.ok("export", "-N", "tenant-alpha")
-    stack.ok("state", "-N", "tenant-alpha")
-    assert stack.paths == [PLANNER] * 4
+    stack.ok("status", "-N", "tenant-alpha")
+    assert stack.paths == [PLANNER] * 5
 
 
 def test_commands_that_write_invoke_the_provisioner_alone(stack: Stack) -> None:
@@ -66,7 +66,7 @@ def test_where_the_planner_is_out_of_reach_the_provisioner_answers_and_that_is_s
     done = stack.run("plan", "-f", applied)
     assert (done.exit_code, done.stdout) == (0, planned)
     assert done.stderr == f"tenant-alpha: the provisioner answered, because {WHY[status]}\n"
-    assert stack.run("state", "-N", "tenant-alpha").exit_code == 0
+    assert stack.run("status", "-N", "tenant-alpha").exit_code == 0
 
 
 @pytest.mark.parametrize("status", WHY)
@@ -109,7 +109,7 @@ def test_who_may_invoke_the_aliases_of_one_namespace_plans_and_applies_it_with_t
     delegated.ok("plan", "-f", file)
     delegated.ok("apply", "--yes", "-f", file)
     delegated.ok("diff", "-f", file)
-    assert "by alias ns-tenant-alpha" in delegated.ok("history", "-N", "tenant-alpha", "-o", "json")
+    assert "by alias ns-tenant-alpha" in delegated.ok("status", "-N", "tenant-alpha", "-o", "json")
     assert delegated.world.live() == load(ALPHA)
     assert delegated.paths[:2] == [PLANNER, f"{PLANNER}{OURS}"]
     assert f"{PROVISIONER}{OURS}" in delegated.paths

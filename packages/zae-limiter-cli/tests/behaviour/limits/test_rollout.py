@@ -19,14 +19,14 @@ ALPHA = dump(manifest("tenant-alpha", resources={"gpt-4": limits(500)}))
 BETA = dump(manifest("tenant-beta", resources={"gpt-4": limits(1)}))
 GOES_ON = (
     "the apply goes on in the Lambda, and holds the lock of tenant-alpha until {}\n"
-    "watch it: zae-limiter limits watch --name my-app --namespace tenant-alpha\n"
+    "watch it: zae-limiter limits status --follow --name my-app --namespace tenant-alpha\n"
     "stop it at its next checkpoint: zae-limiter limits stop --name my-app --namespace tenant-alpha\n"
 )
 ENDED = (
     "Error: stopped waiting; nobody holds the lock of tenant-alpha now: the apply has ended, or it was sent and may "
     "still begin\n"
-    "see whether it has ended, and what it did: zae-limiter limits history --name my-app --namespace tenant-alpha\n"
-    "watch it if it has begun: zae-limiter limits watch --name my-app --namespace tenant-alpha\n"
+    "see whether it has ended, and what it did: zae-limiter limits status --name my-app --namespace tenant-alpha\n"
+    "watch it if it has begun: zae-limiter limits status --follow --name my-app --namespace tenant-alpha\n"
 )
 MANY = dump(manifest("tenant-alpha", resources={f"r-{number}": limits(1) for number in range(500)}))
 

@@ -19,7 +19,7 @@ LARGER = WHOLE.replace("100/min", "110/min")
 
 
 def share_of(stack: Stack) -> str | None:
-    share: str | None = json.loads(stack.ok("state", "-N", "a", "-o", "json"))["state"].get("share")
+    share: str | None = json.loads(stack.ok("status", "-N", "a", "-o", "json"))["state"].get("share")
     return share
 
 
@@ -30,7 +30,7 @@ def test_a_plan_shows_the_share_and_an_apply_records_it(stack: Stack) -> None:
     assert "Share of this region: 100% -> 60% of each limit.\n" in told
     assert "Share of this region: 100% -> 60%" in stack.ok("plan", "-f", file, "--share", "60%", "-o", "markdown")
     stack.ok("apply", "-y", "-f", file, "--share", "60%")
-    assert "  share    60% of each limit\n" in stack.ok("state", "-N", "a")
+    assert "  share    60% of each limit\n" in stack.ok("status", "-N", "a")
     assert stack.ok("plan", "-f", file) == "Namespace a\nNo changes.\nShare of this region: 60% of each limit.\n"
 
 
@@ -44,7 +44,7 @@ def test_an_apply_without_a_share_keeps_the_recorded_one(stack: Stack) -> None:
 
 def test_a_rollback_keeps_the_share_of_now(stack: Stack) -> None:
     stack.ok("apply", "-y", "-f", stack.write(WHOLE), "--share", "60%")
-    serial = json.loads(stack.ok("history", "-N", "a", "-o", "json"))["applies"][0]["serial"]
+    serial = json.loads(stack.ok("status", "-N", "a", "-o", "json"))["applies"][0]["serial"]
     stack.ok("apply", "-y", "-f", stack.write(LARGER), "--share", "50%")
     assert "capacity 55 -> 50" in stack.ok("rollback", "-y", "-N", "a", str(serial))
     assert share_of(stack) == "50%"

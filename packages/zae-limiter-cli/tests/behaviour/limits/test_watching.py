@@ -1,4 +1,4 @@
-"""How far an apply is: beside the command that waits for it, and by `limits watch`; and `limits stop`."""
+"""How far an apply is: beside the command that waits for it, and by `limits status --follow`; and `limits stop`."""
 
 import io
 import json
@@ -106,10 +106,12 @@ def test_watch_ends_at_a_lock_that_has_expired_because_its_apply_was_killed() ->
 
 
 def test_watch_without_an_apply_says_so_and_a_namespace_that_is_missing_is_an_error(stack: Stack) -> None:
-    assert stack.error("watch", "-N", "tenant-alpha").startswith("tenant-alpha: there is no namespace tenant-alpha")
+    assert stack.error("status", "--follow", "-N", "tenant-alpha").startswith(
+        "tenant-alpha: there is no namespace tenant-alpha"
+    )
     stack.ok("apply", "--yes", "-f", stack.write(dump(manifest(entities=entities(1)))))
-    told = stack.ok("watch", "-N", "tenant-alpha")
-    assert told.startswith("tenant-alpha: nobody is applying; serial 2, last applied ")
+    told = stack.ok("status", "--follow", "-N", "tenant-alpha")
+    assert "  serial   2, last applied " in told
     assert stack.error("stop", "-N", "tenant-alpha") == "tenant-alpha: nobody is applying\n"
 
 
@@ -220,10 +222,12 @@ def test_stop_says_whom_it_has_asked_and_state_shows_it(stack: Stack) -> None:
     run(repository, note_progress(repository.namespace_state, progress, expected_serial=1))
     told = stack.ok("stop", "-N", "tenant-alpha", "--principal", "bob")
     assert told.startswith("tenant-alpha: asked cli (ann) to stop at the next checkpoint; ")
-    assert told.endswith("`zae-limiter limits watch --name my-app --namespace tenant-alpha` shows when it has\n")
-    shown = stack.ok("state", "-N", "tenant-alpha")
+    assert told.endswith(
+        "`zae-limiter limits status --follow --name my-app --namespace tenant-alpha` shows when it has\n"
+    )
+    shown = stack.ok("status", "-N", "tenant-alpha")
     assert "  progress 400 of 1,000 changes\n  stop     asked for by bob\n" in shown
-    for command in (["state"], ["stop", "--principal", "bob"]):
+    for command in (["status"], ["stop", "--principal", "bob"]):
         document = json.loads(stack.ok(*command, "-N", "tenant-alpha", "-o", "json"))
         assert document["kind"] == "state"
         state = document["state"]

@@ -44,15 +44,19 @@ def render_applied(*answers: Answer) -> str:
     return _document("applied", namespaces=[_applied(answer) for answer in answers])
 
 
-def render_state(namespace: str, state: StateReport) -> str:
-    """Return `"kind": "state"`: the namespace and its `state`, as the Lambda reports it."""
-    return _document("state", namespace=namespace, state=state.to_dict())
+def render_state(namespace: str, state: StateReport, applies: Iterable[ApplyEntry] | None = None, **more: Any) -> str:
+    """Return `"kind": "state"`: the namespace and its `state`, as the Lambda reports it, and the `applies` if given."""
+    listed = {} if applies is None else {"applies": _applies(applies)}
+    return _document("state", namespace=namespace, state=state.to_dict(), **listed, **more)
 
 
-def render_history(namespace: str, entries: Iterable[ApplyEntry], **more: Any) -> str:
+def render_history(namespace: str, entries: Iterable[ApplyEntry]) -> str:
     """Return `"kind": "history"`: the namespace and its `applies`, the last one first, each with its `outcome`."""
-    applies = [{**each.to_dict(), "outcome": each.outcome} for each in entries]
-    return _document("history", namespace=namespace, applies=applies, **more)
+    return _document("history", namespace=namespace, applies=_applies(entries))
+
+
+def _applies(entries: Iterable[ApplyEntry]) -> list[dict[str, Any]]:
+    return [{**each.to_dict(), "outcome": each.outcome} for each in entries]
 
 
 def render_problems(problems: Iterable[Problem], warnings: Iterable[Warned] = ()) -> str:

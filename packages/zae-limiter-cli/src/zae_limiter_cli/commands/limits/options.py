@@ -1,6 +1,7 @@
 """The options that the commands of `limits` share."""
 
 from collections.abc import Callable
+from pathlib import Path
 
 import click
 
@@ -79,6 +80,12 @@ pace_option = click.option(
 )
 
 
+out_option = click.option(
+    "--out",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="File to write.  [default: standard output]",
+)
 full_option = click.option("--full", is_flag=True, help="Show each item of a large plan, not its kinds of changes.")
 
 

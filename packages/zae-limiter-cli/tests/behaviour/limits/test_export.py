@@ -1,4 +1,4 @@
-"""`limits init` writes a first file: what is live, which no apply of it changes, or examples where there is nothing."""
+"""`limits export --out` writes a first file: what is live, which no apply of it changes, or examples."""
 
 import re
 from datetime import UTC, datetime, timedelta
@@ -33,7 +33,7 @@ def live(stack: Stack) -> Stack:
 
 def test_entities_with_the_same_limits_share_a_part_of_the_first_file(live: Stack) -> None:
     file = live.directory / "first.yaml"
-    told = live.ok("init", "-N", "tenant-alpha", "--out", str(file))
+    told = live.ok("export", "-N", "tenant-alpha", "--out", str(file))
     assert told.splitlines() == [
         f"{file}: 11 items of tenant-alpha; 5 entities share 2 parts",
         f"Next: zae-limiter limits plan --name my-app -f {file}",
@@ -49,18 +49,18 @@ def test_entities_with_the_same_limits_share_a_part_of_the_first_file(live: Stac
 
 def test_an_apply_of_the_first_file_adopts_all_and_changes_no_limit(live: Stack) -> None:
     file = str(live.directory / "first.yaml")
-    live.ok("init", "-N", "tenant-alpha", "--out", file)
+    live.ok("export", "-N", "tenant-alpha", "--out", file)
     before = live.ok("export", "-N", "tenant-alpha")
     live.ok("apply", "--yes", "-f", file)
     assert live.ok("export", "-N", "tenant-alpha") == before
-    live.ok("init", "-N", "tenant-alpha", "--out", file, "--yes")
+    live.ok("export", "-N", "tenant-alpha", "--out", file, "--yes")
     live.ok("plan", "-f", file, "--exit-code")
     live.ok("fmt", "-f", file, "--check")
 
 
 def test_a_part_becomes_a_tier_as_its_comment_says(live: Stack) -> None:
     file = live.directory / "first.yaml"
-    live.ok("init", "-N", "tenant-alpha", "--out", str(file))
+    live.ok("export", "-N", "tenant-alpha", "--out", str(file))
     live.ok("apply", "--yes", "-f", str(file))
     text = file.read_text(encoding="utf-8")
     part = re.search(r"^x-tier-1: &tier-1\n((?:  .*\n)+)", text, re.MULTILINE)
@@ -78,7 +78,7 @@ def test_where_there_is_nothing_the_first_file_has_examples(stack: Stack, *, reg
     if registered:
         stack.world.repository()
     file = stack.directory / "first.yaml"
-    told = stack.ok("init", "-N", "tenant-alpha", "--out", str(file))
+    told = stack.ok("export", "-N", "tenant-alpha", "--out", str(file))
     assert "the namespace has no limits" in told if registered else "which an apply registers" in told
     text = file.read_text(encoding="utf-8")
     assert load(text) == LimitsManifest("tenant-alpha")
@@ -91,25 +91,21 @@ def test_where_there_is_nothing_the_first_file_has_examples(stack: Stack, *, reg
 
 def test_a_file_that_is_there_is_asked_about_before_any_request(stack: Stack) -> None:
     file = stack.write("mine")
-    assert "There is no terminal" in stack.error("init", "-N", "tenant-alpha", "--out", file)
+    assert "There is no terminal" in stack.error("export", "-N", "tenant-alpha", "--out", file)
     assert (Path(file).read_text(encoding="utf-8"), stack.actions()) == ("mine", [])
-    stack.ok("init", "-N", "tenant-alpha", "--out", file, "--yes")
+    stack.ok("export", "-N", "tenant-alpha", "--out", file, "--yes")
     assert load(Path(file).read_text(encoding="utf-8")).namespace == "tenant-alpha"
 
 
-def test_the_file_has_the_name_of_the_namespace_unless_another_is_given(
-    stack: Stack, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(stack.directory)
-    stack.ok("init", "-N", "tenant-alpha")
-    assert Path("tenant-alpha.limits.yaml").exists()
-    assert "namespace" in stack.error("init", "-N", "../tenant")
-    assert not Path("../tenant.limits.yaml").exists()
+def test_a_namespace_that_no_name_may_be_writes_no_file(stack: Stack) -> None:
+    file = stack.directory / "first.yaml"
+    assert "namespace" in stack.error("export", "-N", "../tenant", "--out", str(file))
+    assert not file.exists()
 
 
 def test_an_override_is_left_out_and_said(live: Stack) -> None:
     until = datetime.fromtimestamp(live.world.repository().namespace_state.now() / 1000, UTC) + timedelta(hours=2)
     live.world.repository().set_limits("alone", FREE, override_until=until)
-    done = live.run("init", "-N", "tenant-alpha", "--out", str(live.directory / "first.yaml"))
+    done = live.run("export", "-N", "tenant-alpha", "--out", str(live.directory / "first.yaml"))
     assert done.exit_code == 0
     assert "left out: entity alone/_default_, an override until" in done.stderr

@@ -1,4 +1,4 @@
-"""`zae-limiter limits init`."""
+"""`zae-limiter limits export`."""
 
 import shlex
 from pathlib import Path
@@ -11,14 +11,15 @@ from ...confirmation import confirm
 from ...errors import CommandError
 from ...options import connected, in_namespace, yes_option
 from ...progress import reporter
+from .options import out_option
 
 if TYPE_CHECKING:
-    from zae_limiter_manifest import Answer
+    from zae_limiter_manifest import Answer, LimitsManifest
 
     from ...connection import Connection
 
 HEAD: Final = """\
-# The limits of {namespace}, as `zae-limiter limits init` found them. An apply of this file changes none of them: it
+# The limits of {namespace}, as `zae-limiter limits export` found them. An apply of this file changes none of them: it
 # adopts what is not managed yet.
 """
 PARTS: Final = """\
@@ -48,58 +49,63 @@ namespace: {namespace}
 """
 
 
-@click.command(short_help="Write a first manifest from the live limits.")
+@click.command(short_help="Print live limits as a manifest, or write a first one.")
 @connected
 @in_namespace
-@click.option(
-    "--out",
-    type=click.Path(path_type=Path, dir_okay=False),
-    metavar="FILE",
-    help="File to write.  [default: NAMESPACE.limits.yaml]",
-)
+@out_option
 @yes_option
-def init(*, connection: "Connection", namespace: str, out: Path | None, yes: bool) -> None:
-    """Write a first manifest of a namespace from its live limits, those set by hand, too.
+def export(*, connection: "Connection", namespace: str, out: Path | None, yes: bool) -> None:
+    """Print all live limits of a namespace as a manifest: the managed ones, and those set by hand.
 
-    Entities with the same limits share a part of the file. A namespace without limits, or one that does not exist yet,
-    gets a file with examples in comments. Asks before it overwrites a file, unless --yes is given.
+    With --out, write a file to go on with: entities with the same limits share a part of it, and a namespace without
+    limits, or one that does not exist yet, gets examples in comments. Asks before it overwrites a file, unless --yes is
+    given. In a region with a share, the limits are its share of each limit, and not those of the files.
     """
-    from zae_limiter_manifest import Request
+    from zae_limiter_manifest import Request, dump
 
     from ...limits.asking import as_command_errors
     from ...limits.provisioner import Planner
     from ...limits.showing import report_left_out
     from ...results import write_file
 
-    file = out or Path(f"{namespace}.limits.yaml")
     with as_command_errors():
         request = Request("export", namespace)
-    if file.exists() and not yes:
-        confirm(f"Overwrite {file}?")
+    if out is not None and out.exists() and not yes:
+        confirm(f"Overwrite {out}?")
     answer = Planner(connection, reporter(quiet=False)).ask(request)
+    if out is None:
+        text = dump(_manifest_of(namespace, answer))
+        report_left_out(answer)
+        click.echo(text, nl=False)
+        return
     text, found = _first_file(namespace, answer)
     report_left_out(answer)
-    write_file(file, text)
-    click.echo(f"{file}: {found}")
-    click.echo(f"Next: zae-limiter limits plan {connection.option} -f {shlex.quote(str(file))}")
+    write_file(out, text)
+    click.echo(f"{out}: {found}")
+    click.echo(f"Next: zae-limiter limits plan {connection.option} -f {shlex.quote(str(out))}")
+
+
+def _manifest_of(namespace: str, answer: "Answer") -> "LimitsManifest":
+    """Return the manifest of an answer. Raises ``CommandError`` if it has none."""
+    from ...limits.showing import refuse
+
+    refuse(namespace, answer)
+    if answer.manifest is None:
+        raise CommandError(f"{namespace}: the answer contains no manifest")
+    return answer.manifest
 
 
 def _first_file(namespace: str, answer: "Answer") -> tuple[str, str]:
     """Return the text of the file, and what it has."""
     from zae_limiter_manifest import dump_grouped
 
-    from ...limits.showing import refuse
-
     is_new = any(failure.code == "namespace_not_found" for failure in answer.errors)
-    if not is_new:
-        refuse(namespace, answer)
-        if answer.manifest is None:
-            raise CommandError(f"{namespace}: the answer contains no manifest")
-    items = 0 if answer.manifest is None else sum(1 for _ in answer.manifest.declared())
-    if answer.manifest is None or not items:
+    manifest = None if is_new else _manifest_of(namespace, answer)
+    items = 0 if manifest is None else sum(1 for _ in manifest.declared())
+    if manifest is None or not items:
         what = "there is no such namespace yet, which an apply registers" if is_new else "the namespace has no limits"
         return START.format(namespace=namespace), f"{what}; examples in comments"
-    text, parts = dump_grouped(answer.manifest)
+    text, parts = dump_grouped(manifest)
     head = HEAD.format(namespace=namespace) + (PARTS if parts else "")
     shared = f"; {sum(parts.values()):,} entities share {counted(len(parts), 'part')}" if parts else ""
     return head + text, f"{counted(items, 'item')} of {namespace}{shared}"

@@ -1,0 +1,21 @@
+"""Old spellings of commands and options, and what to type instead. Deleted with 1.0."""
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+COMMANDS: Final[Mapping[str, str]] = {
+    "limits init": "limits export --out FILE",
+    "limits state": "limits status",
+    "limits history": "limits status",
+    "limits show": "limits status SERIAL --manifest",
+    "limits watch": "limits status --follow",
+}
+
+
+def renamed_command(path: Sequence[str], words: Sequence[str]) -> str | None:
+    """Return the old command and the new one, if the words behind the groups of ``path`` begin with an old one."""
+    typed = [*path, *words]
+    for size in range(len(typed), len(path), -1):
+        if (old := " ".join(typed[:size])) in COMMANDS:
+            return f"No such command {old!r}; use `zae-limiter {COMMANDS[old]}`."
+    return None
