@@ -208,7 +208,7 @@ def _given(parameter: click.Parameter) -> list[str]:
         (["entity", "lst"], "`main entity list`"),
         (["apply"], "`main limits apply`"),
         (["limits", "top"], "`main usage top` or `main top`"),
-        (["docter"], "`main doctor`"),
+        (["doktor"], "`main doctor`"),
         (["show"], "`main tier show` or `main entity show` or `main switch show`"),
         (["entity", "ls"], "`main entity list`"),
         (["rm"], "`main entity delete` or `main namespace delete` or `main delete`"),
