@@ -17,6 +17,7 @@ from .limit_text import EXAMPLES, read_limit
 from .metadata import find_metadata_problems
 from .naming import NameKind, find_name_problem, in_nfc
 from .problems import Occurrence, Path, Problem, Problems, describe, format_path, show
+from .renamed import renamed_key
 from .scalars import OddInteger
 from .schedules import find_entry_problem, find_schedule_problem
 from .shapes import (
@@ -517,6 +518,8 @@ def _unknown_key(path: Path, key: object, known: Iterable[str]) -> Finding:
 def describe_unknown_key(key: object, known: Iterable[str]) -> Hinted:
     """Return `unknown key "refil_period", did you mean `refill_period`?`, or the list of known keys."""
     words = tuple(known)
+    if new := renamed_key(key, words):
+        return Hinted(f"unknown key {show(key)}: it is called `{new}` now", key, ())
     if key in ("limits", "Limits") and "resources" in map(str.lower, words):
         of = "`system`, or of a resource" if "system" in map(str.lower, words) else "a resource"
         way_out = "" if "system" in map(str.lower, words) else ", of all of them `resources: {_default_: {limits: …}}`"

@@ -1,0 +1,36 @@
+"""What lives here: the keys that manifests had before they were renamed are answered with those of today."""
+
+import pytest
+
+from zae_limiter_manifest import ManifestError, StackProperties, load
+
+LEVEL = "{limits: {rpm: 1/min}}"
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        (
+            f"namespace: n\nplans: {{gold: {{resources: {{r: {LEVEL}}}}}}}",
+            'plans: unknown key "plans": it is called `tiers` now',
+        ),
+        (f"plans: {{gold: {{resources: {{r: {LEVEL}}}}}}}", 'plans: unknown key "plans": it is called `tiers` now'),
+        ("namespace: n\nentities: {e: {plan: gold}}", 'entities.e.plan: unknown key "plan": it is called `tier` now'),
+    ],
+    ids=["plans", "plans alone", "plan"],
+)
+def test_an_old_key_is_answered_with_the_new_one(text: str, problem: str) -> None:
+    with pytest.raises(ManifestError) as caught:
+        load(text)
+    assert problem in str(caught.value)
+
+
+def test_a_template_gets_the_new_key_in_its_spelling() -> None:
+    with pytest.raises(ManifestError) as caught:
+        StackProperties.from_dict({"Namespace": "n", "Entities": {"e": {"Plan": "gold"}}})
+    assert 'unknown key "Plan": it is called `Tier` now' in str(caught.value)
+
+
+def test_an_old_word_elsewhere_is_any_unknown_key() -> None:
+    with pytest.raises(ManifestError, match='unknown key "plans"; known here: `limits`'):
+        load("namespace: n\nresources: {r: {limits: {rpm: 1/min}, plans: {}}}")
