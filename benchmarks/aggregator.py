@@ -66,7 +66,7 @@ def _batch(size: int, buckets: int) -> list[Row]:
         Row(f"{what}: reads", (sum(first.requests.values()) - first.requests[WRITE]) / ROUNDS, at_most=1),
         Row(f"{what}: units", (first.write_units + first.index_units + first.read_units) / ROUNDS),
         Row(
-            f"{what}, which came before: writes, all refused",
+            f"{what}: writes of a repeat, all refused",
             meter.requests[WRITE] - first.requests[WRITE],
         ),
         _milliseconds(f"{what}: CPU", ours, at_most=MOST_CPU.get((size, buckets))),

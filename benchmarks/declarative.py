@@ -95,7 +95,7 @@ def measure() -> list[Row]:
         for count in SIZES:
             for what, request in _requests(_manifest(count)):
                 taken = process.finish(request)
-                rows += _rows(f"{count:,} entities: {what}", request, taken, count)
+                rows += _rows(f"{count:,} entities, {what}", request, taken, count)
                 invocations += taken
         longest, most = max(each.seconds for each in invocations), max(each.peak_mb for each in invocations)
         rows.append(_validate(max(SIZES)))
@@ -116,11 +116,11 @@ def _rows(what: str, request: Request, taken: list[Invocation], count: int) -> l
     requests = sum((Counter(each.requests) for each in taken), Counter())
     reads = sum(count for name, count in requests.items() if name in READS)
     writes = requests.total() - reads
-    most_writes = None if what.endswith(": apply") else int(request.action == "apply")
+    most_writes = None if what.endswith(", apply") else int(request.action == "apply")
     is_first = request.action == "apply" and "unchanged" not in what and count == max(SIZES)
     seconds = sum(each.seconds for each in taken)
     rows = [
-        Row(what, seconds, "s", at_most=APPLY_SECONDS * count if is_first else None),
+        Row(f"{what}: time", seconds, "s", at_most=APPLY_SECONDS * count if is_first else None),
         Row(f"{what}: requests that read", reads),
         Row(f"{what}: requests that write", writes, at_most=most_writes),
     ]

@@ -60,7 +60,7 @@ def walk() -> list[Row]:
     walks = {width: _walked(width) for width in WIDTHS}
     PAGE.write_text(page_with(PAGE.read_text(), walks))
     targets = {"apply": MOST_SECONDS}
-    rows = {f"command on the local stack: {step.title}": step for step in walks[WIDTHS[0]]}
+    rows = {f"{step.title}: command on the local stack": step for step in walks[WIDTHS[0]]}
     return [Row(what, step.seconds, "s", at_most=targets.get(step.title)) for what, step in rows.items()]
 
 

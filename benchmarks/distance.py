@@ -51,7 +51,7 @@ Found = dict[str, float]  # microseconds by library
 
 def measure() -> list[Row]:
     pin_server()
-    return [row for case in CASES for row in _rows(case)]
+    return [row for case in CASES if case.uvloop for row in _rows(case)]
 
 
 def _rows(case: Case) -> Iterator[Row]:

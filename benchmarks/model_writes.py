@@ -44,7 +44,7 @@ class Writes:
     def cells(self) -> tuple[str, ...]:
         """What stands in its columns."""
         figures = (f"{each:.2f}" for each in self.figures)
-        return str(self.limits), self.burst, str(self.processes), *figures, "missed" if self.missed else "met"
+        return str(self.limits), self.burst, str(self.processes), *figures, "**missed**" if self.missed else ""
 
 
 def measure() -> list[Writes]:

@@ -96,7 +96,6 @@ CASES = (
     Case("async, asyncio"),
     Case("async, uvloop, orjson", uvloop=True, orjson=True, at_most=1.0),
     Case("sync", sync=True),
-    Case("sync, orjson", sync=True, orjson=True),
 )
 
 

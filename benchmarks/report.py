@@ -5,9 +5,10 @@ Lives here: rows, their targets, how both are shown, and of which run they are. 
 
 import re
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import groupby
 from pathlib import Path
 from typing import ClassVar, Literal, Protocol
 
@@ -48,8 +49,8 @@ class Row:
     """
 
     PAGE: ClassVar[Path] = DOCS / "benchmarks.md"
-    HEAD: ClassVar[tuple[str, ...]] = ("what", "measured", "target", "")
-    RULE: ClassVar[tuple[str, ...]] = ("---", "---:", "---", "---")
+    HEAD: ClassVar[tuple[str, ...]] = ("what", "measured")
+    RULE: ClassVar[tuple[str, ...]] = ("---", "---:")
     block: ClassVar[str] = ""
 
     what: str
@@ -72,11 +73,17 @@ class Row:
         least = "" if self.least is None else f" (best {_amount(self.least, self.unit)})"
         return self.what, f"{_amount(self.value, self.unit)}{least}", target, verdict
 
+    def figure(self) -> str:
+        """The figure as the docs have it: with its target, without that of the best round."""
+        target = self._target()
+        missed = ", **missed**" if self.missed else ""
+        return f"{_amount(self.value, self.unit)} ({target}{missed})" if target else _amount(self.value, self.unit)
+
     def _target(self) -> str:
         if self.at_most is None:
-            return "" if self.at_least is None else f"at least {_amount(self.at_least, self.unit)}"
+            return "" if self.at_least is None else f"≥ {_amount(self.at_least, self.unit)}"
         if self.at_least is None:
-            return f"at most {_amount(self.at_most, self.unit)}"
+            return f"≤ {_amount(self.at_most, self.unit)}"
         return f"{_amount(self.at_least)} to {_amount(self.at_most, self.unit)}"
 
 
@@ -98,9 +105,55 @@ def as_text(rows: Sequence[Line]) -> str:
 
 
 def as_markdown(rows: Sequence[Line]) -> str:
-    """The rows as a table for the docs."""
-    lines = (rows[0].HEAD, rows[0].RULE, *(row.cells() for row in rows))
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+    """The rows as a table for the docs; figures as ``in_tables`` has them."""
+    if figures := [(row.what, row.figure()) for row in rows if isinstance(row, Row)]:
+        return in_tables(figures)
+    return _table(rows[0].HEAD, rows[0].RULE, [row.cells() for row in rows])
+
+
+def in_tables(figures: Sequence[tuple[str, str]]) -> str:
+    """Figures as tables: those of one ``CASE: FIGURE`` share a row beside a case that has the same ones."""
+    tables: list[dict[str, dict[str, str]]] = []
+    for case, part in groupby(figures, key=lambda each: each[0].rpartition(": ")[0] or each[0]):
+        cells = {what.removeprefix(f"{case}: ") if what != case else "measured": figure for what, figure in part}
+        if tables and case not in tables[-1] and _alike(cells, _columns(tables[-1])):
+            tables[-1][case] = cells
+        else:
+            tables.append({case: cells})
+    shown: list[dict[str, dict[str, str]]] = []
+    for found in tables:
+        alone = len(found) == 1  # nothing to compare it with
+        table = {what: {"measured": figure} for what, figure in _names(found)} if alone else found
+        if shown and _columns(shown[-1]) == _columns(table) == {"measured": None}:
+            shown[-1] |= table
+        else:
+            shown.append(table)
+    return "\n\n".join(
+        _table(
+            ("what", *_columns(table)),
+            ("---", *("---:" for _ in _columns(table))),
+            [(case, *(cells.get(column, "") for column in _columns(table))) for case, cells in table.items()],
+        )
+        for table in shown
+    )
+
+
+def _alike(cells: Mapping[str, str], columns: Mapping[str, None]) -> bool:
+    return cells.keys() <= columns.keys() or cells.keys() >= columns.keys()
+
+
+def _columns(table: Mapping[str, Mapping[str, str]]) -> dict[str, None]:
+    return {column: None for cells in table.values() for column in cells}
+
+
+def _names(table: Mapping[str, Mapping[str, str]]) -> Iterator[tuple[str, str]]:
+    for case, cells in table.items():
+        for column, figure in cells.items():
+            yield case if column == "measured" else f"{case}: {column}", figure
+
+
+def _table(head: Sequence[str], rule: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    return "\n".join("| " + " | ".join(line) + " |" for line in (head, rule, *rows))
 
 
 def stamp() -> str:

@@ -79,15 +79,15 @@ def _rows(processes: int, cases: Sequence[str]) -> list[Row]:
     alone, who = processes == 1, f"{processes} process{'es' if processes > 1 else ''}"
     cpu = {case: _taken([each.cpu for each in of]) for case, of in found.items()}
     p99 = {case: _taken([each.p99 * 1e3 for each in of]) for case, of in found.items()}
-    rows = [microseconds(f"{OURS}, {who}: CPU of an acquire", cpu[OURS], at_most=35 if alone else None)]
-    rows += [microseconds(f"{case}, {who}: CPU of an acquire", cpu[case]) for case in cases[1:]]
-    for case in cases:
-        most = 5 if case == OURS and not alone else None
-        rows.append(
-            Row(f"{case}, {who}: p99 of an acquire", p99[case].median, "ms", at_most=most, least=p99[case].least)
-        )
     rate = {case: median(each.acquires / SECONDS for each in of) for case, of in found.items()}
-    rows += [Row(f"{case}, {who}: acquires per second", round(rate[case])) for case in cases]
+    rows = []
+    for case in cases:
+        most_us, most_ms = (35 if alone else None, None if alone else 5) if case == OURS else (None, None)
+        rows += [
+            microseconds(f"{case}, {who}: CPU of an acquire", cpu[case], at_most=most_us),
+            Row(f"{case}, {who}: p99 of an acquire", p99[case].median, "ms", at_most=most_ms, least=p99[case].least),
+            Row(f"{case}, {who}: acquires per second", round(rate[case])),
+        ]
     if not alone:
         share = median(each.share for each in found[OURS])
         rows.append(Row(f"{OURS}, {who}: the least that one got / the most", share, at_least=0.8))

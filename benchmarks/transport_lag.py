@@ -41,11 +41,9 @@ def lag() -> list[Row]:
         late = asyncio.run(_lag())
         times = len(refreshes.read_text().splitlines())
     high = {name: median(percentile(part, 99) for part in parts) for name, parts in late.items()}
-    longest = {name: median(max(part) for part in parts) for name, parts in late.items()}
     return [
         Row("event loop's lag, p99: with / without refreshes", high[REFRESHED] / high[STEADY], at_most=2),
         *(Row(f"event loop's lag, {name} credentials: p99", high[name] * 1000, "ms") for name in (STEADY, REFRESHED)),
-        *(Row(f"event loop's lag, {name} credentials: max", longest[name] * 1000, "ms") for name in high),
         Row("refreshes meanwhile", times, at_least=ROUNDS * SECONDS // 3),
     ]
 

@@ -42,11 +42,27 @@ def test_a_table_that_is_written_has_the_line_of_its_run_and_is_read_without_it(
     page = write_into(PAGE, "waiting", rows, "*1 May 2026, commit 01234567.*")
     (tmp_path / "benchmarks.md").write_text(page, encoding="utf-8")
     monkeypatch.setattr(tables, "DOCS", tmp_path)
-    assert tables.rows("waiting") == [["an acquire", "5 us (best 4 us)", "at most 6 us", "met"]]
+    assert tables.figures("waiting") == {"an acquire": "5 us (≤ 6 us)"}
     assert tables.of_run("waiting") == "*1 May 2026, commit 01234567.*"
     quote = "takes <!-- row waiting: an acquire -->9 s<!-- /row -->."
     assert filled(quote) == "takes <!-- row waiting: an acquire -->5 us<!-- /row -->."
     assert write_into(page, "waiting", rows, "*1 May 2026, commit 01234567.*") == page
+
+
+def test_figures_of_cases_share_a_table(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    rows = [Row("1: p50", 5), Row("1: p99", 9, at_most=8), Row("2: p50", 6), Row("in all", 7), Row("alone: p1", 8)]
+    page = write_into(PAGE, "waiting", rows, "*1 May 2026, commit 01234567.*")
+    (tmp_path / "benchmarks.md").write_text(page, encoding="utf-8")
+    monkeypatch.setattr(tables, "DOCS", tmp_path)
+    assert tables.rows("waiting") == [
+        ["1", "5", "9 (≤ 8, **missed**)"],
+        ["2", "6", ""],
+        ["in all", "7"],
+        ["alone: p1", "8"],
+    ]
+    assert tables.measured("waiting") == {"1: p50": "5", "1: p99": "9", "2: p50": "6", "in all": "7", "alone: p1": "8"}
+    assert tables.targets("waiting")["1: p99"] == "≤ 8, **missed**"
+    assert tables.of_run("waiting") == "*1 May 2026, commit 01234567.*"
 
 
 def test_a_figure_of_a_page_is_that_of_its_table() -> None:

@@ -31,8 +31,7 @@ def filled(page: str) -> str:
 
     def figure(found: "re.Match[str]") -> str:
         table, what = found["table"], found["what"]
-        plain = measured(table)[what].partition(" (")[0]  # without that of the best round
-        return f"<!-- row {table}: {what} -->{plain}<!-- /row -->"
+        return f"<!-- row {table}: {what} -->{measured(table)[what]}<!-- /row -->"
 
     return QUOTE.sub(figure, page)
 
