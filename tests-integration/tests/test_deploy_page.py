@@ -1,4 +1,4 @@
-"""What lives here: the commands of docs/operate/deploy.md and upgrade.md, run in their order against moto; the options.
+"""What lives here: the commands of docs/operate/deploy.md and upgrade.md, run in their order against moto.
 What never does: what the commands do in detail (the CLI's own tests).
 """
 
@@ -6,7 +6,6 @@ import os
 import re
 import shlex
 from collections.abc import Iterator
-from dataclasses import fields
 from pathlib import Path
 
 import boto3
@@ -15,7 +14,6 @@ from click.testing import CliRunner
 
 from support.integration.empty_account import empty_account
 from zae_limiter_cli.main import main
-from zae_limiter_cli.stack.options import StackOptions, flag
 
 OPERATE = Path(__file__).resolve().parents[2] / "docs" / "operate"
 PAGE = OPERATE / "deploy.md"
@@ -76,18 +74,3 @@ def test_every_command_of_an_upgrade_works_on_a_deployed_stack(account: None, mo
     assert len(lines) > 5
     for line in ["zae-limiter deploy", *lines]:
         run(line)
-
-
-def test_the_page_lists_every_option_with_its_default() -> None:
-    table = re.search(r"<!-- options -->\n(.*?)<!-- end -->", PAGE.read_text(encoding="utf-8"), re.DOTALL)
-    assert table is not None
-    assert table[1] == options_table()
-
-
-def options_table() -> str:
-    """The table, as the page shall have it."""
-    lines = ["| option | default | |", "|---|---|---|"]
-    for each in fields(StackOptions):
-        default = ("on" if each.default else "off") if isinstance(each.default, bool) else each.default
-        lines.append(f"| `{flag(each.name)}` | {default} | {each.metadata['help']} |")
-    return "\n".join(lines) + "\n"
