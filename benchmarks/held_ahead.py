@@ -11,9 +11,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar
 
-from zae_limiter import ContentionError, Limit, Options, RateLimiter, RateLimitExceeded, Repository
+from zae_limiter import Limit, Options, RateLimiter, RateLimitExceeded, Repository
 from zae_limiter.engines.memory.table import MemoryTable
 from zae_limiter.engines.meter import Meter
+from zae_limiter.exceptions import ContentionError
 
 from .report import DOCS
 from .virtual import Distant, VirtualClock, run

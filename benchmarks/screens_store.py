@@ -25,7 +25,6 @@ from zae_limiter import (
     Options,
     RateLimiterUnavailable,
     RateLimitExceeded,
-    Refuser,
     SyncRateLimiter,
     SyncRepository,
     UsageSnapshot,
@@ -34,6 +33,7 @@ from zae_limiter.engines.memory.store import SyncMemoryStore
 from zae_limiter.engines.sqlite.sync import SyncSQLiteStore
 from zae_limiter.operations.values import BatchGet, BatchWrite, Get, Item, Operation, Put, Query, Scan
 from zae_limiter.stores import Capabilities, SyncStore
+from zae_limiter.values import Refuser
 
 ENTITIES, TEAM = 50_000, 100  # keys, and keys of a team
 REFUSED = 200  # keys of the first teams, which are refused

@@ -14,18 +14,8 @@ from typing import Any, get_type_hints
 
 from hypothesis import strategies as st
 
-from zae_limiter import (
-    Draw,
-    HandledEvent,
-    Limit,
-    OnRefused,
-    ProvisionerLock,
-    ProvisionerState,
-    StoredConfig,
-    SyncRateLimiter,
-    SyncRepository,
-    VersionRecord,
-)
+from zae_limiter import Draw, Limit, OnRefused, SyncRateLimiter, SyncRepository
+from zae_limiter.maintenance import HandledEvent, ProvisionerLock, ProvisionerState, StoredConfig, VersionRecord
 from zae_limiter.values.provisioner import StoredEntity
 
 from .junk import python_junk

@@ -9,14 +9,8 @@ from typing import TypeVar
 import pytest
 
 from support.integration.harness import Harness
-from zae_limiter import (
-    EntityExistsError,
-    EntityHasChildrenError,
-    EntityNotFoundError,
-    Limit,
-    RateLimiter,
-    ValidationError,
-)
+from zae_limiter import EntityNotFoundError, Limit, RateLimiter, ValidationError
+from zae_limiter.exceptions import EntityExistsError, EntityHasChildrenError
 from zae_limiter.flows.pages import query_all
 from zae_limiter.flows.records.levels import place_of
 from zae_limiter.flows.retry import read_all

@@ -14,8 +14,9 @@ from support.integration.awaited import Variant
 from support.integration.harness import Harness
 from support.integration.migrating_processes import migrator
 from support.integration.split_processes import Place, Worker, ready, taker
-from zae_limiter import Limit, RateLimiter, VersionRecord
+from zae_limiter import Limit, RateLimiter
 from zae_limiter.flows.records import migrating
+from zae_limiter.maintenance import VersionRecord
 from zae_limiter.operations.values import Get, Item, Put, Scan
 
 pytestmark = [pytest.mark.needs("endpoint", "atomic"), pytest.mark.parametrize("variant", ["async"], indirect=True)]

@@ -13,22 +13,17 @@ from support.core.kinds import of_every_kind
 from support.core.snapshots import usage_item
 from support.integration.harness import REGION, Harness
 from support.integration.targets import Target
-from zae_limiter import (
+from zae_limiter import Limit, RateLimiter, Repository, ValidationError
+from zae_limiter.engines.dynamodb.marshal import read_item
+from zae_limiter.exceptions import (
     ClientTooOldError,
     InvalidNameError,
-    Limit,
     NamespaceNotFoundError,
     NamespaceStateError,
-    ProvisionerLock,
-    ProvisionerState,
-    RateLimiter,
-    Repository,
     StackTooOldError,
     StaleStateError,
-    ValidationError,
-    VersionRecord,
 )
-from zae_limiter.engines.dynamodb.marshal import read_item
+from zae_limiter.maintenance import ProvisionerLock, ProvisionerState, VersionRecord
 from zae_limiter.operations.sizes import projected
 from zae_limiter.operations.values import BatchWrite, Item, Key, Page, Put, Scan
 from zae_limiter.schema.attributes import PURGED

@@ -14,7 +14,8 @@ from botocore import xform_name
 from click.testing import CliRunner
 
 from support.integration.empty_account import empty_account
-from zae_limiter import InfrastructureNotFoundError, Limit, SyncRateLimiter, SyncRepository
+from zae_limiter import Limit, SyncRateLimiter, SyncRepository
+from zae_limiter.exceptions import InfrastructureNotFoundError
 from zae_limiter.maintenance import create_table_request
 from zae_limiter_cli.main import main
 

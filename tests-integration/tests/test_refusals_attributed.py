@@ -12,7 +12,7 @@ import pytest
 from support.integration.refused import MOVED, PARENTS, RESOURCE, Ledger, Place, move, prepare, refused
 from support.integration.stream_reader import Record, records_of
 from support.integration.targets import Target
-from zae_limiter import EntityUsage
+from zae_limiter.values import EntityUsage
 from zae_limiter_aggregator.handler import on_event
 
 SECONDS = 4.0

@@ -8,8 +8,9 @@ from contextlib import suppress
 import pytest
 
 from support.integration.harness import Harness
-from zae_limiter import ContentionError, Limit, RateLimiter, RateLimitExceeded
+from zae_limiter import Limit, RateLimiter, RateLimitExceeded
 from zae_limiter.clock.system import SystemClock
+from zae_limiter.exceptions import ContentionError
 from zae_limiter.flows.bucket.splitting import split_shard
 from zae_limiter.flows.process.namespace_state import NamespaceState, Settings
 from zae_limiter.flows.steps import Log, Sleep, play

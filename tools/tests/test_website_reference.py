@@ -52,8 +52,8 @@ def test_a_complete_reference_lacks_nothing() -> None:
         ("limiter", "zae_limiter.Limit"),
         ("limiter", "zae_limiter.Limit.burst"),  # a field
         ("limiter", "zae_limiter.RateLimiter.acquire"),
-        ("values", "zae_limiter.AuditPage.next"),  # of a NamedTuple
-        ("exceptions", "zae_limiter.InvalidNameError"),
+        ("values", "zae_limiter.values.AuditPage.next"),  # of a NamedTuple
+        ("exceptions", "zae_limiter.exceptions.InvalidNameError"),
         ("integrations", "zae_limiter.integrations.langchain.RequestLimiter"),  # its library is not here
         ("manifest-package", "zae_limiter_manifest.Plan.to_dict"),
     ],
@@ -95,7 +95,7 @@ def test_what_the_docs_import_from_a_module_of_the_reference_is_there() -> None:
 
 def test_members_are_methods_properties_and_fields_of_bases_too() -> None:
     assert {"capacity", "per_minute", "blocks"} <= members("zae_limiter", "Limit")
-    assert {"events", "next"} <= members("zae_limiter", "AuditPage")
+    assert {"events", "next"} <= members("zae_limiter.values", "AuditPage")
     assert "handle" not in members("zae_limiter.integrations.langchain", "RequestLimiter")
     assert members("zae_limiter.http", "headers") == set()
 

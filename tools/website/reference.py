@@ -7,6 +7,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Final, NamedTuple
 
+import zae_limiter
+
 ROOT: Final = Path(__file__).parents[2]
 SOURCES: Final = tuple(ROOT / "packages" / f"zae-limiter-{name}" / "src" for name in ("core", "manifest", "cli"))
 
@@ -24,8 +26,8 @@ _INTEGRATIONS: Final = (*_WEB, "langchain", "litellm", "tokens", "usage", "price
 SECTIONS: Final[Mapping[str, Section]] = {
     "limiter": Section("The limiter", "Limits, the limiter and its leases.", ("zae_limiter",)),
     "repository": Section("The repository", "Where limits and buckets are kept.", ("zae_limiter",)),
-    "values": Section("Values", "What the methods return.", ("zae_limiter",)),
-    "exceptions": Section("Exceptions", "Every exception of the library, as one tree.", ("zae_limiter",)),
+    "values": Section("Values", "What the methods return.", ("zae_limiter.values",)),
+    "exceptions": Section("Exceptions", "Every exception of the library, as one tree.", ("zae_limiter.exceptions",)),
     "http": Section("Header fields", "Header fields and problem documents of answers.", ("zae_limiter.http",)),
     "integrations": Section(
         "Integrations",
@@ -53,9 +55,19 @@ SECTIONS: Final[Mapping[str, Section]] = {
     ),
     "manifest-package": Section("The manifest's package", "Parse, check and plan limits.", ("zae_limiter_manifest",)),
 }
-# Of `import zae_limiter`, in this order; exceptions have their page, and "values" has all others
+# Of `import zae_limiter`, in this order; the others are values or exceptions
 _FIRST: Final[Mapping[str, tuple[str, ...]]] = {
-    "limiter": ("Limit", "RateLimiter", "Lease", "LimitStatus", "OnUnavailable", "SyncRateLimiter", "SyncLease"),
+    "limiter": (
+        "Limit",
+        "RateLimiter",
+        "Lease",
+        "DrawLease",
+        "LimitStatus",
+        "OnUnavailable",
+        "SyncRateLimiter",
+        "SyncLease",
+        "SyncDrawLease",
+    ),
     "repository": (
         "Repository",
         "RepositoryBuilder",
@@ -67,6 +79,9 @@ _FIRST: Final[Mapping[str, tuple[str, ...]]] = {
         "SyncStore",
     ),
 }
+_TAKEN: Final = {name for names in _FIRST.values() for name in names}
+_TOP: Final = {*zae_limiter.__all__}
+_INSIDE: Final = {"zae_limiter.exceptions", "zae_limiter.values"}  # a name of theirs may be one of the package, too
 
 
 def reference_pages() -> dict[str, str]:
@@ -76,9 +91,8 @@ def reference_pages() -> dict[str, str]:
 
 def names_of(page: str, module: str) -> list[str]:
     """Return the dotted paths of the names of a module that a page has, in its order."""
-    if module != "zae_limiter":
-        return [f"{module}.{name}" for name in public_names(module)]
-    return [f"{module}.{name}" for name in _FIRST.get(page) or _others(exceptions=page == "exceptions")]
+    names = _FIRST.get(page) or [name for name in public_names(module) if name not in _TAKEN or module not in _INSIDE]
+    return [f"{'zae_limiter' if name in _TOP and module in _INSIDE else module}.{name}" for name in names]
 
 
 def public_names(module: str) -> list[str]:
@@ -94,16 +108,6 @@ def file_of(module: str) -> Path:
     bases = [source.joinpath(*module.split(".")) for source in SOURCES]
     files = [file for base in bases for file in (base / "__init__.py", base.with_suffix(".py"))]
     return next(file for file in files if file.exists())
-
-
-def _others(*, exceptions: bool) -> list[str]:
-    taken = {name for names in _FIRST.values() for name in names}
-    return [name for name in public_names("zae_limiter") if name not in taken and _is_exception(name) is exceptions]
-
-
-def _is_exception(name: str) -> bool:
-    found = getattr(import_module("zae_limiter"), name)
-    return isinstance(found, type) and issubclass(found, Exception)
 
 
 def _exported(module: str) -> list[str]:
@@ -134,7 +138,7 @@ def parsed(module: str) -> ast.Module:
 def _page(page: str, section: Section) -> str:
     parts = [f"# {section.title}", section.about]
     if page == "exceptions":
-        tree = "\n".join(_tree(import_module("zae_limiter").ZAELimiterError))
+        tree = "\n".join(_tree(zae_limiter.ZAELimiterError))
         parts.append(f"```text\n{tree}\n```")
     for module in section.modules:
         if len(section.modules) > 1:
@@ -144,7 +148,7 @@ def _page(page: str, section: Section) -> str:
 
 
 def _tree(root: type[Exception], indent: str = "") -> Iterator[str]:
-    public = public_names("zae_limiter")
+    public = public_names("zae_limiter.exceptions")
     yield f"{indent}{root.__name__}"
     for each in sorted(root.__subclasses__(), key=lambda found: found.__name__):
         if each.__name__ in public:

@@ -7,19 +7,8 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from zae_limiter import (
-    HandledEvent,
-    Limit,
-    Options,
-    Override,
-    ProvisionerLock,
-    ProvisionerState,
-    StoredConfig,
-    SyncRateLimiter,
-    SyncRepository,
-    VersionRecord,
-    ZAELimiterError,
-)
+from zae_limiter import Limit, Options, Override, SyncRateLimiter, SyncRepository, ZAELimiterError
+from zae_limiter.maintenance import HandledEvent, ProvisionerLock, ProvisionerState, StoredConfig, VersionRecord
 
 from ..arguments import SOUND
 from ..batches import Surface

@@ -7,22 +7,16 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from zae_limiter import (
-    AccessDisabled,
+from zae_limiter import AccessDisabled, EntityNotFoundError, Switches, ValidationError
+from zae_limiter.exceptions import (
     EntityExistsError,
     EntityHasChildrenError,
-    EntityNotFoundError,
-    LiveBuckets,
     NamespaceNotFoundError,
     NamespaceStateError,
-    ProvisionerState,
     StaleEntityError,
     StaleStateError,
-    StoredConfig,
-    Switches,
-    ValidationError,
-    VersionRecord,
 )
+from zae_limiter.maintenance import LiveBuckets, ProvisionerState, StoredConfig, VersionRecord
 from zae_limiter.values.provisioner import StoredEntity
 from zae_limiter.values.versions import record_of_this_release
 

@@ -14,14 +14,8 @@ import pytest
 from support.core.snapshots import usage_item
 from zae_limiter import (
     Draw,
-    EntityUsage,
-    InfrastructureNotFoundError,
-    InvalidNameError,
-    LeaseExpiredError,
     Limit,
-    NamespaceNotFoundError,
     OnRefused,
-    ProvisionerState,
     RateLimiter,
     RateLimiterUnavailable,
     RateLimitExceeded,
@@ -31,9 +25,16 @@ from zae_limiter import (
     TokenUsage,
     UsageSnapshot,
     ValidationError,
-    VersionRecord,
 )
+from zae_limiter.exceptions import (
+    InfrastructureNotFoundError,
+    InvalidNameError,
+    LeaseExpiredError,
+    NamespaceNotFoundError,
+)
+from zae_limiter.maintenance import ProvisionerState, VersionRecord
 from zae_limiter.operations.values import Put
+from zae_limiter.values import EntityUsage
 
 from .api_case import RPM, TPM, ApiCase, now, refused
 from .awaited import Variant

@@ -9,8 +9,9 @@ from typing import Final
 
 import pytest
 
-from zae_limiter import Limit, ProvisionerState, StoredConfig, ValidationError, VersionRecord
+from zae_limiter import Limit, ValidationError
 from zae_limiter.engines.meter import Meter
+from zae_limiter.maintenance import ProvisionerState, StoredConfig, VersionRecord
 from zae_limiter.testing import ManualClock
 from zae_limiter.values.provisioner import StoredEntity
 from zae_limiter.values.versions import core_version

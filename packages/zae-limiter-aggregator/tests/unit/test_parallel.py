@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from zae_limiter import InvalidIdentifierError
+from zae_limiter.exceptions import InvalidIdentifierError
 from zae_limiter.maintenance import log_as_json
 from zae_limiter.operations.errors import Unreadable
 from zae_limiter_aggregator.parallel import Task, run_all

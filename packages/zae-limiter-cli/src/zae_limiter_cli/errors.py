@@ -178,7 +178,8 @@ def message_of(error: Exception) -> str | None:
 
 def _core_message(error: Exception) -> str:
     """Return core's message on one line, with options and commands in place of the API where it says what to do."""
-    from zae_limiter import EntityNotFoundError, NamespaceNotFoundError, RateLimiterUnavailable, ValidationError
+    from zae_limiter import EntityNotFoundError, RateLimiterUnavailable, ValidationError
+    from zae_limiter.exceptions import NamespaceNotFoundError
 
     told = " ".join(str(error).split())
     match error:

@@ -13,7 +13,8 @@ from .progress import now_and_then, reporter
 from .times import duration
 
 if TYPE_CHECKING:
-    from zae_limiter import LiveBuckets, SyncRepository, ToldBuckets
+    from zae_limiter import SyncRepository
+    from zae_limiter.maintenance import LiveBuckets, ToldBuckets
 
     from .connection import Connection
 

@@ -12,7 +12,8 @@ from .columns import say_sentence
 from .options import Function, connected, in_namespace
 
 if TYPE_CHECKING:
-    from zae_limiter import Bucket, Entity, SyncRepository
+    from zae_limiter import Entity, SyncRepository
+    from zae_limiter.values import Bucket
 
     from .connection import Connection
 
@@ -27,7 +28,7 @@ def open_namespace(connection: "Connection", namespace: str) -> "SyncRepository"
     """Open a namespace that exists already, with a second try if the store does not answer. Raises the errors of
     ``SyncRepository.open``, and ``CommandError`` for a missing file.
     """
-    from zae_limiter import NamespaceNotFoundError
+    from zae_limiter.exceptions import NamespaceNotFoundError
 
     connection.check_there()
     try:

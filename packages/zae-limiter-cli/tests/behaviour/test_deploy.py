@@ -10,7 +10,8 @@ from click.testing import CliRunner, Result
 
 from support.cli.by_hand import opened
 from support.cli.calls import answering
-from zae_limiter import Limit, SyncRateLimiter, SyncRepository, VersionRecord
+from zae_limiter import Limit, SyncRateLimiter, SyncRepository
+from zae_limiter.maintenance import VersionRecord
 from zae_limiter.values.versions import SCHEMA_VERSION, core_version
 from zae_limiter_cli.artifacts.builder import LAMBDAS, build_artifact
 from zae_limiter_cli.main import main

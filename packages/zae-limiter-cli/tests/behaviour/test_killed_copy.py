@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from zae_limiter import Limit, NamespaceNotFoundError, SyncRateLimiter, SyncRepository
+from zae_limiter import Limit, SyncRateLimiter, SyncRepository
+from zae_limiter.exceptions import NamespaceNotFoundError
 
 RPD = Limit.per_day("rpd", 60)
 ENTITIES = 400

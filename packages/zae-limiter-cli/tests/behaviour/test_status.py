@@ -11,8 +11,8 @@ from botocore.exceptions import ClientError
 from click.testing import CliRunner, Result
 
 from support.cli.by_hand import opened
-from zae_limiter import Limit, SyncRateLimiter, SyncRepository, VersionRecord
-from zae_limiter.maintenance import Consumption, SnapshotId, Use, count_usage, stream_mark
+from zae_limiter import Limit, SyncRateLimiter, SyncRepository
+from zae_limiter.maintenance import Consumption, SnapshotId, Use, VersionRecord, count_usage, stream_mark
 from zae_limiter.schema.table import create_table_request
 from zae_limiter.values.versions import SCHEMA_VERSION
 from zae_limiter_cli.connection import Connection

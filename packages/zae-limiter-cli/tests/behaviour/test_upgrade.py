@@ -9,8 +9,9 @@ from click.testing import CliRunner, Result
 
 from support.cli.by_hand import opened
 from support.core.rehearsal import REHEARSED, SHORTER
-from zae_limiter import Limit, SyncRateLimiter, SyncRepository, VersionRecord, maintenance
+from zae_limiter import Limit, SyncRateLimiter, SyncRepository, maintenance
 from zae_limiter.flows.records import migrating
+from zae_limiter.maintenance import VersionRecord
 from zae_limiter.values import versions
 from zae_limiter.values.versions import core_version
 from zae_limiter_cli.connection import Connection

@@ -4,7 +4,8 @@ from collections.abc import Mapping
 
 import pytest
 
-from zae_limiter import Bucket, Limit
+from zae_limiter import Limit
+from zae_limiter.values import Bucket
 from zae_limiter.values.buckets import BucketLimit
 from zae_limiter.values.usage import Refuser
 from zae_limiter_cli.live.rows import Order, Place, Reading, Row, Used, bar, cells, first_rows, heads, rate, rows_of

@@ -8,10 +8,11 @@ import pytest
 
 from support.core.snapshots import usage_item
 from support.core.wires import SyncWireStore, Wire
-from zae_limiter import Limit, Options, Refuser, SyncRateLimiter, SyncRepository, UsageSnapshot
+from zae_limiter import Limit, Options, SyncRateLimiter, SyncRepository, UsageSnapshot
 from zae_limiter.engines.memory.table import MemoryTable
 from zae_limiter.operations.values import Put
 from zae_limiter.testing import ManualClock
+from zae_limiter.values import Refuser
 from zae_limiter_cli.live.reading import Reader
 from zae_limiter_cli.live.rows import Place, Reading, Used
 from zae_limiter_cli.live.sweep import Sweep

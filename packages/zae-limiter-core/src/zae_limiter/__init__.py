@@ -1,6 +1,8 @@
 """Rate limiting with token buckets in one DynamoDB table.
 
-This module has the public names, and imports each when it is first used. It imports no AWS library.
+This module has the names for daily use, and imports each when it is first used. It imports no AWS library. The other
+public names are in ``exceptions`` (all of them), in ``values`` (what methods return), in ``maintenance`` (for the
+Lambdas and the command line), in ``stores``, ``http``, ``integrations``, ``observers``, ``schema`` and ``testing``.
 """
 
 import os
@@ -18,32 +20,10 @@ if TYPE_CHECKING:
     from .clock.system import Clock as Clock
     from .engines.engine import Store as Store
     from .engines.engine import SyncStore as SyncStore
-    from .exceptions import CertificateError as CertificateError
-    from .exceptions import ClientTooOldError as ClientTooOldError
-    from .exceptions import ContentionError as ContentionError
-    from .exceptions import EntityError as EntityError
-    from .exceptions import EntityExistsError as EntityExistsError
-    from .exceptions import EntityHasChildrenError as EntityHasChildrenError
     from .exceptions import EntityNotFoundError as EntityNotFoundError
-    from .exceptions import EventLoopError as EventLoopError
-    from .exceptions import InfrastructureError as InfrastructureError
-    from .exceptions import InfrastructureNotFoundError as InfrastructureNotFoundError
-    from .exceptions import InvalidIdentifierError as InvalidIdentifierError
-    from .exceptions import InvalidNameError as InvalidNameError
-    from .exceptions import LeaseExpiredError as LeaseExpiredError
-    from .exceptions import NamespaceNotFoundError as NamespaceNotFoundError
-    from .exceptions import NamespaceStateError as NamespaceStateError
-    from .exceptions import NoUpgradePathError as NoUpgradePathError
-    from .exceptions import OlderClientsError as OlderClientsError
     from .exceptions import RateLimitError as RateLimitError
     from .exceptions import RateLimiterUnavailable as RateLimiterUnavailable
-    from .exceptions import RepositoryClosedError as RepositoryClosedError
-    from .exceptions import StackTooOldError as StackTooOldError
-    from .exceptions import StaleEntityError as StaleEntityError
-    from .exceptions import StaleStateError as StaleStateError
-    from .exceptions import StoreRefusedError as StoreRefusedError
     from .exceptions import ValidationError as ValidationError
-    from .exceptions import VersionError as VersionError
     from .exceptions import ZAELimiterError as ZAELimiterError
     from .settings import Options as Options
     from .sync.lease import SyncDrawLease as SyncDrawLease
@@ -51,51 +31,21 @@ if TYPE_CHECKING:
     from .sync.limiter import SyncRateLimiter as SyncRateLimiter
     from .sync.repository import SyncRepository as SyncRepository
     from .sync.repository import SyncRepositoryBuilder as SyncRepositoryBuilder
-    from .values.audit import AuditEvent as AuditEvent
-    from .values.audit import AuditPage as AuditPage
-    from .values.buckets import Bucket as Bucket
-    from .values.buckets import BucketLimit as BucketLimit
-    from .values.buckets import BucketPage as BucketPage
-    from .values.buckets import LimitCapacity as LimitCapacity
-    from .values.buckets import LiveBuckets as LiveBuckets
-    from .values.buckets import ResourceCapacity as ResourceCapacity
-    from .values.buckets import ToldBuckets as ToldBuckets
-    from .values.bulk import BulkResult as BulkResult
     from .values.checks import Check as Check
     from .values.draws import Draw as Draw
     from .values.entities import Entity as Entity
-    from .values.entities import EntityPage as EntityPage
-    from .values.entities import KnownEntity as KnownEntity
     from .values.estimates import Estimate as Estimate
-    from .values.explanation import BucketExplanation as BucketExplanation
     from .values.explanation import Explanation as Explanation
-    from .values.explanation import LimitExplanation as LimitExplanation
     from .values.limit_status import LimitStatus as LimitStatus
     from .values.limits import Limit as Limit
     from .values.limits import OnUnavailable as OnUnavailable
-    from .values.namespaces import Namespace as Namespace
     from .values.on_refused import OnRefused as OnRefused
     from .values.overrides import Override as Override
-    from .values.provisioner import HandledEvent as HandledEvent
-    from .values.provisioner import ProvisionerLock as ProvisionerLock
-    from .values.provisioner import ProvisionerState as ProvisionerState
-    from .values.provisioner import StoredConfig as StoredConfig
-    from .values.provisioner import StoredEntity as StoredEntity
     from .values.refusal import AccessDisabled as AccessDisabled
     from .values.refusal import RateLimitExceeded as RateLimitExceeded
-    from .values.stats import CacheStats as CacheStats
-    from .values.stats import StoreStats as StoreStats
-    from .values.switches import ResolvedSwitches as ResolvedSwitches
-    from .values.switches import SetSwitch as SetSwitch
     from .values.switches import Switches as Switches
     from .values.token_usage import TokenUsage as TokenUsage
-    from .values.usage import EntityUsage as EntityUsage
-    from .values.usage import LimitUsage as LimitUsage
-    from .values.usage import Refuser as Refuser
-    from .values.usage import UsagePage as UsagePage
     from .values.usage import UsageSnapshot as UsageSnapshot
-    from .values.usage import UsageSummary as UsageSummary
-    from .values.versions import VersionRecord as VersionRecord
 
 _NAMES = {
     "aio.lease": "DrawLease Lease",
@@ -103,52 +53,41 @@ _NAMES = {
     "aio.repository": "Repository RepositoryBuilder",
     "clock.system": "Clock",
     "engines.engine": "Store SyncStore",
-    "exceptions": (
-        "CertificateError ClientTooOldError ContentionError EntityError EntityExistsError EntityHasChildrenError "
-        "EntityNotFoundError EventLoopError InfrastructureError InfrastructureNotFoundError InvalidIdentifierError "
-        "InvalidNameError LeaseExpiredError NamespaceNotFoundError NamespaceStateError NoUpgradePathError "
-        "OlderClientsError RateLimitError RateLimiterUnavailable RepositoryClosedError StackTooOldError "
-        "StaleEntityError StaleStateError StoreRefusedError ValidationError VersionError ZAELimiterError"
-    ),
+    "exceptions": "EntityNotFoundError RateLimitError RateLimiterUnavailable ValidationError ZAELimiterError",
     "settings": "Options",
     "sync.lease": "SyncDrawLease SyncLease",
     "sync.limiter": "SyncRateLimiter",
     "sync.repository": "SyncRepository SyncRepositoryBuilder",
-    "values.audit": "AuditEvent AuditPage",
-    "values.buckets": "Bucket BucketLimit BucketPage LimitCapacity LiveBuckets ResourceCapacity ToldBuckets",
-    "values.bulk": "BulkResult",
     "values.checks": "Check",
     "values.draws": "Draw",
-    "values.entities": "Entity EntityPage KnownEntity",
+    "values.entities": "Entity",
     "values.estimates": "Estimate",
-    "values.explanation": "BucketExplanation Explanation LimitExplanation",
+    "values.explanation": "Explanation",
     "values.limit_status": "LimitStatus",
     "values.limits": "Limit OnUnavailable",
-    "values.namespaces": "Namespace",
     "values.on_refused": "OnRefused",
     "values.overrides": "Override",
-    "values.provisioner": "HandledEvent ProvisionerLock ProvisionerState StoredConfig StoredEntity",
     "values.refusal": "AccessDisabled RateLimitExceeded",
-    "values.stats": "CacheStats StoreStats",
-    "values.switches": "ResolvedSwitches SetSwitch Switches",
+    "values.switches": "Switches",
     "values.token_usage": "TokenUsage",
-    "values.usage": "EntityUsage LimitUsage Refuser UsagePage UsageSnapshot UsageSummary",
-    "values.versions": "VersionRecord",
+    "values.usage": "UsageSnapshot",
 }
 _HOMES = {name: home for home, names in _NAMES.items() for name in names.split()}
 
 __all__ = sorted(_HOMES)  # noqa: PLE0605 - the names are those of _HOMES, and of the imports above
 
 
-def __getattr__(name: str) -> Any:
-    if name == "__version__":
-        value = import_module(".values.versions", __name__).core_version()
-    elif name in _HOMES:
-        value = getattr(import_module(f".{_HOMES[name]}", __name__), name)
-    else:
-        return import_module(".renamed", __name__).moved(name)
-    globals()[name] = value
-    return value
+if not TYPE_CHECKING:  # to which a name that is not above is a mistake
+
+    def __getattr__(name: str) -> Any:
+        if name == "__version__":
+            value = import_module(".values.versions", __name__).core_version()
+        elif name in _HOMES:
+            value = getattr(import_module(f".{_HOMES[name]}", __name__), name)
+        else:
+            return import_module(".renamed", __name__).moved(name)
+        globals()[name] = value
+        return value
 
 
 def __dir__() -> list[str]:

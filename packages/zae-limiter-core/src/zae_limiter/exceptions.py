@@ -28,6 +28,8 @@ ZAELimiterError
 │   ├── NoUpgradePathError
 │   ├── OlderClientsError
 │   └── StackTooOldError
+├── UsageMissing                     an answer of a language model reports no usage
+├── PriceMissing                     a list of prices lacks what was used
 └── ValidationError (ValueError)     invalid input; names the field, the value and the rule
     ├── InvalidIdentifierError       an entity, a parent or a resource
     └── InvalidNameError             a limit or a namespace
@@ -42,16 +44,56 @@ if TYPE_CHECKING:
     from .values.refusal import AccessDisabled as AccessDisabled  # noqa: PLC0414 - it makes the name public
     from .values.refusal import RateLimitExceeded as RateLimitExceeded  # noqa: PLC0414
 
+__all__ = [
+    "AccessDisabled",
+    "CertificateError",
+    "ClientTooOldError",
+    "ContentionError",
+    "EntityError",
+    "EntityExistsError",
+    "EntityHasChildrenError",
+    "EntityNotFoundError",
+    "EventLoopError",
+    "InfrastructureError",
+    "InfrastructureNotFoundError",
+    "InvalidIdentifierError",
+    "InvalidNameError",
+    "LeaseExpiredError",
+    "NamespaceNotFoundError",
+    "NamespaceStateError",
+    "NoUpgradePathError",
+    "OlderClientsError",
+    "PriceMissing",
+    "RateLimitError",
+    "RateLimitExceeded",
+    "RateLimiterUnavailable",
+    "RepositoryClosedError",
+    "StackTooOldError",
+    "StaleEntityError",
+    "StaleStateError",
+    "StoreRefusedError",
+    "UsageMissing",
+    "ValidationError",
+    "VersionError",
+    "ZAELimiterError",
+]
+
 LONGEST_SHOWN: Final = 12  # of a wrong name; "Bearer" and a token are longer
 BEGINNING: Final = 6
 LONGEST_FIELD: Final = 1_000  # characters: a field may name a key of the input, such as consume['…']
 
 
-def __getattr__(name: str) -> Any:
-    """Return a refusal, which has the statuses of limits, so that its module imports this one."""
-    if name in ("RateLimitExceeded", "AccessDisabled"):
-        return getattr(import_module(".values.refusal", __package__), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> Any:
+        """Return a refusal, which has the statuses of limits, so that its module imports this one."""
+        if name in ("RateLimitExceeded", "AccessDisabled"):
+            return getattr(import_module(".values.refusal", __package__), name)
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
 
 
 class ZAELimiterError(Exception):
@@ -284,6 +326,20 @@ class StaleStateError(InfrastructureError):
 
     def __str__(self) -> str:
         return f"the provisioner's state has serial {self.serial}, not {self.expected_serial}: read it again"
+
+
+class UsageMissing(ZAELimiterError):
+    """An answer of a language model reports no usage, or only a part of it."""
+
+    def __str__(self) -> str:
+        return (
+            "the answer has no usage that could be read: a stream may have to ask for it "
+            "(OpenAI: stream_options={'include_usage': True}), or has not ended"
+        )
+
+
+class PriceMissing(ZAELimiterError):
+    """A list of prices has none for a model, for an instant, or for a kind of tokens."""
 
 
 class VersionError(ZAELimiterError):

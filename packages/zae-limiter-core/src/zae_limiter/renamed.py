@@ -9,7 +9,23 @@ from importlib import import_module
 from typing import Any, Final, NoReturn
 
 # A name of `zae_limiter`: the module that has it now, and its name there. The import works, and warns.
-NAMES: Final[Mapping[str, str]] = {}
+_MOVED: Final = {
+    "zae_limiter.exceptions": (
+        "CertificateError ClientTooOldError ContentionError EntityError EntityExistsError EntityHasChildrenError "
+        "EventLoopError InfrastructureError InfrastructureNotFoundError InvalidIdentifierError InvalidNameError "
+        "LeaseExpiredError NamespaceNotFoundError NamespaceStateError NoUpgradePathError OlderClientsError "
+        "RepositoryClosedError StackTooOldError StaleEntityError StaleStateError StoreRefusedError VersionError"
+    ),
+    "zae_limiter.values": (
+        "AuditEvent AuditPage Bucket BucketExplanation BucketLimit BucketPage BulkResult CacheStats EntityPage "
+        "EntityUsage KnownEntity LimitCapacity LimitExplanation LimitUsage Namespace Refuser ResolvedSwitches "
+        "ResourceCapacity SetSwitch StoreStats UsagePage UsageSummary"
+    ),
+    "zae_limiter.maintenance": (
+        "HandledEvent LiveBuckets ProvisionerLock ProvisionerState StoredConfig StoredEntity ToldBuckets VersionRecord"
+    ),
+}
+NAMES: Final[Mapping[str, str]] = {name: f"{home}.{name}" for home, names in _MOVED.items() for name in names.split()}
 
 # A method or an attribute of a class, or of its blocking variant: what to write instead.
 ATTRIBUTES: Final[Mapping[str, Mapping[str, str]]] = {"RateLimiter": {}, "Repository": {}}

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from zae_limiter import RateLimiterUnavailable, StoreRefusedError, SyncRepository, ValidationError
+from zae_limiter import RateLimiterUnavailable, SyncRepository, ValidationError
+from zae_limiter.exceptions import StoreRefusedError
 from zae_limiter.flows.steps import call
 from zae_limiter.maintenance import APPLIES_KEPT, begin_apply, end_apply, list_applies, read_apply, run
 from zae_limiter.operations.values import Delete, Key, Put, Query, Update

@@ -6,15 +6,8 @@ import pytest
 
 from support.core.wires import SyncWireStore, WireStore
 from support.core.worlds import World, take
-from zae_limiter import (
-    ContentionError,
-    EntityExistsError,
-    EntityNotFoundError,
-    Limit,
-    RateLimiter,
-    StoreRefusedError,
-    ValidationError,
-)
+from zae_limiter import EntityNotFoundError, Limit, RateLimiter, ValidationError
+from zae_limiter.exceptions import ContentionError, EntityExistsError, StoreRefusedError
 from zae_limiter.operations.errors import ConditionFailed, OutcomeUnknown, Reason, TransactionCancelled
 from zae_limiter.operations.values import Query, Transact
 from zae_limiter.schema import keys

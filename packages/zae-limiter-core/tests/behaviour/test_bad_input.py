@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from support.core.worlds import World, again, take
-from zae_limiter import InvalidIdentifierError, InvalidNameError, Limit, RateLimiter, ValidationError
+from zae_limiter import Limit, RateLimiter, ValidationError
+from zae_limiter.exceptions import InvalidIdentifierError, InvalidNameError
 
 RPM = Limit.per_minute("rpm", 60)
 TPM = Limit.per_minute("tpm", 6000)

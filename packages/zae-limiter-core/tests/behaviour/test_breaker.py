@@ -14,19 +14,10 @@ import pytest
 
 from support.core.wires import WRITES, SyncWireStore, Wire, WireStore
 from support.core.worlds import Process, World, outcomes, take, until
-from zae_limiter import (
-    Limit,
-    Options,
-    RateLimiter,
-    RateLimiterUnavailable,
-    Repository,
-    RepositoryClosedError,
-    StoreRefusedError,
-    SyncRateLimiter,
-    SyncRepository,
-)
+from zae_limiter import Limit, Options, RateLimiter, RateLimiterUnavailable, Repository, SyncRateLimiter, SyncRepository
 from zae_limiter.engines.memory.table import MemoryTable
 from zae_limiter.engines.sqlite.place import url_of
+from zae_limiter.exceptions import RepositoryClosedError, StoreRefusedError
 from zae_limiter.operations.errors import (
     ConditionFailed,
     Denied,

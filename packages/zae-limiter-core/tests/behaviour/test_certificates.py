@@ -13,19 +13,11 @@ import pytest
 from support.core.authority import Authority
 from support.core.echoes import PATIENCE, AsyncCaller, SyncCaller, serving
 from support.core.transports import CLIENTS, needs_aioboto3
-from zae_limiter import (
-    CertificateError,
-    Limit,
-    Options,
-    RateLimiter,
-    RateLimiterUnavailable,
-    Repository,
-    SyncRateLimiter,
-    SyncRepository,
-)
+from zae_limiter import Limit, Options, RateLimiter, RateLimiterUnavailable, Repository, SyncRateLimiter, SyncRepository
 from zae_limiter.engines.dynamodb.aio.store import DynamoDBStore
 from zae_limiter.engines.dynamodb.sync.store import SyncDynamoDBStore
 from zae_limiter.engines.memory.store import MemoryStore, SyncMemoryStore
+from zae_limiter.exceptions import CertificateError
 from zae_limiter.operations.values import Operation
 from zae_limiter.stores import Store, SyncStore
 

@@ -21,25 +21,18 @@ from support.core.copies import (
     opened,
     table_over,
 )
-from zae_limiter import (
-    Limit,
-    Namespace,
-    NamespaceNotFoundError,
-    NamespaceStateError,
-    RateLimiterUnavailable,
-    StackTooOldError,
-    SyncRateLimiter,
-    VersionRecord,
-    maintenance,
-)
+from zae_limiter import Limit, RateLimiterUnavailable, SyncRateLimiter, maintenance
 from zae_limiter.engines.engine import SyncStore
 from zae_limiter.engines.memory.store import SyncMemoryStore
 from zae_limiter.engines.memory.table import MemoryTable
 from zae_limiter.engines.meter import Meter
 from zae_limiter.engines.sqlite.sync import SyncSQLiteStore
+from zae_limiter.exceptions import NamespaceNotFoundError, NamespaceStateError, StackTooOldError
 from zae_limiter.flows.records import copying
+from zae_limiter.maintenance import VersionRecord
 from zae_limiter.operations.values import Scan
 from zae_limiter.testing import ManualClock
+from zae_limiter.values import Namespace
 
 REGISTRY_UNITS = 8  # two transactions of two writes
 

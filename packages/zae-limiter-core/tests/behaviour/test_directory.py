@@ -8,9 +8,10 @@ import pytest
 
 from support.core.shards import split_into
 from support.core.worlds import World, take
-from zae_limiter import KnownEntity, Limit, ValidationError
+from zae_limiter import Limit, ValidationError
 from zae_limiter.operations.values import Put
 from zae_limiter.schema import keys
+from zae_limiter.values import KnownEntity
 
 RPM = Limit.per_minute("rpm", 60)
 

@@ -18,7 +18,6 @@ from support.core.worlds import Process, World, again, outcomes, take
 from zae_limiter import (
     AccessDisabled,
     Draw,
-    LeaseExpiredError,
     Limit,
     LimitStatus,
     RateLimiter,
@@ -28,6 +27,7 @@ from zae_limiter import (
     TokenUsage,
     ValidationError,
 )
+from zae_limiter.exceptions import LeaseExpiredError
 from zae_limiter.http import headers, problem
 from zae_limiter.integrations.settlement import settle, settle_at_least
 from zae_limiter.observers import AcquireEvent, Event, LeaseEvent

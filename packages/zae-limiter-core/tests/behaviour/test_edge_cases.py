@@ -8,17 +8,9 @@ from typing import Any
 import pytest
 
 from support.core.worlds import World, outcomes, take, until
-from zae_limiter import (
-    EntityExistsError,
-    EntityNotFoundError,
-    Limit,
-    NamespaceNotFoundError,
-    ProvisionerState,
-    RateLimiterUnavailable,
-    RateLimitExceeded,
-    StoredConfig,
-    ValidationError,
-)
+from zae_limiter import EntityNotFoundError, Limit, RateLimiterUnavailable, RateLimitExceeded, ValidationError
+from zae_limiter.exceptions import EntityExistsError, NamespaceNotFoundError
+from zae_limiter.maintenance import ProvisionerState, StoredConfig
 from zae_limiter.operations.errors import Unreachable
 from zae_limiter.operations.values import Transact
 

@@ -3,7 +3,8 @@
 import pytest
 
 from support.core.worlds import World, passes, take
-from zae_limiter import EntityExistsError, EntityNotFoundError, Limit, ValidationError
+from zae_limiter import EntityNotFoundError, Limit, ValidationError
+from zae_limiter.exceptions import EntityExistsError
 
 RPM = Limit.per_minute("rpm", 60)
 

@@ -6,15 +6,8 @@ from typing import Any
 import pytest
 
 from support.core.worlds import World, passes, take
-from zae_limiter import (
-    EntityError,
-    EntityHasChildrenError,
-    EntityNotFoundError,
-    Limit,
-    RateLimiterUnavailable,
-    StaleEntityError,
-    ValidationError,
-)
+from zae_limiter import EntityNotFoundError, Limit, RateLimiterUnavailable, ValidationError
+from zae_limiter.exceptions import EntityError, EntityHasChildrenError, StaleEntityError
 from zae_limiter.operations.errors import OutcomeUnknown, Reason, TransactionCancelled
 from zae_limiter.operations.values import Query, Transact
 

@@ -9,10 +9,11 @@ from support.core.copies import LateStore, opened
 from support.core.shards import split
 from support.core.wires import Crash
 from support.core.worlds import Process, World, take
-from zae_limiter import AuditEvent, EntityHasChildrenError, EntityNotFoundError, Limit, SyncRateLimiter
+from zae_limiter import EntityNotFoundError, Limit, SyncRateLimiter
 from zae_limiter.engines.effects import MAX_ITEM_BYTES, key_of
 from zae_limiter.engines.memory.store import SyncMemoryStore
 from zae_limiter.engines.memory.table import MemoryTable
+from zae_limiter.exceptions import EntityHasChildrenError
 from zae_limiter.flows.records.entities import delete_entity
 from zae_limiter.flows.records.levels import place_of
 from zae_limiter.flows.steps import Parallel, play
@@ -20,6 +21,7 @@ from zae_limiter.operations.sizes import item_size
 from zae_limiter.operations.values import Item, Put, Transact, Update
 from zae_limiter.schema.attributes import CHILDREN
 from zae_limiter.testing import ManualClock
+from zae_limiter.values import AuditEvent
 from zae_limiter.values.audit import Cause
 from zae_limiter.values.limits import MAX_LIMITS
 

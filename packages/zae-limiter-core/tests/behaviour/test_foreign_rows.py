@@ -9,8 +9,9 @@ import pytest
 
 from support.core.snapshots import usage_item
 from support.core.worlds import Process, World, take
-from zae_limiter import EntityNotFoundError, Limit, ProvisionerState, Repository
+from zae_limiter import EntityNotFoundError, Limit, Repository
 from zae_limiter.engines.memory.table import MemoryTable
+from zae_limiter.maintenance import ProvisionerState
 from zae_limiter.operations.values import Get, Item, Key, Put, Query
 from zae_limiter.schema import keys
 from zae_limiter.values.usage import UsageSnapshot

@@ -9,10 +9,11 @@ from support.core.copies import copy, opened, table_over
 from support.core.namesake import FOREIGN, TOLD
 from support.core.wires import WRITES
 from support.core.worlds import World
-from zae_limiter import NoUpgradePathError, Options, SyncRateLimiter, SyncRepository, VersionRecord, maintenance
+from zae_limiter import Options, SyncRateLimiter, SyncRepository, maintenance
 from zae_limiter.engines.memory.store import SyncMemoryStore
 from zae_limiter.engines.memory.table import MemoryTable
-from zae_limiter.maintenance import MIGRATIONS
+from zae_limiter.exceptions import NoUpgradePathError
+from zae_limiter.maintenance import MIGRATIONS, VersionRecord
 from zae_limiter.operations.errors import Denied
 from zae_limiter.operations.values import CreateTable, EnableTtl, Operation, Put, Query
 from zae_limiter.testing import ManualClock

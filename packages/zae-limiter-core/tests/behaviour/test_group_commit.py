@@ -8,7 +8,8 @@ import pytest
 
 from support.core.wires import Wire
 from support.core.worlds import Process, World, outcomes, passes, take, until
-from zae_limiter import ContentionError, Limit, RateLimiterUnavailable, RateLimitExceeded
+from zae_limiter import Limit, RateLimiterUnavailable, RateLimitExceeded
+from zae_limiter.exceptions import ContentionError
 from zae_limiter.operations.errors import OutcomeUnknown, Unreachable
 from zae_limiter.operations.values import BatchGet, Get, Operation, Put, Update
 

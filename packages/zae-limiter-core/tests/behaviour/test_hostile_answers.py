@@ -9,17 +9,10 @@ import pytest
 from support.core.hostile import HostileTable, SyncHostileStore, answer_of
 from support.core.hostile_calls import CALLS, SETTINGS, Variant, filled, lines, public_methods, trial
 from support.core.worlds import World, take
-from zae_limiter import (
-    Limit,
-    RateLimiter,
-    RateLimiterUnavailable,
-    StoreRefusedError,
-    SyncRateLimiter,
-    SyncRepository,
-    ZAELimiterError,
-)
+from zae_limiter import Limit, RateLimiter, RateLimiterUnavailable, SyncRateLimiter, SyncRepository, ZAELimiterError
 from zae_limiter.engines.dynamodb.render import read_answer
 from zae_limiter.engines.memory.table import MemoryTable
+from zae_limiter.exceptions import StoreRefusedError
 from zae_limiter.operations.values import Get, Item, Key, Operation, Put, Query, Scan, Update
 from zae_limiter.schema import keys
 

@@ -9,7 +9,8 @@ import pytest
 
 from support.core.shards import aim_at, split_into
 from support.core.worlds import World, outcomes, passes, take, until
-from zae_limiter import Lease, LeaseExpiredError, Limit, RateLimiter, RateLimitExceeded, ValidationError
+from zae_limiter import Lease, Limit, RateLimiter, RateLimitExceeded, ValidationError
+from zae_limiter.exceptions import LeaseExpiredError
 from zae_limiter.operations.errors import OutcomeUnknown
 from zae_limiter.operations.values import Update
 

@@ -10,16 +10,9 @@ import pytest
 
 from support.core.turns import TurningStore
 from support.core.worlds import World
-from zae_limiter import (
-    Entity,
-    EntityExistsError,
-    EntityHasChildrenError,
-    EntityNotFoundError,
-    Options,
-    Repository,
-    ValidationError,
-)
+from zae_limiter import Entity, EntityNotFoundError, Options, Repository, ValidationError
 from zae_limiter.engines.memory.table import MemoryTable
+from zae_limiter.exceptions import EntityExistsError, EntityHasChildrenError
 from zae_limiter.operations.values import Operation, Query
 from zae_limiter.schema import keys
 

@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from support.core.worlds import Process, World
-from zae_limiter import Limit, StoredConfig, ValidationError
+from zae_limiter import Limit, ValidationError
+from zae_limiter.maintenance import StoredConfig
 from zae_limiter.operations.errors import NotApplied
 from zae_limiter.operations.values import Operation, Put, Transact
 from zae_limiter.values.provisioner import ConfigPlace

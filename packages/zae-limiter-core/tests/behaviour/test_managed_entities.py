@@ -6,16 +6,9 @@ from typing import Any
 import pytest
 
 from support.core.worlds import World
-from zae_limiter import (
-    EntityHasChildrenError,
-    EntityNotFoundError,
-    Limit,
-    Options,
-    RateLimitExceeded,
-    SyncRepository,
-    ValidationError,
-)
+from zae_limiter import EntityNotFoundError, Limit, Options, RateLimitExceeded, SyncRepository, ValidationError
 from zae_limiter.engines.memory.store import SyncMemoryStore
+from zae_limiter.exceptions import EntityHasChildrenError
 from zae_limiter.flows.records import managed_entities
 from zae_limiter.operations.values import Operation, Query, Transact
 from zae_limiter.schema import keys

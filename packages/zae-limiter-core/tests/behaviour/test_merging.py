@@ -9,8 +9,9 @@ import pytest
 from support.core.shards import aim_at, played, shard_items, split, split_into
 from support.core.wires import Wire
 from support.core.worlds import World, drain, passes, take, until
-from zae_limiter import ContentionError, Limit, RateLimiter, RateLimiterUnavailable
+from zae_limiter import Limit, RateLimiter, RateLimiterUnavailable
 from zae_limiter.engines.memory.table import MemoryTable
+from zae_limiter.exceptions import ContentionError
 from zae_limiter.flows.bucket.merging import merge_bucket
 from zae_limiter.flows.process.namespace_state import NamespaceState, Settings
 from zae_limiter.operations.errors import OutcomeUnknown

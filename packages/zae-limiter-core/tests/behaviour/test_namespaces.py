@@ -6,18 +6,11 @@ import pytest
 
 from support.core.wires import Wire
 from support.core.worlds import Process, World, outcomes, passes
-from zae_limiter import (
-    InvalidIdentifierError,
-    InvalidNameError,
-    Limit,
-    Namespace,
-    NamespaceNotFoundError,
-    NamespaceStateError,
-    RateLimiterUnavailable,
-    Repository,
-)
+from zae_limiter import Limit, RateLimiterUnavailable, Repository
+from zae_limiter.exceptions import InvalidIdentifierError, InvalidNameError, NamespaceNotFoundError, NamespaceStateError
 from zae_limiter.operations.errors import OutcomeUnknown, Unreachable
 from zae_limiter.operations.values import Get, Query, Transact
+from zae_limiter.values import Namespace
 
 RPM = Limit.per_minute("rpm", 60)
 

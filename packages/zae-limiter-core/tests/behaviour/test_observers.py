@@ -11,18 +11,17 @@ import pytest
 
 from support.core.worlds import World, take, until
 from zae_limiter import (
-    LeaseExpiredError,
     Limit,
     RateLimiter,
     RateLimiterUnavailable,
     RateLimitExceeded,
     Repository,
-    RepositoryClosedError,
     SyncRateLimiter,
     SyncRepository,
     ValidationError,
 )
 from zae_limiter.clock.system import SystemClock
+from zae_limiter.exceptions import LeaseExpiredError, RepositoryClosedError
 from zae_limiter.observers import AcquireEvent, Event, LeaseEvent
 from zae_limiter.operations.errors import Unreachable
 from zae_limiter.operations.values import Update

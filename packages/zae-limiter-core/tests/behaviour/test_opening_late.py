@@ -8,18 +8,15 @@ import pytest
 
 from support.core.wires import Wire
 from support.core.worlds import Process, World, outcomes, take, until
-from zae_limiter import (
+from zae_limiter import Limit, RateLimiterUnavailable, Repository, SyncRepository
+from zae_limiter.exceptions import (
     CertificateError,
     ClientTooOldError,
     InfrastructureNotFoundError,
-    Limit,
     NamespaceNotFoundError,
-    RateLimiterUnavailable,
-    Repository,
     StoreRefusedError,
-    SyncRepository,
-    VersionRecord,
 )
+from zae_limiter.maintenance import VersionRecord
 from zae_limiter.operations.errors import (
     Denied,
     NotApplied,

@@ -7,15 +7,8 @@ from typing import Any
 import pytest
 
 from support.core.worlds import Process, World, drain, passes, take
-from zae_limiter import (
-    EntityNotFoundError,
-    Limit,
-    Override,
-    RateLimiterUnavailable,
-    RateLimitExceeded,
-    StoredConfig,
-    ValidationError,
-)
+from zae_limiter import EntityNotFoundError, Limit, Override, RateLimiterUnavailable, RateLimitExceeded, ValidationError
+from zae_limiter.maintenance import StoredConfig
 from zae_limiter.operations.errors import Unreachable
 from zae_limiter.operations.values import BatchGet, Get, Item, Key
 from zae_limiter.schema import keys

@@ -18,18 +18,17 @@ import pytest
 from support.core.wires import SyncWireStore, Wire, WireStore
 from support.core.worlds import until
 from zae_limiter import (
-    EventLoopError,
     Limit,
     Options,
     RateLimiter,
     RateLimiterUnavailable,
     RateLimitExceeded,
     Repository,
-    RepositoryClosedError,
     SyncRateLimiter,
     SyncRepository,
 )
 from zae_limiter.engines.memory.table import MemoryTable
+from zae_limiter.exceptions import EventLoopError, RepositoryClosedError
 from zae_limiter.operations.values import Scan, Update
 from zae_limiter.testing import ManualClock
 

@@ -6,18 +6,18 @@ from typing import Any
 import pytest
 
 from support.core.worlds import Process, World, outcomes
-from zae_limiter import (
+from zae_limiter import RateLimiterUnavailable, SyncRepository, ValidationError
+from zae_limiter.exceptions import StaleStateError, StoreRefusedError
+from zae_limiter.flows.steps import call
+from zae_limiter.maintenance import (
     HandledEvent,
     ProvisionerLock,
     ProvisionerState,
-    RateLimiterUnavailable,
-    StaleStateError,
-    StoreRefusedError,
-    SyncRepository,
-    ValidationError,
+    note_progress,
+    peek_state,
+    request_stop,
+    run,
 )
-from zae_limiter.flows.steps import call
-from zae_limiter.maintenance import note_progress, peek_state, request_stop, run
 from zae_limiter.operations.errors import OutcomeUnknown, Unreachable
 from zae_limiter.operations.sizes import item_size
 from zae_limiter.operations.values import Delete, Get, Item, Key, Put, Query, Update

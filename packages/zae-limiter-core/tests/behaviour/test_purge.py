@@ -8,8 +8,10 @@ from support.core.kinds import of_every_kind
 from support.core.snapshots import usage_item
 from support.core.wires import Crash
 from support.core.worlds import Process, World, take
-from zae_limiter import Limit, NamespaceNotFoundError, NamespaceStateError, ProvisionerState, RateLimiterUnavailable
+from zae_limiter import Limit, RateLimiterUnavailable
 from zae_limiter.engines.memory.table import MemoryTable
+from zae_limiter.exceptions import NamespaceNotFoundError, NamespaceStateError
+from zae_limiter.maintenance import ProvisionerState
 from zae_limiter.operations.errors import OutcomeUnknown, Unreachable
 from zae_limiter.operations.values import BatchWrite, Delete, Get, Item, Put, Query, Transact, Unwritten
 from zae_limiter.schema.attributes import PURGED

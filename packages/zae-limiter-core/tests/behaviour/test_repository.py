@@ -7,18 +7,9 @@ import pytest
 
 from support.core.wires import SyncWireStore, Wire, WireStore
 from support.core.worlds import World, outcomes, take, until
-from zae_limiter import (
-    InfrastructureNotFoundError,
-    Limit,
-    NamespaceNotFoundError,
-    Options,
-    RateLimiter,
-    RateLimiterUnavailable,
-    Repository,
-    SyncRateLimiter,
-    SyncRepository,
-)
+from zae_limiter import Limit, Options, RateLimiter, RateLimiterUnavailable, Repository, SyncRateLimiter, SyncRepository
 from zae_limiter.engines.memory.table import MemoryTable
+from zae_limiter.exceptions import InfrastructureNotFoundError, NamespaceNotFoundError
 from zae_limiter.operations.errors import OutcomeUnknown, TableMissing, TransactionCancelled, Unreachable
 from zae_limiter.operations.values import DescribeTable, EnableTtl, Query, Transact, Update
 from zae_limiter.schema import keys

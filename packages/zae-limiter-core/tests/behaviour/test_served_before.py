@@ -22,7 +22,6 @@ from zae_limiter import (
     RateLimiterUnavailable,
     RateLimitExceeded,
     Repository,
-    StoreRefusedError,
     SyncRateLimiter,
     SyncRepository,
     ZAELimiterError,
@@ -31,6 +30,7 @@ from zae_limiter.clock.system import SystemClock
 from zae_limiter.engines.dynamodb.aio.store import DynamoDBStore
 from zae_limiter.engines.dynamodb.sync.store import SyncDynamoDBStore
 from zae_limiter.engines.memory.store import MemoryStore, SyncMemoryStore
+from zae_limiter.exceptions import StoreRefusedError
 from zae_limiter.operations.errors import TableMissing, Unrecognized
 from zae_limiter.operations.values import Operation
 from zae_limiter.stores import Store, SyncStore

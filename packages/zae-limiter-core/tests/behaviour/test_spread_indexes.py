@@ -14,10 +14,11 @@ from support.core.rehearsal import Killed, Life
 from support.core.shards import split, split_into
 from support.core.snapshots import usage_item
 from support.core.worlds import Process, World, take
-from zae_limiter import Limit, UsageSnapshot, VersionRecord
+from zae_limiter import Limit, UsageSnapshot
 from zae_limiter.flows.records.migrating import MIGRATIONS
 from zae_limiter.flows.records.registry import get_version_record
 from zae_limiter.flows.steps import play
+from zae_limiter.maintenance import VersionRecord
 from zae_limiter.operations.errors import Throttled
 from zae_limiter.operations.values import Item, Operation, Put, Query, Scan
 from zae_limiter.schema import keys

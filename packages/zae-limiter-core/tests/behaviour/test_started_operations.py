@@ -10,18 +10,11 @@ from typing import Any
 import pytest
 
 from support.core.echoes import STORE, get, serving
-from zae_limiter import (
-    InfrastructureError,
-    Limit,
-    Options,
-    RateLimiter,
-    RateLimiterUnavailable,
-    RateLimitExceeded,
-    Repository,
-)
+from zae_limiter import Limit, Options, RateLimiter, RateLimiterUnavailable, RateLimitExceeded, Repository
 from zae_limiter.engines.dynamodb.aio.store import DynamoDBStore
 from zae_limiter.engines.memory.store import MemoryStore
 from zae_limiter.engines.memory.table import MemoryTable
+from zae_limiter.exceptions import InfrastructureError
 from zae_limiter.operations.errors import OutcomeUnknown, StoreError
 from zae_limiter.operations.values import Get, Key, Operation, Update
 from zae_limiter.stores import Capabilities

@@ -12,11 +12,12 @@ import pytest
 
 from support.core.shards import split_into
 from support.core.worlds import Process, World, again, drain, passes, take, until
-from zae_limiter import AccessDisabled, Limit, RateLimitExceeded, Repository, SetSwitch, Switches, ValidationError
+from zae_limiter import AccessDisabled, Limit, RateLimitExceeded, Repository, Switches, ValidationError
 from zae_limiter.http import headers, problem
 from zae_limiter.integrations.answers import Answers
 from zae_limiter.operations.errors import Unreachable
 from zae_limiter.testing import ManualClock
+from zae_limiter.values import SetSwitch
 from zae_limiter.values.provisioner import StoredConfig
 
 RPM = Limit.per_minute("rpm", 60)

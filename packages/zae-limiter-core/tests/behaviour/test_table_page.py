@@ -17,13 +17,13 @@ from support.core.copies import copy, opened, table_over
 from support.core.shards import played, split
 from support.core.wires import Wire
 from support.core.worlds import World
-from zae_limiter import Limit, OnRefused, ProvisionerState, RateLimitExceeded, VersionRecord
+from zae_limiter import Limit, OnRefused, RateLimitExceeded
 from zae_limiter.engines.memory.store import SyncMemoryStore
 from zae_limiter.engines.memory.table import MemoryTable
 from zae_limiter.flows.records.alerting import Crossing, remember_told
 from zae_limiter.flows.records.migrating import Migration, migrate
 from zae_limiter.flows.records.usage import Use, count_usage
-from zae_limiter.maintenance import begin_apply, note_progress, request_stop, set_trace
+from zae_limiter.maintenance import ProvisionerState, VersionRecord, begin_apply, note_progress, request_stop, set_trace
 from zae_limiter.operations.errors import Unreachable
 from zae_limiter.operations.values import Item, Operation, Put, Update
 from zae_limiter.rules.windows import LimitWindow

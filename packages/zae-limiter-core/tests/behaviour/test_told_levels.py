@@ -7,7 +7,9 @@ import pytest
 
 from support.core.shards import split_into
 from support.core.worlds import Process, World, drain, passes, take
-from zae_limiter import InfrastructureError, Limit, LiveBuckets, ToldBuckets, ValidationError
+from zae_limiter import Limit, ValidationError
+from zae_limiter.exceptions import InfrastructureError
+from zae_limiter.maintenance import LiveBuckets, ToldBuckets
 from zae_limiter.operations.errors import Invalid
 from zae_limiter.operations.values import Update
 

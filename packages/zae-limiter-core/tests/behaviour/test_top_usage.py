@@ -7,9 +7,10 @@ import pytest
 
 from support.core.snapshots import usage_item
 from support.core.worlds import Process, World
-from zae_limiter import EntityUsage, Repository, ValidationError
+from zae_limiter import Repository, ValidationError
 from zae_limiter.operations.values import Put
 from zae_limiter.schema.usage import rest_attribute
+from zae_limiter.values import EntityUsage
 from zae_limiter.values.usage import UsageSnapshot, Window
 
 DAY = datetime(2024, 1, 1, tzinfo=UTC)

@@ -16,13 +16,13 @@ from zae_limiter import (
     Options,
     RateLimiter,
     Repository,
-    StoreRefusedError,
     SyncRateLimiter,
     SyncRepository,
     ValidationError,
     exceptions,
     schema,
 )
+from zae_limiter.exceptions import StoreRefusedError
 from zae_limiter.stores import MemoryStore
 
 TABLE_PAGE = Path(__file__).parents[4] / "docs" / "design" / "table.md"

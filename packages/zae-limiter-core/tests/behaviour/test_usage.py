@@ -12,21 +12,14 @@ from hypothesis import strategies as st
 
 from support.core.snapshots import usage_item
 from support.core.worlds import Process, World
-from zae_limiter import (
-    Limit,
-    RateLimitExceeded,
-    Refuser,
-    Repository,
-    SyncRateLimiter,
-    SyncRepository,
-    ValidationError,
-)
+from zae_limiter import Limit, RateLimitExceeded, Repository, SyncRateLimiter, SyncRepository, ValidationError
 from zae_limiter.flows.records.usage import SnapshotPages, get_snapshots, next_page, validate_usage
 from zae_limiter.flows.steps import Parallel, play
 from zae_limiter.operations.values import BatchGet, Delete, Operation, Page, Put, Query
 from zae_limiter.schema import keys
 from zae_limiter.schema.usage import read_usage, rest_attribute
 from zae_limiter.testing import ManualClock
+from zae_limiter.values import Refuser
 from zae_limiter.values.usage import LimitUsage, UsageSnapshot, Window, parse_window_key, window_key, window_start
 
 DAY = datetime(2024, 1, 1, tzinfo=UTC)

@@ -9,7 +9,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from support.core.snapshots import usage_item
-from zae_limiter import Refuser
 from zae_limiter.engines.memory.table import MemoryTable
 from zae_limiter.flows.steps import Flow, Sleep, play
 from zae_limiter.maintenance import Consumption, Use, count_usage
@@ -17,6 +16,7 @@ from zae_limiter.operations.errors import ConditionFailed, OutcomeUnknown, Store
 from zae_limiter.operations.sizes import item_size
 from zae_limiter.operations.values import Get, Key, Operation, Update
 from zae_limiter.schema.usage import SnapshotId, counted_attribute, read_usage, stream_mark
+from zae_limiter.values import Refuser
 
 LABEL = "2024-01-01T00:00:00.000"
 PLACE = SnapshotId("ns", "key-abc", "gpt-4", "hourly", datetime(2024, 1, 1, 14, tzinfo=UTC))

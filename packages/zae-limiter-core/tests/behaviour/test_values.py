@@ -5,7 +5,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from zae_limiter import Entity, ProvisionerState, StoredConfig
+from zae_limiter import Entity
+from zae_limiter.maintenance import ProvisionerState, StoredConfig
 from zae_limiter.values.audit import AuditEvent, AuditPage
 from zae_limiter.values.buckets import Bucket, BucketLimit, LimitCapacity, ResourceCapacity
 from zae_limiter.values.bulk import BulkResult

@@ -5,15 +5,15 @@ from typing import Any
 import pytest
 
 from support.core.worlds import World
-from zae_limiter import (
+from zae_limiter import ValidationError
+from zae_limiter.exceptions import (
     ClientTooOldError,
     NoUpgradePathError,
     OlderClientsError,
     StackTooOldError,
-    ValidationError,
     VersionError,
-    VersionRecord,
 )
+from zae_limiter.maintenance import VersionRecord
 from zae_limiter.operations.values import Put
 from zae_limiter.schema.registry import version_item
 from zae_limiter.values import versions

@@ -10,16 +10,9 @@ from typing import Any
 import pytest
 
 from support.core.worlds import Process, World, outcomes, take, until
-from zae_limiter import (
-    Limit,
-    RateLimiter,
-    RateLimitExceeded,
-    RepositoryClosedError,
-    SyncRateLimiter,
-    SyncRepository,
-    ValidationError,
-)
+from zae_limiter import Limit, RateLimiter, RateLimitExceeded, SyncRateLimiter, SyncRepository, ValidationError
 from zae_limiter.clock.system import SystemClock
+from zae_limiter.exceptions import RepositoryClosedError
 from zae_limiter.operations.values import Update
 from zae_limiter.testing import ManualClock
 

@@ -54,7 +54,8 @@ for repository in [SyncRepository.in_memory(), SyncRepository.sqlite("limits.db"
 
 ON_DYNAMODB = """
 import asyncio
-from zae_limiter import Repository, StoreRefusedError, SyncRepository
+from zae_limiter import Repository, SyncRepository
+from zae_limiter.exceptions import StoreRefusedError
 
 async def opened(policy):
     return await Repository.open(region="us-east-1", on_unavailable=policy)

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from zae_limiter import InvalidIdentifierError, Limit, RateLimiter, Repository, SyncRateLimiter, SyncRepository
-from zae_limiter.exceptions import ValidationError
+from zae_limiter import Limit, RateLimiter, Repository, SyncRateLimiter, SyncRepository
+from zae_limiter.exceptions import InvalidIdentifierError, ValidationError
 from zae_limiter.integrations.answers import InvalidClientId
 
 KINDS = ["asgi", "fastapi", "flask", "django", "django-async"]

@@ -14,16 +14,8 @@ from fastapi import APIRouter, Depends, FastAPI, Header, HTTPException, Request,
 from fastapi.responses import JSONResponse, StreamingResponse
 from pydantic import BaseModel
 
-from zae_limiter import (
-    InvalidIdentifierError,
-    Lease,
-    Limit,
-    RateLimiter,
-    Repository,
-    SyncRateLimiter,
-    SyncRepository,
-    ValidationError,
-)
+from zae_limiter import Lease, Limit, RateLimiter, Repository, SyncRateLimiter, SyncRepository, ValidationError
+from zae_limiter.exceptions import InvalidIdentifierError
 from zae_limiter.integrations.asgi import App, RateLimitMiddleware
 from zae_limiter.integrations.fastapi import RateLimited, install
 

@@ -9,26 +9,16 @@ from datetime import UTC, datetime
 from typing import assert_type
 
 from zae_limiter import (
-    AuditPage,
-    Bucket,
-    BucketExplanation,
-    BucketPage,
-    BulkResult,
-    CacheStats,
     Check,
     Clock,
     Draw,
     DrawLease,
     Entity,
-    EntityPage,
-    EntityUsage,
     Estimate,
     Explanation,
     Lease,
     Limit,
     LimitStatus,
-    LiveBuckets,
-    Namespace,
     OnRefused,
     OnUnavailable,
     Options,
@@ -36,26 +26,37 @@ from zae_limiter import (
     RateLimiter,
     RateLimitExceeded,
     Repository,
-    ResourceCapacity,
     Store,
-    StoreStats,
     SyncDrawLease,
     SyncLease,
     SyncRateLimiter,
     SyncRepository,
     SyncStore,
     TokenUsage,
-    ToldBuckets,
-    UsagePage,
-    UsageSummary,
 )
 from zae_limiter.engines.dynamodb.aio.store import DynamoDBStore
 from zae_limiter.engines.dynamodb.sync.store import SyncDynamoDBStore
 from zae_limiter.engines.memory.store import MemoryStore, SyncMemoryStore
+from zae_limiter.maintenance import LiveBuckets, ToldBuckets
 from zae_limiter.observers import AcquireEvent, Event
 from zae_limiter.observers.emf import EmbeddedMetricsObserver
 from zae_limiter.settings import InMemoryOptions, OpenOptions
 from zae_limiter.testing import ManualClock
+from zae_limiter.values import (
+    AuditPage,
+    Bucket,
+    BucketExplanation,
+    BucketPage,
+    BulkResult,
+    CacheStats,
+    EntityPage,
+    EntityUsage,
+    Namespace,
+    ResourceCapacity,
+    StoreStats,
+    UsagePage,
+    UsageSummary,
+)
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)
 LIMITS = [Limit.per_minute("rpm", 10), Limit.custom("tpm", 100, burst=200, refill_amount=50, refill_period=60)]

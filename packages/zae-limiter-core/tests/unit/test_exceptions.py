@@ -25,6 +25,7 @@ from zae_limiter.exceptions import (
     NamespaceStateError,
     NoUpgradePathError,
     OlderClientsError,
+    PriceMissing,
     RateLimitError,
     RateLimiterUnavailable,
     RepositoryClosedError,
@@ -32,6 +33,7 @@ from zae_limiter.exceptions import (
     StaleEntityError,
     StaleStateError,
     StoreRefusedError,
+    UsageMissing,
     ValidationError,
     VersionError,
     ZAELimiterError,
@@ -72,6 +74,8 @@ EVERY: list[ZAELimiterError] = [
     NoUpgradePathError("my-app", "its version record has no 'core_version'"),
     OlderClientsError("my-app", "0.1.0", "0.2.0"),
     StackTooOldError("my-app", 1, 2),
+    UsageMissing(),
+    PriceMissing("no price"),
 ]
 
 
@@ -92,8 +96,17 @@ def test_a_pickled_exception_comes_back_with_its_fields(error: ZAELimiterError) 
 
 def test_they_form_one_tree() -> None:
     assert issubclass(ValidationError, ValueError)
+    kinds = (
+        RateLimitError,
+        EntityError,
+        InfrastructureError,
+        VersionError,
+        ValidationError,
+        UsageMissing,
+        PriceMissing,
+    )
     for error in EVERY:
-        assert isinstance(error, (RateLimitError, EntityError, InfrastructureError, VersionError, ValidationError))
+        assert isinstance(error, kinds)
 
 
 def test_a_validation_error_names_the_field_the_value_and_the_way_out() -> None:

@@ -11,14 +11,9 @@ from typing import Any
 
 from attrs import evolve
 
-from zae_limiter import (
-    HandledEvent,
-    ProvisionerLock,
-    ProvisionerState,
-    StaleStateError,
-    SyncRepository,
-    ZAELimiterError,
-)
+from zae_limiter import SyncRepository, ZAELimiterError
+from zae_limiter.exceptions import StaleStateError
+from zae_limiter.maintenance import HandledEvent, ProvisionerLock, ProvisionerState
 from zae_limiter_manifest import Address, Answer, Failure, LimitsManifest, ManagedSet, Plan, managed_after
 
 from .apply_options import ApplyOptions

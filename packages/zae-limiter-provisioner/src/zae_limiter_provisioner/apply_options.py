@@ -4,7 +4,7 @@ import os
 from dataclasses import dataclass
 from typing import Final, Self
 
-from zae_limiter import HandledEvent, ProvisionerState
+from zae_limiter.maintenance import HandledEvent, ProvisionerState
 from zae_limiter_manifest import CLI, Address, Plan, Request
 
 from .refusals import Refused

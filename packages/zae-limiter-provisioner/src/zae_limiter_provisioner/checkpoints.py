@@ -8,7 +8,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from zae_limiter import InfrastructureError, StaleStateError, SyncRepository
+from zae_limiter import SyncRepository
+from zae_limiter.exceptions import InfrastructureError, StaleStateError
 from zae_limiter.maintenance import note_progress, run
 from zae_limiter.values.provisioner import ApplyProgress
 from zae_limiter_manifest import Failure

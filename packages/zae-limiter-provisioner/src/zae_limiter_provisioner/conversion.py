@@ -5,7 +5,8 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import Any, Literal
 
-from zae_limiter import Limit, OnRefused, Override, ProvisionerState, StoredConfig, Switches
+from zae_limiter import Limit, OnRefused, Override, Switches
+from zae_limiter.maintenance import ProvisionerState, StoredConfig
 from zae_limiter.values.provisioner import ConfigPlace, StoredEntity
 from zae_limiter.values.switches import Cascading
 from zae_limiter_manifest import (

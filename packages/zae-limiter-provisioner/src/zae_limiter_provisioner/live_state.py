@@ -4,7 +4,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, Self
 
-from zae_limiter import ProvisionerState, StoredConfig, SyncRepository
+from zae_limiter import SyncRepository
+from zae_limiter.maintenance import ProvisionerState, StoredConfig
 from zae_limiter.values.provisioner import ConfigPlace
 from zae_limiter_manifest import Address, LiveItem, LiveOverride, ManagedSet, RecordDecl, settle_intended
 

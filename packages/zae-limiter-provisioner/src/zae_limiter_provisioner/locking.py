@@ -8,8 +8,9 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Final
 
-from zae_limiter import ProvisionerLock, ProvisionerState, StaleStateError, SyncRepository
-from zae_limiter.maintenance import request_stop, run
+from zae_limiter import SyncRepository
+from zae_limiter.exceptions import StaleStateError
+from zae_limiter.maintenance import ProvisionerLock, ProvisionerState, request_stop, run
 
 from .apply_options import ApplyOptions
 from .deadline import Deadline

@@ -5,8 +5,8 @@ from datetime import UTC, datetime
 
 from attrs import evolve
 
-from zae_limiter import ProvisionerState, SyncRepository
-from zae_limiter.maintenance import peek_state, run
+from zae_limiter import SyncRepository
+from zae_limiter.maintenance import ProvisionerState, peek_state, run
 from zae_limiter_manifest import (
     CLI,
     Answer,

@@ -5,7 +5,8 @@ import os
 from functools import cache
 from typing import Any, Final
 
-from zae_limiter import Clock, NamespaceNotFoundError, Options, SyncRepository, SyncStore
+from zae_limiter import Clock, Options, SyncRepository, SyncStore
+from zae_limiter.exceptions import NamespaceNotFoundError
 from zae_limiter.maintenance import Capabilities, SystemClock, open_registered, open_store
 
 from .refusals import Refused

@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-from zae_limiter import InfrastructureError, SyncRepository, ZAELimiterError
+from zae_limiter import SyncRepository, ZAELimiterError
+from zae_limiter.exceptions import InfrastructureError
 from zae_limiter_manifest import Address, Change, Failure, RecordDecl
 
 from .conversion import address_of, place_of, to_stored_config, to_stored_entity

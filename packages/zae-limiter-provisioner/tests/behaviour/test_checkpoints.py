@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from support.provisioner.provisions import NAMESPACE, World, entities, manifest
-from zae_limiter import ProvisionerLock, ProvisionerState
+from zae_limiter.maintenance import ProvisionerLock, ProvisionerState
 from zae_limiter_manifest import Answer, Request, StateReport
 from zae_limiter_provisioner.actions import read
 from zae_limiter_provisioner.apply_options import ApplyOptions

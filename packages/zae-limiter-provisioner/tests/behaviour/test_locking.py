@@ -5,8 +5,7 @@ from typing import Any
 import pytest
 
 from support.provisioner.provisions import EVERY_LEVEL, World, limits, manifest
-from zae_limiter import ProvisionerLock
-from zae_limiter.maintenance import note_progress, run
+from zae_limiter.maintenance import ProvisionerLock, note_progress, run
 from zae_limiter.operations.errors import NotApplied
 from zae_limiter.operations.values import Operation, Transact
 from zae_limiter.values.provisioner import ApplyProgress

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from support.provisioner.provisions import EVERY_LEVEL, NAMESPACE, Store, World, entities, limits, manifest
-from zae_limiter import NamespaceNotFoundError
+from zae_limiter.exceptions import NamespaceNotFoundError
 from zae_limiter_manifest import Answer, pack
 from zae_limiter_provisioner import handler
 from zae_limiter_provisioner.handler import on_event, on_plan_event

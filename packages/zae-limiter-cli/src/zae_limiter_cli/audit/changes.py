@@ -6,7 +6,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from zae_limiter import AuditEvent
+    from zae_limiter.values import AuditEvent
 
 COUNTERS: Final = {"version", "config_version"}  # that rise with every change
 BESIDE_THE_TEXT: Final = ("weights", "schedule")  # of a limit

@@ -7,13 +7,8 @@ from tempfile import TemporaryDirectory
 from typing import Final
 from urllib.parse import quote
 
-from zae_limiter import (
-    InfrastructureError,
-    NamespaceNotFoundError,
-    NamespaceStateError,
-    SyncRepository,
-    maintenance,
-)
+from zae_limiter import SyncRepository, maintenance
+from zae_limiter.exceptions import InfrastructureError, NamespaceNotFoundError, NamespaceStateError
 from zae_limiter.maintenance import CopyForecast
 
 from ..columns import counted

@@ -5,7 +5,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from zae_limiter import Bucket, Limit, SyncRepository
+    from zae_limiter import Limit, SyncRepository
+    from zae_limiter.values import Bucket
 
 
 def as_declared(repository: "SyncRepository", bucket: "Bucket") -> "Bucket":
@@ -14,7 +15,7 @@ def as_declared(repository: "SyncRepository", bucket: "Bucket") -> "Bucket":
     A bucket has the usable burst, and no marks. A limit that it does not follow yet has the shadow mark and the
     weights only. One with a schedule has the values that the bucket was last used with, and the schedule.
     """
-    from zae_limiter import StoreRefusedError
+    from zae_limiter.exceptions import StoreRefusedError
     from zae_limiter.stores import Unreadable
 
     try:

@@ -14,7 +14,8 @@ from ..rates import rate
 from ..times import iso, shown
 
 if TYPE_CHECKING:
-    from zae_limiter import Bucket, BucketLimit, Entity, Limit, Namespace, Override
+    from zae_limiter import Entity, Limit, Override
+    from zae_limiter.values import Bucket, BucketLimit, Namespace
 
 LIMIT_HEAD = ("LIMIT", "CAPACITY", "BURST", "REFILL")
 VALUES_HEAD = ("LIMIT", "WHEN", "CAPACITY", "BURST", "REFILL")

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 from .places import places_of
 
 if TYPE_CHECKING:
-    from zae_limiter import ResolvedSwitches, SetSwitch, Switches, SyncRepository
+    from zae_limiter import Switches, SyncRepository
+    from zae_limiter.values import ResolvedSwitches, SetSwitch
 
 
 def values_of(switches: "Switches") -> tuple[str, str, str]:

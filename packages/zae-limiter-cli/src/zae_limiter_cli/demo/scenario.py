@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from importlib.metadata import entry_points
 from typing import Any, Final
 
-from zae_limiter import EntityExistsError, Limit, Repository, SyncRepository, ValidationError
+from zae_limiter import Limit, Repository, SyncRepository, ValidationError
+from zae_limiter.exceptions import EntityExistsError
 from zae_limiter_manifest import LimitsManifest
 
 from .backends import Backend

@@ -9,7 +9,7 @@ from ..data.windows import gains_at_once
 from .report import Report, in_force
 
 if TYPE_CHECKING:
-    from zae_limiter import BucketExplanation, LimitExplanation
+    from zae_limiter.values import BucketExplanation, LimitExplanation
 
 LARGEST_FACTOR: Final = 1000
 OF_THE_STORE: Final = {"entity", "entity_default", "tier", "tier_default", "resource", "system"}

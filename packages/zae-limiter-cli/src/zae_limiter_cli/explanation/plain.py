@@ -11,7 +11,7 @@ from .next_steps import NextStep
 from .report import Report, in_force
 
 if TYPE_CHECKING:
-    from zae_limiter import BucketExplanation, LimitExplanation, Refuser
+    from zae_limiter.values import BucketExplanation, LimitExplanation, Refuser
 
 
 def plain_report(report: Report, steps: Sequence[NextStep]) -> dict[str, Any]:

@@ -15,17 +15,8 @@ from ..errors import CommandError
 from .unknown import Unknown, unknown_entity, unknown_names, unknown_resource
 
 if TYPE_CHECKING:
-    from zae_limiter import (
-        AuditEvent,
-        BucketExplanation,
-        Draw,
-        Explanation,
-        Limit,
-        LimitExplanation,
-        Refuser,
-        SyncRepository,
-        UsageSummary,
-    )
+    from zae_limiter import Draw, Explanation, Limit, SyncRepository
+    from zae_limiter.values import AuditEvent, BucketExplanation, LimitExplanation, Refuser, UsageSummary
 
 CHANGES: Final = 3
 LAST: Final = timedelta(hours=1)

@@ -15,7 +15,8 @@ from .next_steps import NextStep
 from .report import Asked, Report, in_force
 
 if TYPE_CHECKING:
-    from zae_limiter import BucketExplanation, Explanation, Limit, LimitExplanation, Refuser
+    from zae_limiter import Explanation, Limit
+    from zae_limiter.values import BucketExplanation, LimitExplanation, Refuser
 
 ROWS: Final = ("LIMIT", "ASKED", "TOKENS", "BURST", "REFILL", "")
 SOURCES: Final[Mapping[str, str]] = {

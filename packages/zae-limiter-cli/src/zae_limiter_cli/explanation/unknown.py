@@ -9,7 +9,8 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 if TYPE_CHECKING:
-    from zae_limiter import Explanation, SyncRepository, UsageSummary
+    from zae_limiter import Explanation, SyncRepository
+    from zae_limiter.values import UsageSummary
 
 MOST_NAMES: Final = 1000  # that core lists at once
 BEGIN: Final = 3  # letters: rather the first ones are right

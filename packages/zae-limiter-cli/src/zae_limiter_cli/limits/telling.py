@@ -87,7 +87,7 @@ def _switches(side: object) -> object:
 @contextmanager
 def _opened(connection: Connection, namespace: str) -> "Iterator[SyncRepository | None]":
     """Open a namespace; ``None`` if it does not exist yet, and has no buckets."""
-    from zae_limiter import NamespaceNotFoundError
+    from zae_limiter.exceptions import NamespaceNotFoundError
 
     if connection.could_be_made:
         yield None

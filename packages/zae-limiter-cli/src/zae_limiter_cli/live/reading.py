@@ -20,7 +20,8 @@ from .rows import Place, Reading
 from .sweep import Sweep
 
 if TYPE_CHECKING:
-    from zae_limiter import AuditEvent, Bucket, SyncRepository
+    from zae_limiter import SyncRepository
+    from zae_limiter.values import AuditEvent, Bucket
 
 SNAPSHOTS: Final = 200  # of usage a second, over a round and its rest: 2.5 requests; as many are for what is shown
 SHARE: Final = 0.85  # of the time of a look, for a round; the rest is for what is shown

@@ -10,7 +10,7 @@ from ..data.showing import of_window
 from ..data.windows import gains_at_once
 
 if TYPE_CHECKING:
-    from zae_limiter import Bucket, Refuser
+    from zae_limiter.values import Bucket, Refuser
     from zae_limiter.values.buckets import BucketLimit
 
 State = Literal["", "low", "out"]

@@ -16,7 +16,8 @@ from zae_limiter.maintenance import usage_pages
 from .rows import NOBODY, Place, Used
 
 if TYPE_CHECKING:
-    from zae_limiter import Refuser, SyncRepository, UsageSnapshot
+    from zae_limiter import SyncRepository, UsageSnapshot
+    from zae_limiter.values import Refuser
 
 HOUR: Final = timedelta(hours=1)
 SETTLES: Final = timedelta(minutes=2)  # after its end, the aggregator has counted an hour

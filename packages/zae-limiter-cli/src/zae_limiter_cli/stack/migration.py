@@ -4,8 +4,9 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from zae_limiter import InfrastructureError, OlderClientsError, SyncRepository, VersionRecord, maintenance
-from zae_limiter.maintenance import Forecast, Migration
+from zae_limiter import SyncRepository, maintenance
+from zae_limiter.exceptions import InfrastructureError, OlderClientsError
+from zae_limiter.maintenance import Forecast, Migration, VersionRecord
 from zae_limiter.values.versions import MigrationProgress, check_admits, parse_version
 
 from ..columns import counted

@@ -4,16 +4,14 @@ import time
 from contextlib import suppress
 from dataclasses import replace
 
-from zae_limiter import (
+from zae_limiter import SyncRepository, ZAELimiterError, maintenance
+from zae_limiter.exceptions import (
     ClientTooOldError,
     InfrastructureNotFoundError,
     NamespaceNotFoundError,
     NoUpgradePathError,
-    SyncRepository,
-    VersionRecord,
-    ZAELimiterError,
-    maintenance,
 )
+from zae_limiter.maintenance import VersionRecord
 from zae_limiter.values.versions import core_version, parse_version, record_of_this_release, record_over
 
 from ..connection import Connection

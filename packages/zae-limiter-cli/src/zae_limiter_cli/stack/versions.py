@@ -4,7 +4,8 @@ from dataclasses import dataclass
 from importlib.metadata import version
 from typing import Final, NamedTuple
 
-from zae_limiter import VersionError, VersionRecord
+from zae_limiter.exceptions import VersionError
+from zae_limiter.maintenance import VersionRecord
 from zae_limiter.values.versions import (
     SCHEMA_VERSION,
     check_compatible,

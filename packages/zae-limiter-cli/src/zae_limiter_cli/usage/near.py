@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from zae_limiter.maintenance import lasts_seconds
 
 if TYPE_CHECKING:
-    from zae_limiter import Bucket, BucketLimit, Limit
+    from zae_limiter import Limit
+    from zae_limiter.values import Bucket, BucketLimit
 
 PERCENT: Final = 80.0  # of the burst that is gone, where a limit has no thresholds
 

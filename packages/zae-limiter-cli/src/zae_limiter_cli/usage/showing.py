@@ -7,7 +7,8 @@ from ..columns import say_columns
 from ..times import iso, shown
 
 if TYPE_CHECKING:
-    from zae_limiter import EntityUsage, UsageSnapshot, UsageSummary
+    from zae_limiter import UsageSnapshot
+    from zae_limiter.values import EntityUsage, UsageSummary
 
     from .query import UsageQuery
 

@@ -7,7 +7,8 @@ from click.testing import CliRunner
 
 from support.cli.by_hand import document, refused, run
 from support.cli.tables import Table
-from zae_limiter import Limit, StoredConfig
+from zae_limiter import Limit
+from zae_limiter.maintenance import StoredConfig
 from zae_limiter_cli.main import main
 
 RPM, TPM = Limit.per_minute("rpm", 100), Limit.per_minute("tpm", 10_000)

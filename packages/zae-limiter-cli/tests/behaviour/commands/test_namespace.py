@@ -4,9 +4,10 @@ import pytest
 
 from support.cli.by_hand import document, refused, run, told
 from support.cli.tables import Table
-from zae_limiter import Limit, VersionRecord
+from zae_limiter import Limit
 from zae_limiter.flows import pages
 from zae_limiter.flows.records import registry
+from zae_limiter.maintenance import VersionRecord
 from zae_limiter_cli import progress
 from zae_limiter_cli.commands.namespace import lifecycle
 

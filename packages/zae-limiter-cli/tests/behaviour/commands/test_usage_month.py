@@ -15,8 +15,9 @@ from click.testing import CliRunner, Result
 
 from support.cli.by_hand import opened
 from support.cli.tables import Table
-from zae_limiter import Bucket, BucketLimit, Limit, SyncRateLimiter, SyncRepository, UsageSnapshot
+from zae_limiter import Limit, SyncRateLimiter, SyncRepository, UsageSnapshot
 from zae_limiter.stores import SyncSQLiteStore
+from zae_limiter.values import Bucket, BucketLimit
 from zae_limiter_cli.main import main
 from zae_limiter_cli.usage.cost import Load, Units, fixed_costs
 from zae_limiter_cli.usage.export import rows_of

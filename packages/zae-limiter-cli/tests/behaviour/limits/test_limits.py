@@ -355,7 +355,7 @@ def test_a_state_shows_what_is_managed_and_by_whom(stack: Stack) -> None:
 def test_a_lock_is_shown_told_and_freed_by_its_id(stack: Stack) -> None:
     from dataclasses import replace
 
-    from zae_limiter import ProvisionerLock
+    from zae_limiter.maintenance import ProvisionerLock
 
     repository = stack.world.repository()
     lock = ProvisionerLock("abc", "cli (bob)", stack.world.clock.now_ms() + 1000)

@@ -10,8 +10,9 @@ from click.testing import CliRunner, Result
 
 from support.cli.by_hand import opened
 from support.core.snapshots import usage_item
-from zae_limiter import Options, ProvisionerState, SyncRepository, UsageSnapshot
+from zae_limiter import Options, SyncRepository, UsageSnapshot
 from zae_limiter.engines.dynamodb.sync.store import SyncDynamoDBStore
+from zae_limiter.maintenance import ProvisionerState
 from zae_limiter.operations.values import Put
 from zae_limiter_cli.main import main
 

@@ -10,7 +10,7 @@ import pytest
 
 from support.cli.limits_stack import Stack
 from support.provisioner.provisions import limits, manifest
-from zae_limiter import ProvisionerLock
+from zae_limiter.maintenance import ProvisionerLock
 from zae_limiter_cli.connection import Connection
 from zae_limiter_manifest import dump, load, packing
 from zae_limiter_provisioner import actions

@@ -10,8 +10,7 @@ import pytest
 
 from support.cli.limits_stack import PLANNER, Stack
 from support.provisioner.provisions import entities, manifest
-from zae_limiter import ProvisionerLock, ProvisionerState
-from zae_limiter.maintenance import note_progress, run
+from zae_limiter.maintenance import ProvisionerLock, ProvisionerState, note_progress, run
 from zae_limiter.operations.values import Transact
 from zae_limiter.values.provisioner import ApplyProgress
 from zae_limiter_cli.errors import CommandError

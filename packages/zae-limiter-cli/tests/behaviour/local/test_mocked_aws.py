@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 from moto import mock_aws
 
-from zae_limiter import RateLimiterUnavailable, Repository, StoreRefusedError, SyncRepository
+from zae_limiter import RateLimiterUnavailable, Repository, SyncRepository
 from zae_limiter.engines.dynamodb.options import Transport
+from zae_limiter.exceptions import StoreRefusedError
 
 PAGE = Path(__file__).resolve().parents[5] / "docs/guides/testing.md"
 SECTION = PAGE.read_text(encoding="utf-8").partition("## With moto")[2].partition("\n## ")[0]

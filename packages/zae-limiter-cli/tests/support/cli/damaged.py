@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from support.core.damage import GONE, leaves, wrong
-from zae_limiter import Limit, RateLimitExceeded, SyncRateLimiter, SyncRepository, VersionRecord
+from zae_limiter import Limit, RateLimitExceeded, SyncRateLimiter, SyncRepository
+from zae_limiter.maintenance import VersionRecord
 from zae_limiter.operations.values import Item, Key, Put, Scan
 from zae_limiter.schema import keys
 from zae_limiter.schema.alerts import Told, told_item

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from support.core.snapshots import usage_item
-from zae_limiter import Options, Refuser, SyncRepository, UsageSnapshot
+from zae_limiter import Options, SyncRepository, UsageSnapshot
 from zae_limiter.engines.dynamodb.sync.store import SyncDynamoDBStore
 from zae_limiter.operations.values import Put
+from zae_limiter.values import Refuser
 from zae_limiter.values.usage import Window
 
 

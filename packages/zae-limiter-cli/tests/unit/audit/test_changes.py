@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from zae_limiter import AuditEvent
+from zae_limiter.values import AuditEvent
 from zae_limiter_cli.audit.changes import changes
 
 RPM = {"capacity": 5, "burst": 5, "refill_amount": 5, "refill_period": 60}

@@ -3,7 +3,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from zae_limiter import Bucket, BucketLimit, Entity, Limit
+from zae_limiter import Entity, Limit
+from zae_limiter.values import Bucket, BucketLimit
 from zae_limiter_cli.data.showing import plain_bucket, say_buckets, show_entity
 
 

@@ -14,7 +14,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, Final
 
-from ..exceptions import ValidationError, ZAELimiterError
+from ..exceptions import PriceMissing, ValidationError
 from ..runtime.dataclass import dataclass
 from ..runtime.extras import install_command
 from ..values.limits import MAX_TOKENS, MILLI
@@ -26,10 +26,6 @@ MICRO: Final = 1_000_000
 FROM: Final = "from"
 _ALWAYS: Final = datetime.min.replace(tzinfo=UTC)
 _NEVER_AS: Final = "cache_write"  # it costs more than input, so nothing else may stand for it
-
-
-class PriceMissing(ZAELimiterError):
-    """The list has no price for a model, for an instant, or for a kind of tokens."""
 
 
 @dataclass(frozen=True, slots=True)

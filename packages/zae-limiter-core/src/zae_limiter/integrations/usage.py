@@ -14,7 +14,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from ..exceptions import ZAELimiterError
+from ..exceptions import UsageMissing
 from ..runtime.dataclass import dataclass
 from ..values.limits import MAX_TOKENS
 from ..values.token_usage import TokenUsage
@@ -130,16 +130,6 @@ _SHAPES: Final = (
 )
 _NAMES: Final = tuple(dict.fromkeys(name for shape in _SHAPES for name in shape.names))
 _HEADS: Final = frozenset(name.partition(".")[0] for name in _NAMES)
-
-
-class UsageMissing(ZAELimiterError):
-    """An answer reports no usage, or only a part of it."""
-
-    def __init__(self) -> None:
-        super().__init__(
-            "the answer has no usage that could be read: a stream may have to ask for it "
-            "(OpenAI: stream_options={'include_usage': True}), or has not ended"
-        )
 
 
 def read_usage(answer: object) -> TokenUsage | None:

@@ -1,30 +1,32 @@
 """Import the modules of a package, and make the parts of an object, when they are first used: most never are."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from importlib import import_module
-from types import ModuleType
-from typing import Any, Generic, TypeVar, overload
+from typing import Any, Final, Generic, TypeVar, overload
 
 from .forks import without_forks
 
 T = TypeVar("T")
+NO_NAMES: Final[Mapping[str, str]] = {}
 
 
-def on_first_use(package: str) -> Callable[[str], ModuleType]:
-    """Return a ``__getattr__`` for ``package``, which imports a module of it when it is asked for.
+def on_first_use(package: str, homes: Mapping[str, str] = NO_NAMES) -> Callable[[str], Any]:
+    """Return a ``__getattr__`` for ``package``, which imports a module of it when it is asked for, or a name of one.
 
-    It is asked once for each: an imported module is an attribute of its package.
+    It is asked once for each module, which is an attribute of its package once it is imported, and for a name, whose
+    module ``homes`` has, each time.
     """
 
-    def load(name: str) -> ModuleType:
-        module = f"{package}.{name}"
+    def load(name: str) -> Any:
+        module = f"{package}.{homes.get(name, name)}"
         try:
             with without_forks():
-                return import_module(module)
+                found = import_module(module)
         except ModuleNotFoundError as error:
             if error.name != module:
                 raise
             raise AttributeError(f"module {package!r} has no attribute {name!r}") from None
+        return getattr(found, name) if name in homes else found
 
     return load
 

@@ -8,8 +8,9 @@ from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from zae_limiter import Limit, OnRefused, Options, ProvisionerState, SyncRateLimiter, SyncRepository, maintenance
+from zae_limiter import Limit, OnRefused, Options, SyncRateLimiter, SyncRepository, maintenance
 from zae_limiter.engines.engine import Capabilities, SyncStore
+from zae_limiter.maintenance import ProvisionerState
 from zae_limiter.operations.errors import OutcomeUnknown, StoreError
 from zae_limiter.operations.values import BatchWrite, Delete, Operation, Put, Transact, Update
 from zae_limiter.testing import ManualClock

@@ -12,22 +12,9 @@ from random import Random
 from typing import Any, Final, Literal
 
 from support.core.snapshots import usage_item
-from zae_limiter import (
-    Draw,
-    HandledEvent,
-    Limit,
-    Options,
-    ProvisionerLock,
-    ProvisionerState,
-    RateLimiter,
-    Repository,
-    StoredConfig,
-    SyncRateLimiter,
-    SyncRepository,
-    UsageSnapshot,
-    VersionRecord,
-)
+from zae_limiter import Draw, Limit, Options, RateLimiter, Repository, SyncRateLimiter, SyncRepository, UsageSnapshot
 from zae_limiter.engines.memory.table import MemoryTable
+from zae_limiter.maintenance import HandledEvent, ProvisionerLock, ProvisionerState, StoredConfig, VersionRecord
 from zae_limiter.operations.values import Item, Put, Scan
 from zae_limiter.testing import ManualClock
 from zae_limiter.values.provisioner import StoredEntity

@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from zae_limiter import Limit, SyncRateLimiter, SyncRepository, TokenUsage, ValidationError
-from zae_limiter.integrations.prices import PriceMissing, Prices, dollars, micro_usd
+from zae_limiter.exceptions import PriceMissing
+from zae_limiter.integrations.prices import Prices, dollars, micro_usd
 
 EXAMPLE = Path(__file__).parents[5] / "examples" / "prices.yaml"
 PLAIN: dict[str, Any] = {

@@ -5,7 +5,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from zae_limiter import BucketExplanation, Explanation, Limit, LimitExplanation
+from zae_limiter import Explanation, Limit
+from zae_limiter.values import BucketExplanation, LimitExplanation
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)
 

@@ -16,7 +16,8 @@ from ...times import parse_instant
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from zae_limiter import AuditEvent, SyncRepository
+    from zae_limiter import SyncRepository
+    from zae_limiter.values import AuditEvent
     from zae_limiter.values.audit import AuditKind
 
     from ...connection import Connection

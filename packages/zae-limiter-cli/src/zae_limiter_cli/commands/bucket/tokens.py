@@ -20,7 +20,8 @@ from ...paging import in_repository
 from ...principal import principal_option
 
 if TYPE_CHECKING:
-    from zae_limiter import Bucket, SyncRepository
+    from zae_limiter import SyncRepository
+    from zae_limiter.values import Bucket
 
 
 _key_option = click.option(

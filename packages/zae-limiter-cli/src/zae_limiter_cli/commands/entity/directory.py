@@ -22,7 +22,8 @@ from ...paging import (
 )
 
 if TYPE_CHECKING:
-    from zae_limiter import KnownEntity, SyncRepository
+    from zae_limiter import SyncRepository
+    from zae_limiter.values import KnownEntity
 
     from ...data.tree import Node
 

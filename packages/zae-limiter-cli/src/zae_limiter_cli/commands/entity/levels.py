@@ -14,7 +14,8 @@ from ...options import OutputForm, output_option
 from ...paging import in_repository
 
 if TYPE_CHECKING:
-    from zae_limiter import ConfigSource, Limit, OnRefused, SyncRepository
+    from zae_limiter import Limit, OnRefused, SyncRepository
+    from zae_limiter.values import ConfigSource
     from zae_limiter.values.provisioner import StoredConfig
 
 
@@ -102,7 +103,7 @@ def _policy_of(config: "StoredConfig | None") -> "OnRefused | None":
 
 def _say(place: str, configs: "Mapping[ConfigSource, StoredConfig | None]", won: "ConfigSource | None") -> None:
     say_sentence(f"{place}: no level has limits." if won is None else f"{place}: the level {won} wins.")
-    rows = [("LEVEL", "WINS", *LIMIT_HEAD)]
+    rows: list[tuple[str, ...]] = [("LEVEL", "WINS", *LIMIT_HEAD)]
     for source, config in configs.items():
         wins = "yes" if source == won else "-"
         rows += [(source, wins, *cells) for cells in _cells(_limits_in_force(config))]

@@ -15,7 +15,8 @@ from ...options import OutputForm, connected, output_option, quiet_option, yes_o
 from ...progress import now_and_then, reporter
 
 if TYPE_CHECKING:
-    from zae_limiter import Namespace, SyncRepository
+    from zae_limiter import SyncRepository
+    from zae_limiter.values import Namespace
 
     from ...connection import Connection
 
@@ -153,7 +154,7 @@ def _way_back(deleted: "Namespace") -> str:
 @contextmanager
 def _by_id(namespace_id: str) -> Iterator[None]:
     """Say in an error of the block that an id was not found: core takes it for a name, and says to register it."""
-    from zae_limiter import NamespaceNotFoundError
+    from zae_limiter.exceptions import NamespaceNotFoundError
 
     try:
         yield

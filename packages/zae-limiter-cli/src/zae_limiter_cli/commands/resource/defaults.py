@@ -22,7 +22,8 @@ from ...paging import in_repository, open_namespace
 from ...principal import principal_option
 
 if TYPE_CHECKING:
-    from zae_limiter import Limit, OnRefused, SyncRepository, ToldBuckets
+    from zae_limiter import Limit, OnRefused, SyncRepository
+    from zae_limiter.maintenance import ToldBuckets
 
     from ...connection import Connection
 

@@ -87,7 +87,7 @@ def _migrate(connection: "Connection", deployed: "Deployed", output: OutputForm,
     """Carry out the pending migrations, and show them with the result for the stack. Then raise what refused one, if
     any.
     """
-    from zae_limiter import VersionError
+    from zae_limiter.exceptions import VersionError
 
     from ...stack.migration import migrate
 

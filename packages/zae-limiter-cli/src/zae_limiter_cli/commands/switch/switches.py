@@ -17,7 +17,8 @@ from ...paging import in_repository, open_namespace
 from ...principal import principal_option
 
 if TYPE_CHECKING:
-    from zae_limiter import SyncRepository, ToldBuckets
+    from zae_limiter import SyncRepository
+    from zae_limiter.maintenance import ToldBuckets
 
     from ...connection import Connection
 

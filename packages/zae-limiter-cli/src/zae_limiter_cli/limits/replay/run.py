@@ -56,7 +56,7 @@ def _replay(connection: Connection, plan: Plan, start: datetime, now: datetime, 
 
 def _opened(connection: Connection, namespace: str) -> "SyncRepository | None":
     """Open a namespace; return ``None`` for one that an apply would make."""
-    from zae_limiter import NamespaceNotFoundError
+    from zae_limiter.exceptions import NamespaceNotFoundError
 
     if connection.could_be_made:
         return None

@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from zae_limiter import Limit, StoreRefusedError, SyncRateLimiter, SyncRepository
+from zae_limiter import Limit, SyncRateLimiter, SyncRepository
 from zae_limiter.engines.sqlite.sync import SyncSQLiteStore
+from zae_limiter.exceptions import StoreRefusedError
 from zae_limiter.maintenance import copy, forecast_copy, open_table
 from zae_limiter.operations.errors import Unreadable
 from zae_limiter.operations.values import BatchGet, Delete, Get, Key, Page, Put, Query, Scan, Transact, Update

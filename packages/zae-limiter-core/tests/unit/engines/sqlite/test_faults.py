@@ -13,12 +13,13 @@ from typing import Any
 
 import pytest
 
-from zae_limiter import RateLimiterUnavailable, StoreRefusedError, SyncRepository
+from zae_limiter import RateLimiterUnavailable, SyncRepository
 from zae_limiter.engines.sqlite.aio import SQLiteStore
 from zae_limiter.engines.sqlite.connection import VERSION
 from zae_limiter.engines.sqlite.file import Call
 from zae_limiter.engines.sqlite.sync import SyncSQLiteStore
 from zae_limiter.engines.time_left import set_deadline
+from zae_limiter.exceptions import StoreRefusedError
 from zae_limiter.operations.errors import Closed, Invalid, Unreachable
 from zae_limiter.operations.values import Get, Key, Put, Update
 

@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from zae_limiter import Limit, StoreRefusedError, SyncRateLimiter, SyncRepository
+from zae_limiter import Limit, SyncRateLimiter, SyncRepository
 from zae_limiter.engines.sqlite import connection
+from zae_limiter.exceptions import StoreRefusedError
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="this system has no owners, modes and pipes")
 MAGIC = bytes.fromhex("d9d505f920a163d7")

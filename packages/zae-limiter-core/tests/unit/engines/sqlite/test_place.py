@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from zae_limiter import Limit, Repository, StoreRefusedError, SyncRateLimiter, SyncRepository, ValidationError
+from zae_limiter import Limit, Repository, SyncRateLimiter, SyncRepository, ValidationError
 from zae_limiter.engines.sqlite.place import check_place, make_file, path_of, url_of
+from zae_limiter.exceptions import StoreRefusedError
 from zae_limiter.operations.errors import NotApplied
 from zae_limiter.settings import BuilderBase, Options
 

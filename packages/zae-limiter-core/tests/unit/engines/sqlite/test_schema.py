@@ -10,10 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from zae_limiter import Limit, StoreRefusedError, SyncRateLimiter, SyncRepository
+from zae_limiter import Limit, SyncRateLimiter, SyncRepository
 from zae_limiter.engines.sqlite.connection import LONGEST_STATEMENT, LONGEST_VALUE, connect
 from zae_limiter.engines.sqlite.file import REST, SQLiteFile
 from zae_limiter.engines.sqlite.sync import SyncSQLiteStore
+from zae_limiter.exceptions import StoreRefusedError
 from zae_limiter.operations.errors import NotApplied
 from zae_limiter.operations.values import Get, Key, Update
 

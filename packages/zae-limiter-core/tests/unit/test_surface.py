@@ -1,0 +1,33 @@
+"""How much of the library a user sees: names at the top, and where the others are."""
+
+from types import ModuleType
+
+import pytest
+
+import zae_limiter
+from zae_limiter import exceptions, maintenance, values
+
+MOST_TOP_NAMES = 45
+
+
+def test_the_top_has_few_names() -> None:
+    assert len(zae_limiter.__all__) <= MOST_TOP_NAMES
+
+
+def test_every_exception_is_in_the_module_of_exceptions() -> None:
+    def tree(root: type[Exception]) -> set[str]:
+        return {root.__name__}.union(*(tree(each) for each in root.__subclasses__()))
+
+    ours = {each for each in tree(zae_limiter.ZAELimiterError) if not each.startswith("_")}
+    here = {each for each in ours if getattr(exceptions, each, None) is not None}
+    assert {*exceptions.__all__} == here
+    assert {"RateLimitExceeded", "AccessDisabled", "ValidationError"} <= here
+
+
+@pytest.mark.parametrize("module", [exceptions, maintenance, values])
+def test_every_name_of_a_door_is_there(module: ModuleType) -> None:
+    for name in module.__all__:
+        assert hasattr(module, name)
+        assert name in dir(module)
+    with pytest.raises(AttributeError, match=f"'{module.__name__}' has no attribute 'Nothing'"):
+        _ = module.Nothing
