@@ -1,6 +1,6 @@
 """How long callers wait for an acquire, against a server that takes 4 ms.
 
-Lives here: one bucket and a bucket for each caller, 1 to 1,000 callers; one caller whose tokens are held ahead. Never:
+Lives here: one bucket and a bucket for each caller, 1 to 1,000 callers; one caller whose tokens are prefetched. Never:
 a network.
 """
 
@@ -19,7 +19,7 @@ from .virtual import Distant
 SERVICE_MS = 4
 CALLERS = (1, 10, 100, 1000)
 SECONDS = 2.0
-AHEAD_SECONDS = 1.0
+PREFETCH_SECONDS = 1.0
 HELD_P50_MS, HELD_P99_MS = 0.02, 0.1
 
 
@@ -35,19 +35,19 @@ async def _measure() -> list[Row]:
             rows += await _waits(limiter, callers, [entity(0)] * callers, "one bucket")
         for callers in CALLERS:
             rows += await _waits(limiter, callers, [entity(number) for number in range(callers)], "a bucket each")
-    return [*rows, *await _held_ahead()]
+    return [*rows, *await _prefetched()]
 
 
-async def _held_ahead() -> list[Row]:
+async def _prefetched() -> list[Row]:
     """A caller who rests no moment; a renewal is written behind its back."""
     table = MemoryTable()
     async with await Repository.over(Distant(table, SERVICE_MS / 1000), Options()) as repository:
-        limits = [replace(limit, ahead=AHEAD_SECONDS) for limit in LIMITS]
+        limits = [replace(limit, prefetch=PREFETCH_SECONDS) for limit in LIMITS]
         await repository.set_resource_defaults(RESOURCE, limits)
         limiter, waits = RateLimiter(repository), list[float]()
-        await _caller(limiter, entity(0), time.perf_counter() + 2 * AHEAD_SECONDS, [])  # until its pace is known
+        await _caller(limiter, entity(0), time.perf_counter() + 2 * PREFETCH_SECONDS, [])  # until its pace is known
         await _caller(limiter, entity(0), time.perf_counter() + SECONDS, waits)
-    what = f"1 caller, one bucket, tokens held {AHEAD_SECONDS:g} s ahead"
+    what = f"1 caller, one bucket, prefetch of {PREFETCH_SECONDS:g} s"
     return [
         Row(f"{what}: p50", percentile(waits, 50) * 1000, "ms", at_most=HELD_P50_MS),
         Row(f"{what}: p99", percentile(waits, 99) * 1000, "ms", at_most=HELD_P99_MS),

@@ -18,7 +18,7 @@ MANY = 10**9
 # So large that they never run out, and refill so slowly that a bucket that was used is never full again.
 RPD, TPD = Limit.per_day("rpd", 10**7), Limit.per_day("tpd", 10**10)
 USED_UP = Limit.per_day("rpd", 1)
-AHEAD_SECONDS = 60.0
+PREFETCH_SECONDS = 60.0
 ONE, TWO = {"rpd": 1}, {"rpd": 1, "tpd": 500}
 
 Call = Callable[[], object]
@@ -37,9 +37,9 @@ def measure() -> list[Row]:
         microseconds("an acquire of two limits, and a correction", taken["corrected"]),
         microseconds("a refusal", taken["refused"]),
         ratio("a refusal / an acquire of one limit", taken["refused"], taken["one"], at_most=1),
-        microseconds("an acquire of two limits that are held ahead", taken["held"], at_most=4),
-        ratio("the same / without ahead", taken["held"], taken["two"], at_most=1),
-        ratio("a limit that is never held, with ahead / without", taken["in-vain"], taken["one"], at_most=1.1),
+        microseconds("an acquire of two limits that are prefetched", taken["held"], at_most=4),
+        ratio("the same / without prefetch", taken["held"], taken["two"], at_most=1),
+        ratio("a limit that is never held, with prefetch / without", taken["in-vain"], taken["one"], at_most=1.1),
         microseconds("the first acquire of an entity", first["ours"], at_most=80),
         *(microseconds(name, each) for name, each in theirs.items()),
         microseconds("limits, fixed window: the first acquire of an entity", first["limits"]),
@@ -49,8 +49,8 @@ def measure() -> list[Row]:
 
 def _ours() -> dict[str, Call]:
     limiter = SyncRateLimiter(SyncRepository.in_memory())
-    held = [replace(limit, ahead=AHEAD_SECONDS) for limit in (RPD, TPD)]
-    in_vain = Limit.custom("rpd", MANY, burst=2 * MANY, refill_amount=MANY, refill_period=1, ahead=1)
+    held = [replace(limit, prefetch=PREFETCH_SECONDS) for limit in (RPD, TPD)]
+    in_vain = Limit.custom("rpd", MANY, burst=2 * MANY, refill_amount=MANY, refill_period=1, prefetch=1)
     resources = {"one": [RPD], "two": [RPD, TPD], "used-up": [USED_UP], "held": held, "in-vain": [in_vain]}
     for resource, limits in resources.items():
         limiter.set_resource_defaults(resource, limits)

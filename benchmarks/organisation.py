@@ -67,13 +67,13 @@ class Organised:
 
 
 def measure() -> list[Organised]:
-    """The rows: with room, without, and with room held ahead."""
+    """The rows: with room, without, and with room prefetched."""
     return [
-        virtual.run(_calls(what, Limit.per_second("rps", rate, burst=4 * rate, ahead=ahead)))
-        for what, rate, ahead in (
+        virtual.run(_calls(what, Limit.per_second("rps", rate, burst=4 * rate, prefetch=prefetch)))
+        for what, rate, prefetch in (
             ("800 a second", 800, 0.0),
             ("200 a second", 200, 0.0),
-            ("800 a second, `ahead` 1 s", 800, 1.0),
+            ("800 a second, `prefetch` 1 s", 800, 1.0),
         )
     ]
 

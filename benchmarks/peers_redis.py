@@ -68,13 +68,13 @@ COLD_ROUNDS = 300
 
 STUB = "zae-limiter, to the stub"
 DYNOXIDE = "zae-limiter, to dynoxide"
-AHEAD = "zae-limiter with ahead, to dynoxide"
+PREFETCH = "zae-limiter with prefetch, to dynoxide"
 LIMITS = "limits, fixed window"
 THROTTLED = "throttled-py, token bucket"
 OURS = (STUB, DYNOXIDE)
-AHEAD_SECONDS = 60.0
-AHEAD_AT_MOST = 0.1  # of the cheapest of theirs on one bucket
-AHEAD_AT_MOST_OF_MANY, VISITS_HELD = 0.35, 10  # on many that are acquired so often; seldom used ones are not held
+PREFETCH_SECONDS = 60.0
+PREFETCH_AT_MOST = 0.1  # of the cheapest of theirs on one bucket
+PREFETCH_AT_MOST_OF_MANY, VISITS_HELD = 0.35, 10  # on many that are acquired so often; seldom used ones are not held
 
 T = TypeVar("T")
 Decide = Callable[[str], Awaitable[None]]
@@ -108,10 +108,10 @@ class Servers:
 
 
 @dataclass(frozen=True, slots=True)
-class AheadRow(Row):
-    """A figure of limits with ``ahead``, which have a table of their own."""
+class PrefetchRow(Row):
+    """A figure of limits with ``prefetch``, which have a table of their own."""
 
-    block: ClassVar[str] = "peers_redis_ahead"
+    block: ClassVar[str] = "peers_redis_prefetch"
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,25 +128,25 @@ class Cell:
         what = f"{case.name}: {callers} {people if callers > 1 else people[:-1]}, {buckets:,} bucket"
         what += "" if buckets == 1 else f"s, {visits} acquires of each" if visits > 1 else "s"
         for name, us in self.us.items():
-            yield (AheadRow if name == AHEAD else Row)(f"{what}: {name}", us, "us")
+            yield (PrefetchRow if name == PREFETCH else Row)(f"{what}: {name}", us, "us")
         theirs = min(self.us[LIMITS], self.us[THROTTLED])
         for name in OURS:
             if name in self.us:
                 ratio = self.us[name] / theirs
                 yield Row(f"{what}: {name} / the cheapest of theirs", ratio, at_most=self._at_most(case))
-        if AHEAD in self.us:
-            ratio = self.us[AHEAD] / theirs
-            yield AheadRow(f"{what}: {AHEAD} / the cheapest of theirs", ratio, at_most=self._ahead_at_most())
+        if PREFETCH in self.us:
+            ratio = self.us[PREFETCH] / theirs
+            yield PrefetchRow(f"{what}: {PREFETCH} / the cheapest of theirs", ratio, at_most=self._prefetch_at_most())
 
     def _at_most(self, case: Case) -> float | None:
         if self.shape.buckets > 1:
             return case.at_most
         return HOT if self.shape.callers > 1 else None
 
-    def _ahead_at_most(self) -> float | None:
+    def _prefetch_at_most(self) -> float | None:
         if self.shape.buckets == 1:
-            return AHEAD_AT_MOST
-        return AHEAD_AT_MOST_OF_MANY if self.shape.visits >= VISITS_HELD else None
+            return PREFETCH_AT_MOST
+        return PREFETCH_AT_MOST_OF_MANY if self.shape.visits >= VISITS_HELD else None
 
 
 def measure() -> list[Row]:
@@ -259,7 +259,7 @@ async def _run_async(servers: Servers) -> list[Cell]:
         libraries = {STUB: await _ours_to_the_stub(stack)}
         if servers.dynoxide is not None:
             libraries[DYNOXIDE] = await _ours_to_dynoxide(stack, servers.dynoxide)
-            libraries[AHEAD] = await _ours_to_dynoxide(stack, servers.dynoxide, ahead=AHEAD_SECONDS)
+            libraries[PREFETCH] = await _ours_to_dynoxide(stack, servers.dynoxide, prefetch=PREFETCH_SECONDS)
         libraries |= {LIMITS: limits(servers.redis), THROTTLED: throttled(servers.redis)}
         return [await _cell(shape.of(libraries), shape) for shape in SHAPES]
 
@@ -284,7 +284,7 @@ def _run_sync(servers: Servers) -> list[Cell]:
         libraries = {STUB: _ours_to_the_stub_sync(stack)}
         if servers.dynoxide is not None:
             libraries[DYNOXIDE] = _ours_to_dynoxide_sync(stack, servers.dynoxide)
-            libraries[AHEAD] = _ours_to_dynoxide_sync(stack, servers.dynoxide, ahead=AHEAD_SECONDS)
+            libraries[PREFETCH] = _ours_to_dynoxide_sync(stack, servers.dynoxide, prefetch=PREFETCH_SECONDS)
         libraries |= {LIMITS: limits_sync(servers.redis), THROTTLED: throttled_sync(servers.redis)}
         return [_cell_sync(shape.of(libraries), shape) for shape in SHAPES]
 
@@ -333,14 +333,14 @@ async def _ours_to_the_stub(stack: AsyncExitStack) -> Decide:
     return partial(take, limiter)
 
 
-async def _ours_to_dynoxide(stack: AsyncExitStack, url: str, ahead: float = 0.0) -> Decide:
+async def _ours_to_dynoxide(stack: AsyncExitStack, url: str, prefetch: float = 0.0) -> Decide:
     from benchmarks.canned import NEVER_SPLIT
     from zae_limiter import Options, RateLimiter, Repository
     from zae_limiter.engines.dynamodb.aio.store import DynamoDBStore
 
     from . import canned
 
-    table = f"{canned.TABLE}-{ahead:.0f}"
+    table = f"{canned.TABLE}-{prefetch:.0f}"
     store = DynamoDBStore(table, endpoint_url=url, region="us-east-1", read_timeout=30)
     options = Options(
         stack=table,
@@ -351,7 +351,9 @@ async def _ours_to_dynoxide(stack: AsyncExitStack, url: str, ahead: float = 0.0)
         acquire_timeout=None,
     )
     repository = await stack.enter_async_context(await Repository.over(store, options))
-    await repository.set_resource_defaults(canned.RESOURCE, [replace(limit, ahead=ahead) for limit in canned.LIMITS])
+    await repository.set_resource_defaults(
+        canned.RESOURCE, [replace(limit, prefetch=prefetch) for limit in canned.LIMITS]
+    )
     limiter = RateLimiter(repository)
     for number in range(BUCKETS):
         await canned.take(limiter, canned.entity(number))
@@ -369,14 +371,14 @@ def _ours_to_the_stub_sync(stack: ExitStack) -> DecideSync:
     return partial(take_sync, limiter)
 
 
-def _ours_to_dynoxide_sync(stack: ExitStack, url: str, ahead: float = 0.0) -> DecideSync:
+def _ours_to_dynoxide_sync(stack: ExitStack, url: str, prefetch: float = 0.0) -> DecideSync:
     from benchmarks.canned import NEVER_SPLIT
     from zae_limiter import Options, SyncRateLimiter, SyncRepository
     from zae_limiter.engines.dynamodb.sync.store import SyncDynamoDBStore
 
     from . import canned
 
-    table = f"{canned.TABLE}-{ahead:.0f}"
+    table = f"{canned.TABLE}-{prefetch:.0f}"
     store = SyncDynamoDBStore(table, endpoint_url=url, region="us-east-1", read_timeout=30)
     options = Options(
         stack=table,
@@ -387,7 +389,7 @@ def _ours_to_dynoxide_sync(stack: ExitStack, url: str, ahead: float = 0.0) -> De
         acquire_timeout=None,
     )
     repository = stack.enter_context(SyncRepository.over(store, options))
-    repository.set_resource_defaults(canned.RESOURCE, [replace(limit, ahead=ahead) for limit in canned.LIMITS])
+    repository.set_resource_defaults(canned.RESOURCE, [replace(limit, prefetch=prefetch) for limit in canned.LIMITS])
     limiter = SyncRateLimiter(repository)
     for number in range(BUCKETS):
         canned.take_sync(limiter, canned.entity(number))

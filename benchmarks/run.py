@@ -21,7 +21,7 @@ NAMES = (
     "latency",
     "writes_per_admission",
     "model_writes",
-    "held_ahead",
+    "prefetch",
     "organisation",
     "overload_simulated",
     "overload",

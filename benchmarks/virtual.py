@@ -75,9 +75,9 @@ class Distant(Store):
 def run(coroutine: Coroutine[Any, Any, T]) -> T:
     """The result of a coroutine that lives in virtual time; chance is the same each time.
 
-    What is held ahead ends by it alone: a slow machine would end it earlier.
+    What is prefetched ends by it alone: a slow machine would end it earlier.
     """
     random.seed(1)
-    now_ms = patch("zae_limiter.flows.hold.elapsed_ms", lambda: asyncio.get_running_loop().time() * 1000)
+    now_ms = patch("zae_limiter.flows.prefetch.elapsed_ms", lambda: asyncio.get_running_loop().time() * 1000)
     with now_ms, asyncio.Runner(loop_factory=VirtualLoop) as runner:
         return runner.run(coroutine)

@@ -83,7 +83,7 @@ class Machine:
             elif operation == "at":
                 if self._is_at(words[0], text, position):
                     todo.append((at + 1, position))
-            elif operation == "ahead":
+            elif operation == "assert":
                 inside, wanted = words
                 taken, found = self._run(inside, text, position, most - count)
                 count += taken
@@ -106,7 +106,7 @@ class Machine:
 
 
 class _Program:
-    """An expression as instructions: a letter, a place, a look ahead, ways to go on, the end."""
+    """An expression as instructions: a letter, a place, an assertion, ways to go on, the end."""
 
     def __init__(self, nodes: Any, flags: int) -> None:
         self.code: list[Instruction] = []
@@ -128,7 +128,7 @@ class _Program:
             elif operation is kind.AT:
                 self.code.append(("at", value))
             elif operation in (kind.ASSERT, kind.ASSERT_NOT):
-                self.code.append(("ahead", self._inside(*value), operation is kind.ASSERT))
+                self.code.append(("assert", self._inside(*value), operation is kind.ASSERT))
             else:
                 raise NotImplementedError(operation)
 

@@ -53,14 +53,14 @@ class Structure:
 
 def _reaches(start: str, goal: str, targets: Mapping[str, Sequence[str]]) -> bool:
     seen: set[str] = set()
-    ahead = [*targets.get(start, ())]
-    while ahead:
-        name = ahead.pop()
+    next_ones = [*targets.get(start, ())]
+    while next_ones:
+        name = next_ones.pop()
         if name == goal:
             return True
         if name not in seen:
             seen.add(name)
-            ahead.extend(targets.get(name, ()))
+            next_ones.extend(targets.get(name, ()))
     return False
 
 

@@ -116,7 +116,7 @@ FITTING = {
         "rpm:60/min:100",
         "rpm:5:shadow",
         "tpm:60/day:100:shadow",
-        "tpm:60:ahead=1",
+        "tpm:60:prefetch=1",
         "tpm:60:weights=input=1,output=4",
     ],
     "namespace": ["default", "tenant-alpha", "spare"],

@@ -23,9 +23,9 @@ TIMEOUT_SECONDS = 120
 PAUSE_SECONDS = 0.04
 
 
-def machine(ahead_seconds: int) -> SystemClock:
+def machine(fast_seconds: int) -> SystemClock:
     """A machine whose wall clock is wrong by so much."""
-    return SystemClock(wall_ns=lambda: time.time_ns() + ahead_seconds * 10**9)
+    return SystemClock(wall_ns=lambda: time.time_ns() + fast_seconds * 10**9)
 
 
 def true_ms() -> float:
@@ -64,7 +64,7 @@ async def take_until_all_have_enough(process: Process, processes: list[Process])
         await process.take()
 
 
-async def test_clocks_an_hour_ahead_and_a_day_behind_neither_starve_anybody_nor_mint(harness: Harness) -> None:
+async def test_fast_and_slow_clocks_neither_starve_nor_mint(harness: Harness) -> None:
     machines = [SystemClock(), machine(HOUR), machine(-DAY)]
     processes = [Process(await harness.open(machine=each)) for each in machines]
     await processes[0].limiter.set_resource_defaults("gpt-4", [LIMIT])

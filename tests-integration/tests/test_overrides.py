@@ -183,14 +183,14 @@ async def test_an_entity_and_a_namespace_take_their_overrides_with_them(harness:
     assert not harness.perform(Query(deleted.namespace_id, "GSI4")).items
 
 
-def machine(ahead_seconds: int) -> SystemClock:
-    return SystemClock(wall_ns=lambda: time.time_ns() + ahead_seconds * 10**9)
+def machine(fast_seconds: int) -> SystemClock:
+    return SystemClock(wall_ns=lambda: time.time_ns() + fast_seconds * 10**9)
 
 
 @pytest.mark.needs("endpoint", "atomic")
 @pytest.mark.parametrize("variant", ["async"], indirect=True)  # of real time
 async def test_clocks_that_are_hours_off_end_it_at_the_instant_of_the_store(harness: Harness) -> None:
-    off = [machine(ahead) for ahead in (0, 3600, -86_400)]
+    off = [machine(fast) for fast in (0, 3600, -86_400)]
     processes = [await harness.open(machine=each) for each in off]
     await processes[0].set_resource_defaults(RESOURCE, [OWN])
     for seconds in (5, 20, 120):  # as many as it takes to see it in force

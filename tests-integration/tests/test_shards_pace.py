@@ -168,7 +168,7 @@ JUMPS = (0, HOUR, 2, DAY, 0, 7, HOUR + 1)  # never behind the bucket, which woul
 
 
 class Jumping:
-    """A clock that nothing corrects, set ahead and back all the time."""
+    """A clock that nothing corrects, set forward and back all the time."""
 
     def __init__(self) -> None:
         self._jumps = cycle(JUMPS)
@@ -178,9 +178,9 @@ class Jumping:
         return time.time_ns() // 1_000_000 + 1000 * next(self._jumps)
 
 
-def machine(ahead_seconds: int) -> SystemClock:
+def machine(fast_seconds: int) -> SystemClock:
     """A machine whose wall clock is wrong by so much."""
-    return SystemClock(wall_ns=lambda: time.time_ns() + ahead_seconds * 10**9)
+    return SystemClock(wall_ns=lambda: time.time_ns() + fast_seconds * 10**9)
 
 
 async def visit(limiter: RateLimiter, entity_id: str) -> None:

@@ -22,66 +22,66 @@ from .markers import fill
 PAGE: Final = Path(__file__).parents[2] / "docs" / "limiter.md"
 STEP: Final = 100  # ms between two calls of a process
 WARM: Final = (20, 200, 400)  # calls before the change, in turn: limits that were read just now, and long ago
-BOUNDS: Final = {0: "next call", 1_000: "1 s", 5_000: "5 s, its `ahead`", 60_000: "60 s"}  # ms
-AHEAD: Final = 5
+BOUNDS: Final = {0: "next call", 1_000: "1 s", 5_000: "5 s, its `prefetch`", 60_000: "60 s"}  # ms
+PREFETCH: Final = 5
 BEGIN: Final = 1_700_000_000_000  # epoch ms
 
 MANY: Final = 1_000_000  # the capacity by which all calls of this program pass; by 0 none does
 
 Change = Callable[[SyncRepository, int, int], object]
-"""Give an entity this capacity, of which tokens may be held ahead for so many seconds."""
+"""Give an entity this capacity, of which tokens may be prefetched for so many seconds."""
 
 
-def _limits(capacity: int, ahead: int) -> list[Limit]:
-    return [Limit.per_minute("rpm", capacity, ahead=ahead if capacity else 0)]
+def _limits(capacity: int, prefetch: int) -> list[Limit]:
+    return [Limit.per_minute("rpm", capacity, prefetch=prefetch if capacity else 0)]
 
 
-def _own(repository: SyncRepository, capacity: int, ahead: int) -> None:
-    repository.set_limits("user", _limits(capacity, ahead), "gpt-4")
+def _own(repository: SyncRepository, capacity: int, prefetch: int) -> None:
+    repository.set_limits("user", _limits(capacity, prefetch), "gpt-4")
 
 
-def _override(repository: SyncRepository, capacity: int, ahead: int) -> None:
+def _override(repository: SyncRepository, capacity: int, prefetch: int) -> None:
     until = datetime.fromtimestamp(BEGIN / 1000, UTC) + timedelta(hours=1)
-    repository.set_limits("user", _limits(capacity, ahead), "gpt-4", override_until=until)
+    repository.set_limits("user", _limits(capacity, prefetch), "gpt-4", override_until=until)
 
 
-def _resource(repository: SyncRepository, capacity: int, ahead: int) -> None:
-    repository.set_resource_defaults("gpt-4", _limits(capacity, ahead))
+def _resource(repository: SyncRepository, capacity: int, prefetch: int) -> None:
+    repository.set_resource_defaults("gpt-4", _limits(capacity, prefetch))
 
 
-def _system(repository: SyncRepository, capacity: int, ahead: int) -> None:
-    repository.set_system_defaults(_limits(capacity, ahead))
+def _system(repository: SyncRepository, capacity: int, prefetch: int) -> None:
+    repository.set_system_defaults(_limits(capacity, prefetch))
 
 
-def _tier(repository: SyncRepository, capacity: int, ahead: int) -> None:
-    repository.set_tier_limits("gold", _limits(capacity, ahead))
+def _tier(repository: SyncRepository, capacity: int, prefetch: int) -> None:
+    repository.set_tier_limits("gold", _limits(capacity, prefetch))
     if repository.get_entity("user") is None:
         repository.create_entity("user", tier="gold")
 
 
-def _assigned(repository: SyncRepository, capacity: int, ahead: int) -> None:
+def _assigned(repository: SyncRepository, capacity: int, prefetch: int) -> None:
     tier = f"tier-{capacity}"
-    repository.set_tier_limits(tier, _limits(capacity, ahead))
+    repository.set_tier_limits(tier, _limits(capacity, prefetch))
     if repository.get_entity("user") is None:
         repository.create_entity("user", tier=tier)
     repository.update_entity("user", tier=tier)
 
 
-def _switch(repository: SyncRepository, capacity: int, ahead: int) -> None:
+def _switch(repository: SyncRepository, capacity: int, prefetch: int) -> None:
     if repository.get_limits("user", "gpt-4") == []:
-        _own(repository, MANY, ahead)
+        _own(repository, MANY, prefetch)
     repository.set_switches("user", disabled=not capacity)
 
 
-def _resource_switch(repository: SyncRepository, capacity: int, ahead: int) -> None:
+def _resource_switch(repository: SyncRepository, capacity: int, prefetch: int) -> None:
     if repository.get_limits("user", "gpt-4") == []:
-        _own(repository, MANY, ahead)
+        _own(repository, MANY, prefetch)
     repository.set_resource_switches("gpt-4", disabled=not capacity)
 
 
 def _told(change: Change, resource: str | None, *, for_switches: bool = False) -> Change:
-    def changed(repository: SyncRepository, capacity: int, ahead: int) -> None:
-        change(repository, capacity, ahead)
+    def changed(repository: SyncRepository, capacity: int, prefetch: int) -> None:
+        change(repository, capacity, prefetch)
         repository.tell_live_buckets(resource, for_switches=for_switches)
 
     return changed
@@ -104,23 +104,23 @@ CHANGES: Final[Mapping[str, Change]] = {
 }
 
 
-def latest(change: Change, capacity: int, *, by_another: bool, ahead: int = 0) -> int:
+def latest(change: Change, capacity: int, *, by_another: bool, prefetch: int = 0) -> int:
     """Return how many milliseconds after the change a process obeys it at the latest: this process, or another."""
-    return max(_trial(change, capacity, calls, by_another=by_another, ahead=ahead) for calls in WARM)
+    return max(_trial(change, capacity, calls, by_another=by_another, prefetch=prefetch) for calls in WARM)
 
 
-def _trial(change: Change, capacity: int, calls: int, *, by_another: bool, ahead: int) -> int:
+def _trial(change: Change, capacity: int, calls: int, *, by_another: bool, prefetch: int) -> int:
     clock, store = ManualClock(BEGIN), SyncMemoryStore(MemoryTable())
     ours, others = (SyncRepository.over(store, Options(clock=clock)) for _ in range(2))
     asked = SyncRateLimiter(others if by_another else ours)
     passes = capacity > 0
-    change(ours, 0 if passes else MANY, ahead)
+    change(ours, 0 if passes else MANY, prefetch)
     for _ in range(calls):
         if _is_admitted(asked) is passes:
             raise RuntimeError("the limits before the change do not hold")
         clock.advance(ms=STEP)
     begun = clock.now_ms()
-    change(ours, capacity, ahead)
+    change(ours, capacity, prefetch)
     while _is_admitted(asked) is not passes:
         if clock.now_ms() > begun + max(BOUNDS):
             raise RuntimeError(f"not obeyed within {max(BOUNDS)} ms")
@@ -141,14 +141,14 @@ def table() -> str:
     columns = (
         "this process",
         "another process refuses",
-        "one that holds tokens ahead refuses",
+        "one that prefetches tokens refuses",
         "one that refused lets pass",
     )
     rows = [f"| what changes | {' | '.join(columns)} |", f"|---{'|---' * len(columns)}|"]
     for name, change in CHANGES.items():
         ours = max(latest(change, capacity, by_another=False) for capacity in (MANY, 0))
         others = latest(change, 0, by_another=True)
-        holding = latest(change, 0, by_another=True, ahead=AHEAD)
+        holding = latest(change, 0, by_another=True, prefetch=PREFETCH)
         refusing = latest(change, MANY, by_another=True)
         rows.append(f"| {name} | {' | '.join(_bound(each) for each in (ours, others, holding, refusing))} |")
     return "\n".join(rows)

@@ -32,7 +32,7 @@ PAGE: Final = Path(__file__).parents[2] / "docs" / "operate" / "quota.md"
 QUOTA: Final = 40_000  # write units a second of a table on demand, by default
 WINDOWS: Final = len(WINDOW_SECONDS)
 HOUR: Final = 3600
-TOGETHER: Final = 100  # calls that one write of tokens held ahead serves
+TOGETHER: Final = 100  # calls that one write of prefetched tokens serves
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +148,7 @@ ROWS: Final = (
     ("35,000 calls a second, 35,000 buckets", Load(calls=35_000, buckets=35_000)),
     ("50,000 calls a second, 50,000 buckets", Load(calls=50_000, buckets=50_000)),
     (
-        f"50,000 calls a second, 500 buckets, {TOGETHER} calls ahead in one write",
+        f"50,000 calls a second, 500 buckets, {TOGETHER} calls prefetch in one write",
         Load(calls=50_000, buckets=500, together=TOGETHER),
     ),
 )

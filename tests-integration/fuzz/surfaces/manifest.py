@@ -96,7 +96,7 @@ READERS: tuple[tuple[Read, st.SearchStrategy[Any]], ...] = (
     (_text, bombs | mistakes.texts),
     (_manifest, damaged(manifests.map(LimitsManifest.to_dict)) | plain_values),
     (_manifest, st.builds(_with_marked_levels, manifests, st.just("shadow"), st.booleans() | json_junk)),
-    (_manifest, st.builds(_with_marked_levels, manifests, st.just("ahead"), st.floats(0, 4000) | json_junk)),
+    (_manifest, st.builds(_with_marked_levels, manifests, st.just("prefetch"), st.floats(0, 4000) | json_junk)),
     (_properties, damaged(manifests.map(lambda made: StackProperties(made).to_dict()))),
     (_plan, damaged(plans.map(Plan.to_dict))),
     (Answer.from_dict, damaged(plans.map(lambda plan: Answer.planned(plan).to_dict()))),

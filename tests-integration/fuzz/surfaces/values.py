@@ -38,7 +38,7 @@ SOUND_HERE: Mapping[str, st.SearchStrategy[Any]] = {
     "burst": st.sampled_from([60, 10**15]),
     "refill_period": st.sampled_from([1, 3600]),
     "shadow": st.booleans(),
-    "ahead": st.sampled_from([0, 1, 0.5, 3600.0]),
+    "prefetch": st.sampled_from([0, 1, 0.5, 3600.0]),
     "weights": st.sampled_from([{}, {"input": 1, "cached": 0.1, "output": 4}]),
     "alert": st.sampled_from([(), (80,), [80, 95]]),
     "until_ms": st.sampled_from([1, 10**13]),

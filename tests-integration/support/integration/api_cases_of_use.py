@@ -204,10 +204,10 @@ async def leases(api_case: ApiCase) -> None:
 
 
 async def draws(api_case: ApiCase) -> None:
-    limiter, also = api_case.limiter, [Draw("other"), Draw(resource="s", consume={"rpm": 3})]
+    limiter, draws = api_case.limiter, [Draw("other"), Draw(resource="s", consume={"rpm": 3})]
     await limiter.set_system_defaults([RPM])
     for _ in range(2):
-        async with limiter.acquire("drawing", "s-1", {"rpm": 1}, also=also) as lease:
+        async with limiter.acquire("drawing", "s-1", {"rpm": 1}, draws=draws) as lease:
             other, more = lease.draw("other"), lease.draw(resource="s")
             assert [(each.entity_id, each.resource, each.as_called) for each in lease.draws] == [
                 *(("other", "s-1", True), ("drawing", "s", False)),
@@ -219,7 +219,7 @@ async def draws(api_case: ApiCase) -> None:
             assert (other.consumed, more.consumed, more.weights, more.would_exceed(rpm=3)) == (
                 *({"rpm": 6}, {"rpm": 2}, {}, ()),
             )
-            with pytest.raises(ValidationError, match="`also` names"):
+            with pytest.raises(ValidationError, match="`draws` names"):
                 lease.draw("nobody")
             await refused(RateLimitExceeded, more.consume(rpm=60))
     left = [await limiter.available(*place) for place in (("drawing", "s-1"), ("other", "s-1"), ("drawing", "s"))]
@@ -229,10 +229,10 @@ async def draws(api_case: ApiCase) -> None:
     with pytest.raises(LeaseExpiredError):
         other.would_exceed(rpm=1)
     with pytest.raises(RateLimitExceeded) as caught:
-        async with limiter.acquire("drawing", "s-1", {"rpm": 1}, also=[Draw("other", consume={"rpm": 49})]):
+        async with limiter.acquire("drawing", "s-1", {"rpm": 1}, draws=[Draw("other", consume={"rpm": 49})]):
             pass
     assert (caught.value.refused_by, caught.value.entity_id) == ("other", "drawing")
-    assert not (await limiter.check("drawing", "s-1", {"rpm": 1}, also=[Draw("other", consume={"rpm": 49})])).passes
+    assert not (await limiter.check("drawing", "s-1", {"rpm": 1}, draws=[Draw("other", consume={"rpm": 49})])).passes
     assert await limiter.available("drawing", "s-1") == {"rpm": 56}
 
 

@@ -107,11 +107,11 @@ ACQUIRES = [
         )
         for buckets in (2, 4, 8)
     ),
-    Case("acquire", "2 further buckets by `also`", at.take_also, (*TWO_MODELS, at.take_also)),
-    Case("acquire", "2 further buckets by `also`, none there yet", at.take_also, TWO_MODELS),
+    Case("acquire", "2 further buckets by `draws`", at.take_draws, (*TWO_MODELS, at.take_draws)),
+    Case("acquire", "2 further buckets by `draws`, none there yet", at.take_draws, TWO_MODELS),
     Case(
         "acquire",
-        "2 further buckets by `also`, refused by one, not seen",
+        "2 further buckets by `draws`, refused by one, not seen",
         at.take_also_in_vain,
         (*TWO_MODELS, at.take_much_also, at.wait(1.1)),
     ),

@@ -272,22 +272,22 @@ async def take_in_vain(it: Place) -> None:
         await take(it, rpm=30)
 
 
-async def take_also(it: Place, **consume: int) -> None:
+async def take_draws(it: Place, **consume: int) -> None:
     """An acquire that draws on another entity's bucket, and on the key's for another model."""
-    also = [Draw("acme-corp"), Draw(resource=OTHER_MODEL, consume=consume or None)]
-    async with it.limiter.acquire(KEY, MODEL, dict.fromkeys(("rpm", "tpm", "tpd"), 1), also=also):
+    draws = [Draw("acme-corp"), Draw(resource=OTHER_MODEL, consume=consume or None)]
+    async with it.limiter.acquire(KEY, MODEL, dict.fromkeys(("rpm", "tpm", "tpd"), 1), draws=draws):
         pass
 
 
 async def take_much_also(it: Place) -> None:
     """Such an acquire that leaves less than half of the last bucket."""
-    await take_also(it, rpm=40)
+    await take_draws(it, rpm=40)
 
 
 async def take_also_in_vain(it: Place) -> None:
     """Such an acquire that the last bucket refuses."""
     with suppress(RateLimitExceeded):
-        await take_also(it, rpm=60)
+        await take_draws(it, rpm=60)
 
 
 async def take_in_shadow(it: Place) -> None:

@@ -564,11 +564,11 @@ def test_the_table_of_another_product_is_left_alone_and_said_to_be_one() -> None
 
 
 @pytest.mark.long(keep=1)
-@pytest.mark.parametrize("ahead", [0.0, 5.0])
+@pytest.mark.parametrize("prefetch", [0.0, 5.0])
 @pytest.mark.parametrize("seed", range(3))
-def test_totals_of_four_levels_are_those_of_a_ledger(seed: int, ahead: float) -> None:
+def test_totals_of_four_levels_are_those_of_a_ledger(seed: int, prefetch: float) -> None:
     life = Life()
-    make_tree(life.limiter, ahead=ahead)
+    make_tree(life.limiter, prefetch=prefetch)
     ledger = use_tree(life.limiter, life.clock, seed)
     life.limiter.close()
     life.drain()

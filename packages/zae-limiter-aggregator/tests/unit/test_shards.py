@@ -83,7 +83,7 @@ class Busy(Life):
 
     def split(self, shard: int) -> list[Record]:
         """Split a shard, as a client does; the records of it."""
-        self.clock.advance(1)  # so that no anchor lies ahead of the clock
+        self.clock.advance(1)  # so that no anchor lies in the future
         before = len(self.stream)
         self.repository.driver.run(split_shard(self.repository.namespace_state, self.bucket.other(shard)))
         return self.stream[before:]

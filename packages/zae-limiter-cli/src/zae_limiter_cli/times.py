@@ -33,8 +33,8 @@ def parse_instant(option: str, text: str, now: datetime) -> datetime:
 def parse_end(option: str, text: str, now: datetime) -> datetime:
     """Return a time after ``now``: 30m, 2h, 7d; or an ISO time with a zone. Raises ``CommandError``."""
     try:
-        if ahead := _AGO.fullmatch(text):
-            return now + timedelta(**{_UNITS[ahead[2]]: int(ahead[1])})
+        if later := _AGO.fullmatch(text):
+            return now + timedelta(**{_UNITS[later[2]]: int(later[1])})
         instant = datetime.fromisoformat(text)
     except (ValueError, OverflowError):
         instant = None

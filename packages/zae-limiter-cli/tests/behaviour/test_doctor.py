@@ -310,23 +310,23 @@ def test_a_file_whose_lock_two_processes_may_have_fails(tmp_path: Path, monkeypa
     assert "lets two processes have the same lock" in checks["file"]["message"]
 
 
-class Ahead:
-    """A clock that is a year ahead."""
+class Fast:
+    """A clock that is a year fast."""
 
     def now_ms(self) -> int:
         return int(time.time() * 1000) + 365 * 86_400_000
 
 
-def test_buckets_that_a_clock_ahead_has_written_are_named(tmp_path: Path) -> None:
+def test_buckets_written_by_a_fast_clock_are_named(tmp_path: Path) -> None:
     path = tmp_path / "limits.db"
-    with SyncRateLimiter(SyncRepository.sqlite(path, clock=Ahead())) as limiter:
+    with SyncRateLimiter(SyncRepository.sqlite(path, clock=Fast())) as limiter:
         for entity in ("ann", "bob"):
             with limiter.acquire(entity, "api", {"rpm": 1}, limits=[Limit.per_minute("rpm", 10)]):
                 pass
     checks = found("--store", f"sqlite:///{path}")[1]
     assert checks["clock"]["state"] == "warn"
     assert checks["clock"]["message"].startswith("2 buckets were written by a clock that was up to 31,5")
-    assert checks["clock"]["message"].endswith(" s ahead: ann/api, bob/api")
+    assert checks["clock"]["message"].endswith(" s fast: ann/api, bob/api")
     with SyncRateLimiter(SyncRepository.sqlite(path)) as limiter:
         for entity in ("ann", "bob"):
             with limiter.acquire(entity, "api", {"rpm": 1}, limits=[Limit.per_minute("rpm", 10)]):

@@ -58,7 +58,7 @@ def headers(
     refusal.
 
     Each limit is a policy by its name. With ``show="all"`` a parent's is ``parent/NAME``, that of the next bucket above
-    ``parent-2/NAME``, those of draws are ``also/NAME``, ``also-2/NAME``, ``also-2/parent/NAME``. ``names`` returns
+    ``parent-2/NAME``, those of draws are ``draw/NAME``, ``draw-2/NAME``, ``draw-2/parent/NAME``. ``names`` returns
     another name for the status of a limit, such as ``organisation/NAME``. ``units`` has the quota unit of limits that
     count something else than requests, like ``{"tpm": "tokens"}``. ``legacy`` adds ``X-RateLimit-*`` of the scarcest
     limit, as slowapi and Flask-Limiter send them: ``X-RateLimit-Reset`` is an instant in seconds of the epoch, ``now``

@@ -59,7 +59,7 @@ async def test_a_number_of_the_program_has_no_bound(world: World) -> None:
 
 async def test_each_draw_of_a_call_is_bounded(world: World) -> None:
     limiter, _ = await world.process(default_limits=[PLAIN])
-    async with limiter.acquire("a", "m", {"tpm": 1}, also=[Draw("team")]) as lease:
+    async with limiter.acquire("a", "m", {"tpm": 1}, draws=[Draw("team")]) as lease:
         for each in (lease, *lease.draws):
             await each.settle(LIE, tpm=LIE.total)
     for entity in ("a", "team"):

@@ -52,7 +52,7 @@ async def test_another_process_obeys_when_it_asks_the_store_again(world: World) 
 
 @giver
 @pytest.mark.parametrize("shards", [1, 4])
-async def test_what_is_given_to_a_bucket_that_a_wrong_clock_has_anchored_ahead_is_there(
+async def test_a_credit_to_a_bucket_anchored_in_the_future_is_there(
     world: World, method: str, arguments: tuple[Any, ...], shards: int
 ) -> None:
     limiter, _ = await world.process(default_limits=[RPM])
@@ -331,8 +331,8 @@ async def test_an_amount_of_nothing_waits_for_the_anchor_before_it_is_judged(wor
     world.clock.advance(seconds=4)  # the copy is too old to judge by
     item = world.bucket_of(limiter, "e", "r")
     assert item is not None
-    ahead = {"rf": world.clock.now_ms() + 7_200_000}
-    world.table.execute(Update(Key(item["PK"], item["SK"]), add={WRITES: ONE_WRITE}, set=ahead))
+    late = {"rf": world.clock.now_ms() + 7_200_000}
+    world.table.execute(Update(Key(item["PK"], item["SK"]), add={WRITES: ONE_WRITE}, set=late))
     wire.sent()
     assert not await passes(limiter, "e", "r", rpm=0)
     assert wire.sent() == ["Get", "Update"]  # the anchor; `ttl` is written when that is done, where it has to be

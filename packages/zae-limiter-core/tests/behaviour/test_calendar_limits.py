@@ -289,7 +289,7 @@ async def test_an_override_and_a_shadow_limit_may_have_windows(world: World) -> 
         (lambda: Limit.per_day("m", 5, window="calendar", carry_over=-1), "carry_over", "whole number"),
         (lambda: Limit.per_day("m", 5, window="calendar", carry_over=0.5), "carry_over", "whole"),  # type: ignore[arg-type]
         (lambda: Limit.per_day("m", 5, window="calendar", carry_over=2, burst=7), "carry_over", "burst=7"),
-        (lambda: Limit.per_day("m", 5, window="calendar", ahead=1), "ahead", "means nothing"),
+        (lambda: Limit.per_day("m", 5, window="calendar", prefetch=1), "prefetch", "means nothing"),
         (lambda: Limit.quota("m", 5, cron="day"), "cron", "cron expression"),
         (lambda: Limit.quota("m", 5, cron="0 6 * *"), "window", "cron expression of five"),
         (lambda: Limit.quota("m", 5, cron="0 6 * * * *"), "window", "has 6: leave out the seconds"),
@@ -300,7 +300,7 @@ async def test_an_override_and_a_shadow_limit_may_have_windows(world: World) -> 
         (lambda: Limit.custom("m", 5, kind="calendar", window="hour", timezone=BERLIN), "timezone", "must be UTC"),
         (lambda: Limit.custom("m", 5, kind="calendar", window="day", refill_period=9), "refill_period", "leave it out"),
         (lambda: Limit.custom("m", 5, kind="total", refill_amount=9), "refill_amount", "leave it out"),
-        (lambda: Limit.custom("m", 5, kind="total", ahead=1), "ahead", "leave it out"),
+        (lambda: Limit.custom("m", 5, kind="total", prefetch=1), "prefetch", "leave it out"),
     ],
 )
 def test_a_mistake_is_named(make: Callable[[], Limit], field: str, told: str) -> None:

@@ -71,9 +71,9 @@ async def test_it_is_one_read_and_leaves_no_trace(world: World) -> None:
     for consume in ({"rpm": 1}, {"rpm": 7}):
         await it.limiter.check("key-1", "r", consume)
         assert it.wire.sent() == ["BatchGet"]
-    await it.limiter.check("key-1", "r", {"rpm": 1}, also=[Draw("key-1", "s"), Draw("user-7")])
+    await it.limiter.check("key-1", "r", {"rpm": 1}, draws=[Draw("key-1", "s"), Draw("user-7")])
     assert it.wire.sent() == ["BatchGet"] * 3  # the limits of the draws, those of the organisation on `s`, all buckets
-    await it.limiter.check("key-1", "r", {"rpm": 1}, also=[Draw("key-1", "s"), Draw("user-7")])
+    await it.limiter.check("key-1", "r", {"rpm": 1}, draws=[Draw("key-1", "s"), Draw("user-7")])
     assert it.wire.sent() == ["BatchGet"]
     assert world.bucket_of(it.limiter, "key-1", "r") == before
     assert world.bucket_of(it.limiter, "user-7", "r") is None
@@ -84,8 +84,8 @@ async def test_it_is_one_read_and_leaves_no_trace(world: World) -> None:
 async def test_draws_are_checked_with_the_call(world: World) -> None:
     it = await family(world)
     await take(it.limiter, "user-7", "r", tpm=500)
-    also = [Draw("user-7"), Draw(resource="s", consume={"tpm": 601})]
-    found = await it.limiter.check("key-1", "r", {"rpm": 1, "tpm": 101}, also=also)
+    draws = [Draw("user-7"), Draw(resource="s", consume={"tpm": 601})]
+    found = await it.limiter.check("key-1", "r", {"rpm": 1, "tpm": 101}, draws=draws)
     told = [(each.draw, each.entity_id, each.resource, each.limit_name, each.exceeded) for each in found.statuses]
     assert told == [
         (0, "key-1", "r", "rpm", False),
@@ -95,7 +95,7 @@ async def test_draws_are_checked_with_the_call(world: World) -> None:
         (1, "user-7", "r", "tpm", True),
         (2, "key-1", "s", "tpm", True),
     ]
-    explained = await it.limiter.explain("key-1", "r", {"rpm": 1, "tpm": 101}, also=also)
+    explained = await it.limiter.explain("key-1", "r", {"rpm": 1, "tpm": 101}, draws=draws)
     assert [(each.entity_id, each.resource) for each in explained.buckets] == [
         *(("key-1", "r"), ("org", "r"), ("user-7", "r"), ("key-1", "s"), ("org", "s")),
     ]
@@ -103,13 +103,13 @@ async def test_draws_are_checked_with_the_call(world: World) -> None:
     assert explained.binding[0].resource == "s"
     assert math.isinf(explained.wait_seconds)
     with pytest.raises(ValidationError, match="name each one once"):
-        await it.limiter.check("key-1", "r", also=[Draw()])
+        await it.limiter.check("key-1", "r", draws=[Draw()])
     with pytest.raises(ValidationError, match="unknown limit 'usd' on resource 'r'"):
-        await it.limiter.explain("key-1", "r", {"rpm": 1}, also=[Draw("user-7", consume={"usd": 1})])
+        await it.limiter.explain("key-1", "r", {"rpm": 1}, draws=[Draw("user-7", consume={"usd": 1})])
     await it.repository.create_entity("key-2", parent_id="org", cascade=True)
     for asked in (it.limiter.explain, it.limiter.check):
         with pytest.raises(ValidationError, match="name it by a draw of its own"):
-            await asked("key-1", "r", {"rpm": 1}, also=[Draw("key-2", consume={"rpm": 2})])
+            await asked("key-1", "r", {"rpm": 1}, draws=[Draw("key-2", consume={"rpm": 2})])
 
 
 async def test_a_shadow_limit_refuses_nobody(world: World) -> None:
@@ -130,16 +130,16 @@ async def test_it_goes_by_all_shards(world: World) -> None:
     assert (await it.limiter.check("e", "r", {"rpm": 57})).retry_after_seconds == pytest.approx(1, abs=0.2)
 
 
-async def test_what_this_process_holds_ahead_is_left(world: World) -> None:
-    it = await world.process(default_limits=[Limit.per_minute("rpm", 600, ahead=5)])
+async def test_prefetched_tokens_are_available(world: World) -> None:
+    it = await world.process(default_limits=[Limit.per_minute("rpm", 600, prefetch=5)])
     for _ in range(30):
         await take(it.limiter, "e", "r", rpm=5)
         world.clock.advance(ms=100)
     found = await it.limiter.check("e", "r", {"rpm": 1})
     assert found.statuses[0].available == (await it.limiter.available("e", "r"))["rpm"]
     explained = (await it.limiter.explain("e", "r", {"rpm": 1})).buckets[0].limits[0]
-    assert explained.held_ahead
-    assert found.statuses[0].available == explained.available + explained.held_ahead
+    assert explained.prefetched
+    assert found.statuses[0].available == explained.available + explained.prefetched
 
 
 async def test_header_fields_are_made_of_it(world: World) -> None:
@@ -176,17 +176,17 @@ async def test_it_says_what_the_acquire_does_and_what_explain_says(world: World,
     it = await family(world)
     for _ in range(25):
         consume = {name: rng.choice((0, 1, 3, 40, 300)) for name in rng.sample(["rpm", "tpm"], rng.randint(1, 2))}
-        also: list[Draw] = rng.choice(([], [Draw("user-7")], [Draw("key-1", "s", consume={"tpm": 50})]))
-        found: Check = await it.limiter.check("key-1", "r", consume, also=also)
-        explained = await it.limiter.explain("key-1", "r", consume, also=also)
+        draws: list[Draw] = rng.choice(([], [Draw("user-7")], [Draw("key-1", "s", consume={"tpm": 50})]))
+        found: Check = await it.limiter.check("key-1", "r", consume, draws=draws)
+        explained = await it.limiter.explain("key-1", "r", consume, draws=draws)
         assert (found.passes, found.retry_after_seconds) == (explained.passes, explained.wait_seconds)
-        assert await admits(it, consume, also) == found.passes
+        assert await admits(it, consume, draws) == found.passes
         world.clock.advance(ms=rng.choice((0, 500, 5_000)))
 
 
-async def admits(it: Process, consume: dict[str, int], also: list[Draw]) -> bool:
+async def admits(it: Process, consume: dict[str, int], draws: list[Draw]) -> bool:
     try:
-        async with it.limiter.acquire("key-1", "r", consume, also=also):
+        async with it.limiter.acquire("key-1", "r", consume, draws=draws):
             return True
     except RateLimitExceeded:
         return False

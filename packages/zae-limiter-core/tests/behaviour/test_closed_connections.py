@@ -109,12 +109,12 @@ async def test_a_connection_that_is_handed_on_is_looked_at_first() -> None:
         store = DynamoDBStore("t", endpoint_url=server.url, max_connections=1, **STORE)
         assert await get(store, "opens") == "opens"  # callers that come while the client opens have no order
 
-        async def ahead() -> None:
-            assert await get_in_task(store, "ahead") == "ahead"
+        async def earlier() -> None:
+            assert await get_in_task(store, "earlier") == "earlier"
             handed_on.set()
             wait(server)  # the application blocks the loop, and the next caller has the connection already
 
-        first, second = asyncio.create_task(ahead()), asyncio.create_task(get_in_task(store, "behind"))
+        first, second = asyncio.create_task(earlier()), asyncio.create_task(get_in_task(store, "behind"))
         await first
         assert await second == "behind"
         await store.close()

@@ -263,11 +263,11 @@ async def test_who_is_refused_by_limits_that_a_call_left_in_the_same_millisecond
     assert refusal.value.retry_after_seconds == pytest.approx(wait_seconds, abs=0.2)
 
 
-async def test_limits_of_a_call_hold_though_the_clock_that_shaped_the_bucket_is_ahead(world: World) -> None:
+async def test_limits_of_a_call_hold_behind_a_fast_clock(world: World) -> None:
     behind = await world.process()
     world.clock = ManualClock(world.clock.now_ms() + 2000)
-    ahead = await world.process()
-    await take_under(ahead.limiter, OLD, 60)
+    fast = await world.process()
+    await take_under(fast.limiter, OLD, 60)
     with pytest.raises(RateLimitExceeded) as caught:
         await take_under(behind.limiter, RAISED, 120)
     assert caught.value.statuses[0].limit == RAISED
@@ -328,7 +328,7 @@ async def test_a_clock_that_is_set_back_keeps_neither_old_limits_nor_old_refusal
     assert await drain(here, "e", "r", "rpm") == 10
     world.clock._now_ms -= 3_600_000
     await elsewhere.set_system_defaults([Limit.per_minute("rpm", 20)])
-    assert not await passes(here, "e", "r", rpm=15)  # the tokens of an hour ahead are not there yet
+    assert not await passes(here, "e", "r", rpm=15)  # the tokens of an hour later are not there yet
     limits, _, _ = await here.repository.resolve_limits("e", "r")
     assert [limit.capacity for limit in limits] == [20]
 

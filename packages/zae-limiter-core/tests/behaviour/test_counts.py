@@ -82,8 +82,8 @@ async def counts(entity: str, resource: str, amount: int, requests: list[Any], *
         await repository.create_entity("org")
         await repository.create_entity("user", parent_id="org", cascade=True)
         await repository.set_system_defaults([Limit.per_minute("rpm", 1000), Limit.per_minute("tpm", 100_000)])
-        ahead = [Limit.per_minute("rpm", 6000, ahead=1), Limit.per_minute("tpm", 600_000, ahead=1)]
-        await repository.set_resource_defaults("h", ahead)
+        prefetch = [Limit.per_minute("rpm", 6000, prefetch=1), Limit.per_minute("tpm", 600_000, prefetch=1)]
+        await repository.set_resource_defaults("h", prefetch)
 
         new, names = "{}" in entity, map(entity.format, itertools.count())
 

@@ -1,4 +1,4 @@
-"""``also``: a call draws on further buckets, of other entities and other resources, all or nothing; in both variants.
+"""``draws``: a call draws on further buckets, of other entities and other resources, all or nothing; in both variants.
 
 What lives here: draws through the limiter. What never does: paths without draws (test_paths).
 """
@@ -36,7 +36,7 @@ from zae_limiter.operations.values import Operation, Transact, Update
 
 RPM, TPM = Limit.per_hour("rpm", 100), Limit.per_hour("tpm", 1000)
 CALL = {"rpm": 1, "tpm": 100}
-ALSO = [Draw("user-7"), Draw(resource="embeddings", consume={"tpm": 90})]
+DRAWS = [Draw("user-7"), Draw(resource="embeddings", consume={"tpm": 90})]
 OWN, USER, EMBEDDINGS = ("key-1", "gpt-4"), ("user-7", "gpt-4"), ("key-1", "embeddings")
 PLACES = (OWN, USER, EMBEDDINGS)
 
@@ -45,8 +45,8 @@ async def left(process: Process, *places: tuple[str, str], limit: str = "tpm") -
     return [(await process.limiter.available(*place))[limit] for place in places]
 
 
-async def used(process: Process, also: Any = ALSO, consume: Mapping[str, int] = CALL, **options: Any) -> None:
-    async with process.limiter.acquire(*OWN, consume, also=also, **options):
+async def used(process: Process, draws: Any = DRAWS, consume: Mapping[str, int] = CALL, **options: Any) -> None:
+    async with process.limiter.acquire(*OWN, consume, draws=draws, **options):
         pass
 
 
@@ -71,7 +71,7 @@ async def test_a_draw_has_the_amounts_of_the_call_or_its_own(world: World) -> No
 async def test_of_the_amounts_of_the_call_a_draw_has_those_of_its_limits(world: World) -> None:
     it = await world.process(default_limits=[RPM, TPM])
     await it.limiter.set_limits("user-7", [TPM, Limit.per_hour("usd", 9)])
-    async with it.limiter.acquire(*OWN, CALL, also=[Draw("user-7")]) as lease:
+    async with it.limiter.acquire(*OWN, CALL, draws=[Draw("user-7")]) as lease:
         assert lease.draw("user-7").consumed == {"tpm": 100}
     assert await it.limiter.available(*USER) == {"tpm": 900, "usd": 9}
     await it.limiter.set_limits("user-7", [Limit.per_hour("usd", 9)])
@@ -112,7 +112,7 @@ async def test_whoever_is_reached_with_two_amounts_has_to_be_named(world: World)
     for _ in range(2):  # by what is read, then by what is known
         with pytest.raises(ValidationError, match=both) as refused:
             await used(it, [Draw("user-7", consume={"tpm": 900})])
-        assert (refused.value.field, refused.value.value) == ("also", "org/gpt-4")
+        assert (refused.value.field, refused.value.value) == ("draws", "org/gpt-4")
     assert await left(it, OWN, USER, ("org", "gpt-4")) == [1000] * 3
     await used(it, [Draw("user-7", consume={"tpm": 900}, cascade=False)])
     assert await left(it, OWN, USER, ("org", "gpt-4")) == [900, 100, 900]
@@ -122,7 +122,7 @@ async def test_whoever_is_reached_with_two_amounts_has_to_be_named(world: World)
 
 async def test_a_bucket_that_a_draw_names_is_settled_by_it_alone(world: World) -> None:
     it = await below_one(world)
-    async with it.limiter.acquire(*OWN, CALL, also=[Draw("org")]) as lease:
+    async with it.limiter.acquire(*OWN, CALL, draws=[Draw("org")]) as lease:
         await lease.settle(tpm=10)
         await lease.draw("org").settle(tpm=20)
     assert await left(it, OWN, ("org", "gpt-4")) == [990, 980]
@@ -131,7 +131,7 @@ async def test_a_bucket_that_a_draw_names_is_settled_by_it_alone(world: World) -
 async def test_a_draw_whose_ancestor_asks_leaves_that_one_its_amounts(world: World) -> None:
     it = await below_one(world)
     for _ in range(2):
-        async with it.limiter.acquire("org", "gpt-4", CALL, also=[Draw("user-7", consume={"tpm": 300})]) as lease:
+        async with it.limiter.acquire("org", "gpt-4", CALL, draws=[Draw("user-7", consume={"tpm": 300})]) as lease:
             assert [(each.entity_id, each.limit_name) for each in lease.statuses] == [
                 *(("org", "rpm"), ("org", "tpm"), ("user-7", "tpm")),
             ]
@@ -141,14 +141,14 @@ async def test_a_draw_whose_ancestor_asks_leaves_that_one_its_amounts(world: Wor
 async def test_integrations_settle_the_draws_that_have_the_amounts_of_the_call(world: World) -> None:
     it = await world.process(default_limits=[RPM, TPM])
     await it.limiter.set_limits("user-8", [Limit.per_hour("usd", 100, weights={"input": 2, "output": 4})])
-    also = [*ALSO, Draw("user-8", consume={"usd": 50}), Draw("user-9")]
+    draws = [*DRAWS, Draw("user-8", consume={"usd": 50}), Draw("user-9")]
     await it.limiter.set_limits("user-9", [RPM, Limit.per_hour("tpm", 1000, weights={"input": 1, "output": 2})])
-    async with it.limiter.acquire(*OWN, CALL, also=also) as lease:
+    async with it.limiter.acquire(*OWN, CALL, draws=draws) as lease:
         await settle(lease, "tpm", TokenUsage(input=10, output=20))
         await lease.draw("user-8").settle(TokenUsage(input=1, output=2))
     assert await left(it, *PLACES, ("user-9", "gpt-4")) == [970, 970, 910, 950]
     assert await it.limiter.available("user-8", "gpt-4") == {"usd": 90}
-    async with it.limiter.acquire(*OWN, CALL, also=[Draw("user-7")]) as lease:
+    async with it.limiter.acquire(*OWN, CALL, draws=[Draw("user-7")]) as lease:
         await settle_at_least(lease, "tpm", TokenUsage(input=10))
     assert await left(it, OWN, USER) == [870, 870]
 
@@ -169,7 +169,7 @@ async def test_the_cascade_of_a_draw(world: World) -> None:
 
 async def test_a_lease_settles_each_draw_for_itself(world: World) -> None:
     it = await world.process(default_limits=[RPM, TPM])
-    async with it.limiter.acquire(*OWN, CALL, also=ALSO) as lease:
+    async with it.limiter.acquire(*OWN, CALL, draws=DRAWS) as lease:
         user, embeddings = lease.draw("user-7"), lease.draw(resource="embeddings")
         assert [(each.entity_id, each.resource) for each in lease.draws] == [USER, EMBEDDINGS]
         assert [each.as_called for each in lease.draws] == [True, False]
@@ -194,7 +194,7 @@ async def test_a_lease_settles_each_draw_for_itself(world: World) -> None:
 
 async def test_corrections_of_a_draw_alone_are_written(world: World) -> None:
     it = await world.process(default_limits=[RPM, TPM])
-    async with it.limiter.acquire(*OWN, CALL, also=ALSO) as lease:
+    async with it.limiter.acquire(*OWN, CALL, draws=DRAWS) as lease:
         await lease.draw("user-7").settle(tpm=0)
     assert await left(it, *PLACES) == [900, 1000, 910]
 
@@ -204,13 +204,13 @@ async def test_a_failed_block_gives_everything_back(world: World) -> None:
     places = (*PLACES, ("org", "gpt-4"), ("org", "embeddings"))
     for _ in range(2):
         with pytest.raises(ZeroDivisionError):
-            async with it.limiter.acquire(*OWN, CALL, also=ALSO) as lease:
+            async with it.limiter.acquire(*OWN, CALL, draws=DRAWS) as lease:
                 await lease.draw("user-7").consume(tpm=5)
                 await lease.draw(resource="embeddings").settle(tpm=1)
                 1 / 0  # noqa: B018
         assert await left(it, *places) == [1000] * 5
     with pytest.raises(ZeroDivisionError):
-        async with it.limiter.acquire(*OWN, CALL, also=ALSO) as lease:
+        async with it.limiter.acquire(*OWN, CALL, draws=DRAWS) as lease:
             await lease.draw("user-7").adjust(tpm=5)
             lease.keep()
             1 / 0  # noqa: B018
@@ -219,17 +219,17 @@ async def test_a_failed_block_gives_everything_back(world: World) -> None:
 
 async def test_draws_of_a_lease_are_named_as_in_also(world: World) -> None:
     it = await world.process(default_limits=[RPM, TPM])
-    lease = it.limiter.acquire(*OWN, CALL, also=ALSO)
+    lease = it.limiter.acquire(*OWN, CALL, draws=DRAWS)
     with pytest.raises(LeaseExpiredError):
         lease.draw("user-7")
     async with lease:
         assert lease.draw("user-7", resource="gpt-4").entity_id == "user-7"
         for wrong in ({"entity_id": "user-8"}, {"resource": "x"}, {}, {"entity_id": "key-1"}):
-            with pytest.raises(ValidationError, match="`also` names user-7/gpt-4, key-1/embeddings"):
+            with pytest.raises(ValidationError, match="`draws` names user-7/gpt-4, key-1/embeddings"):
                 lease.draw(**wrong)
     async with it.limiter.acquire(*OWN, CALL) as lease:
         assert lease.draws == ()
-        with pytest.raises(ValidationError, match="`also` names none"):
+        with pytest.raises(ValidationError, match="`draws` names none"):
             lease.draw("user-7")
 
 
@@ -263,7 +263,7 @@ async def test_the_path_of_a_refusal_begins_with_the_entity_of_the_draw(world: W
     assert caught.value.path == ("user-7", "org")
     assert str(caught.value).startswith("user-7 > org/embeddings: 100 tpm requested")
     assert problem(caught.value)["violated-policies"] == ["tpm"]
-    assert problem(caught.value, show="all")["violated-policies"] == ["also/parent/tpm"]
+    assert problem(caught.value, show="all")["violated-policies"] == ["draw/parent/tpm"]
 
 
 async def test_refusals_count_for_who_asked_and_for_who_was_short(world: World) -> None:
@@ -273,7 +273,7 @@ async def test_refusals_count_for_who_asked_and_for_who_was_short(world: World) 
         await used(it, [Draw("user-7", consume={"tpm": 1001})])
     with pytest.raises(RateLimitExceeded):
         await used(it, [Draw(resource="embeddings", consume={"tpm": 1001})])
-    async with it.limiter.acquire(*OWN, CALL, also=ALSO) as lease:
+    async with it.limiter.acquire(*OWN, CALL, draws=DRAWS) as lease:
         with pytest.raises(RateLimitExceeded) as caught:
             await lease.draw("user-7").consume(tpm=1001)
     assert (caught.value.entity_id, caught.value.resource) == OWN
@@ -287,7 +287,7 @@ async def test_refusals_count_for_who_asked_and_for_who_was_short(world: World) 
 async def test_refusals_by_a_switch_count_for_who_asked_and_for_who_is_disabled(world: World) -> None:
     it = await world.process(default_limits=[RPM, TPM])
     await used(it)
-    async with it.limiter.acquire(*OWN, CALL, also=ALSO) as lease:
+    async with it.limiter.acquire(*OWN, CALL, draws=DRAWS) as lease:
         await it.repository.set_switches("user-7", "gpt-4", disabled=True)
         with pytest.raises(AccessDisabled) as consumed:
             await lease.draw("user-7").consume(tpm=1)
@@ -356,12 +356,14 @@ async def test_who_waits_waits_for_the_draws(world: World) -> None:
     await it.limiter.set_limits("key-1", [Limit.per_second("tpm", 10)], resource="embeddings")
     await used(it, [Draw("user-7", consume={"tpm": 10}), Draw(resource="embeddings", consume={"tpm": 10})])
 
-    async def waits(also: list[Draw]) -> float:
-        async with it.limiter.acquire(*OWN, {"tpm": 5}, also=also, max_wait=5) as lease:
+    async def waits(draws: list[Draw]) -> float:
+        async with it.limiter.acquire(*OWN, {"tpm": 5}, draws=draws, max_wait=5) as lease:
             return lease.waited
 
     async def waits_from_the_other_end() -> float:
-        async with it.limiter.acquire(*USER, {"tpm": 5}, also=[Draw("key-1", consume={"tpm": 1})], max_wait=5) as lease:
+        async with it.limiter.acquire(
+            *USER, {"tpm": 5}, draws=[Draw("key-1", consume={"tpm": 1})], max_wait=5
+        ) as lease:
             return lease.waited
 
     async def time_passes() -> None:
@@ -382,26 +384,26 @@ async def test_who_waits_waits_for_the_draws(world: World) -> None:
 async def test_shadow_limits_of_draws_refuse_nobody(world: World) -> None:
     it = await world.process(default_limits=[RPM, TPM])
     await it.limiter.set_limits("user-7", [Limit.per_hour("tpm", 50, shadow=True)])
-    async with it.limiter.acquire(*OWN, CALL, also=ALSO) as lease:
+    async with it.limiter.acquire(*OWN, CALL, draws=DRAWS) as lease:
         assert [(each.entity_id, each.limit_name) for each in lease.shadowed] == [("user-7", "tpm")]
     assert await left(it, *PLACES) == [900, 50, 910]
-    assert "also/tpm" not in headers(lease, show="all")["RateLimit"]
+    assert "draw/tpm" not in headers(lease, show="all")["RateLimit"]
     shadow = again(it.limiter, default_limits=[RPM, TPM], shadow=True)
-    async with shadow.acquire(*OWN, CALL, also=[Draw("user-8", consume={"tpm": 1001})]) as lease:
+    async with shadow.acquire(*OWN, CALL, draws=[Draw("user-8", consume={"tpm": 1001})]) as lease:
         assert [each.entity_id for each in lease.shadowed] == ["user-8"]
 
 
 async def test_blocks_are_held_of_every_bucket(world: World) -> None:
-    fast = [Limit.per_minute("rpm", 6000, ahead=5)]
+    fast = [Limit.per_minute("rpm", 6000, prefetch=5)]
     it = await world.process(default_limits=fast)
-    also = [Draw("user-7"), Draw(resource="embeddings")]
+    draws = [Draw("user-7"), Draw(resource="embeddings")]
     for _ in range(30):
-        await used(it, also, {"rpm": 1})
+        await used(it, draws, {"rpm": 1})
         world.clock.advance(ms=10)
     it.wire.sent()
     for _ in range(20):
-        await used(it, also, {"rpm": 1})
-    async with it.limiter.acquire(*OWN, {"rpm": 1}, also=also) as lease:
+        await used(it, draws, {"rpm": 1})
+    async with it.limiter.acquire(*OWN, {"rpm": 1}, draws=draws) as lease:
         assert [each.draw for each in lease.statuses] == [0, 1, 2]
         await lease.draw("user-7").release(rpm=1)
     assert len(it.wire.sent()) <= 6  # 63 without what is held: each block may be renewed
@@ -414,7 +416,7 @@ async def test_blocks_are_held_of_every_bucket(world: World) -> None:
 
 
 async def test_what_is_held_of_one_bucket_alone_is_not_spent_on_a_refused_call(world: World) -> None:
-    it = await world.process(default_limits=[Limit.per_minute("rpm", 6000, ahead=5)])
+    it = await world.process(default_limits=[Limit.per_minute("rpm", 6000, prefetch=5)])
     await it.limiter.set_limits("user-7", [Limit.per_hour("rpm", 30)])
     for _ in range(30):
         await used(it, [Draw("user-7")], {"rpm": 1})
@@ -441,7 +443,7 @@ async def test_a_draw_on_many_shards(world: World) -> None:
 async def test_without_the_store_the_policy_lets_draws_through_or_refuses(world: World) -> None:
     it = await world.process(default_limits=[RPM, TPM])
     it.wire.break_down(Unreachable("gone"))
-    async with it.limiter.acquire(*OWN, CALL, also=ALSO, on_unavailable="allow") as lease:
+    async with it.limiter.acquire(*OWN, CALL, draws=DRAWS, on_unavailable="allow") as lease:
         assert lease.degraded
         assert lease.draw("user-7").consumed == CALL
         await lease.draw("user-7").settle(tpm=3)
@@ -453,16 +455,16 @@ async def test_without_the_store_the_policy_lets_draws_through_or_refuses(world:
 async def test_a_share_is_taken_of_every_bucket_or_of_none_and_paid_afterwards(world: World) -> None:
     fast = [Limit.per_minute("rpm", 600)]
     it = await world.process(default_limits=fast, on_unavailable="share")
-    also = [Draw("user-7"), Draw(resource="embeddings", consume={"rpm": 2})]
+    draws = [Draw("user-7"), Draw(resource="embeddings", consume={"rpm": 2})]
     for _ in range(100):
-        await used(it, also, {"rpm": 1})
+        await used(it, draws, {"rpm": 1})
         world.clock.advance(seconds=1)
     it.wire.break_down(Unreachable("gone"))
     for _ in range(10):
-        async with it.limiter.acquire(*OWN, {"rpm": 1}, also=also) as lease:
+        async with it.limiter.acquire(*OWN, {"rpm": 1}, draws=draws) as lease:
             await lease.draw("user-7").settle(rpm=3)
     refusals = [
-        answer for _ in range(400) if isinstance(answer := (await outcomes(used(it, also, {"rpm": 1})))[0], Exception)
+        answer for _ in range(400) if isinstance(answer := (await outcomes(used(it, draws, {"rpm": 1})))[0], Exception)
     ]
     shown = {
         (each.resource, each.primary_violation.resource) for each in refusals if isinstance(each, RateLimitExceeded)
@@ -470,7 +472,7 @@ async def test_a_share_is_taken_of_every_bucket_or_of_none_and_paid_afterwards(w
     assert shown == {("gpt-4", "embeddings")}
     it.wire.repair()
     world.clock.advance(seconds=2)
-    await used(it, also, {"rpm": 1})
+    await used(it, draws, {"rpm": 1})
     await it.repository.close()
     counted = [(world.bucket_of(it.limiter, *place) or {})["b_rpm_tc"] // 1000 for place in PLACES]
     calls = 111 + 400 - len(refusals)
@@ -502,11 +504,11 @@ BAD: list[tuple[Any, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("also", "problem"), BAD, ids=[str(number) for number in range(len(BAD))])
-async def test_bad_draws_are_refused_at_once(world: World, also: Any, problem: str) -> None:
+@pytest.mark.parametrize(("draws", "problem"), BAD, ids=[str(number) for number in range(len(BAD))])
+async def test_bad_draws_are_refused_at_once(world: World, draws: Any, problem: str) -> None:
     it = await world.process(default_limits=[RPM, TPM])
     with pytest.raises(ValidationError, match=problem):
-        it.limiter.acquire(*OWN, CALL, also=also)
+        it.limiter.acquire(*OWN, CALL, draws=draws)
     assert it.wire.sent() == []
 
 
@@ -537,11 +539,11 @@ async def test_an_estimate_of_a_draw_learns_from_its_settlement(world: World) ->
     estimate = it.limiter.estimate("embeddings", default=1, most=900, quantile=0.5)
     for _ in range(30):
         async with it.limiter.acquire(
-            *OWN, {"rpm": 1}, also=[Draw(resource="embeddings", consume={"tpm": estimate})]
+            *OWN, {"rpm": 1}, draws=[Draw(resource="embeddings", consume={"tpm": estimate})]
         ) as at:
             await at.draw(resource="embeddings").settle(tpm=2)
     async with it.limiter.acquire(
-        *OWN, {"rpm": 1}, also=[Draw(resource="embeddings", consume={"tpm": estimate})]
+        *OWN, {"rpm": 1}, draws=[Draw(resource="embeddings", consume={"tpm": estimate})]
     ) as at:
         assert at.draw(resource="embeddings").consumed["tpm"] >= 2
 
@@ -549,7 +551,7 @@ async def test_an_estimate_of_a_draw_learns_from_its_settlement(world: World) ->
 async def test_observers_see_the_calls_of_draws(world: World) -> None:
     events: list[Event] = []
     it = await world.process(default_limits=[RPM, TPM], observers=[events.append])
-    async with it.limiter.acquire(*OWN, CALL, also=ALSO) as lease:
+    async with it.limiter.acquire(*OWN, CALL, draws=DRAWS) as lease:
         await lease.draw("user-7").consume(tpm=1)
         with pytest.raises(RateLimitExceeded):
             await lease.draw("user-7").consume(tpm=1001)
@@ -567,14 +569,14 @@ async def test_headers_name_draws_on_request_by_number_or_entity(world: World) -
         return f"{status.entity_id}/{status.resource}/{status.limit_name}"
 
     it = await below_one(world)
-    async with it.limiter.acquire(*OWN, {"tpm": 1}, also=ALSO) as lease:
+    async with it.limiter.acquire(*OWN, {"tpm": 1}, draws=DRAWS) as lease:
         fields, named = headers(lease, show="all"), headers(lease, show="all", names=by_id)
         assert headers(lease)["RateLimit"].count(";r=") == 1
 
     def names(text: str) -> list[str]:
         return [part.partition(";")[0].strip().strip('"') for part in text.split(",")]
 
-    assert names(fields["RateLimit"]) == ["tpm", "parent/tpm", "also/tpm", "also-2/tpm", "also-2/parent/tpm"]
+    assert names(fields["RateLimit"]) == ["tpm", "parent/tpm", "draw/tpm", "draw-2/tpm", "draw-2/parent/tpm"]
     ids = ["key-1/gpt-4/tpm", "org/gpt-4/tpm", "user-7/gpt-4/tpm", "key-1/embeddings/tpm", "org/embeddings/tpm"]
     assert names(named["RateLimit"]) == ids
 
@@ -606,7 +608,7 @@ async def test_a_decorated_call_draws_too(world: World) -> None:
     if world.variant == "async":
         limiter: RateLimiter = target
 
-        @limiter.limit(*OWN, CALL, also=ALSO)
+        @limiter.limit(*OWN, CALL, draws=DRAWS)
         async def limited() -> int:
             return 1
 
@@ -614,7 +616,7 @@ async def test_a_decorated_call_draws_too(world: World) -> None:
     else:
         twin: SyncRateLimiter = target
 
-        @twin.limit(*OWN, CALL, also=ALSO)
+        @twin.limit(*OWN, CALL, draws=DRAWS)
         def blocking() -> int:
             return 1
 

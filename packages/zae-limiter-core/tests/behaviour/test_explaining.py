@@ -154,27 +154,27 @@ async def test_of_several_limits_the_one_with_the_longest_wait_binds(world: Worl
     assert {each.limit.name: each.requested for each in of_one.buckets[0].limits} == {"rph": None, "rpm": 1}
 
 
-async def test_tokens_held_ahead_are_named_and_serve(world: World) -> None:
+async def test_prefetched_tokens_are_named_and_serve(world: World) -> None:
     limiter, _ = await world.process()
-    await limiter.set_resource_defaults("r", [Limit.per_minute("rpm", 6_000, ahead=1)])
+    await limiter.set_resource_defaults("r", [Limit.per_minute("rpm", 6_000, prefetch=1)])
     for _ in range(100):
         await take(limiter, "e", "r", rpm=1)
         world.clock.advance(seconds=0.02)
     await until(lambda: not limiter.repository.driver._active)  # the writes in the background
     [rpm] = (await limiter.explain("e", "r")).buckets[0].limits
     assert (rpm.limit.burst, rpm.limit.usable_burst) == (6_000, 5_900)
-    assert rpm.held_ahead > 0
-    in_all = min(rpm.available + rpm.held_ahead, rpm.limit.usable_burst)
+    assert rpm.prefetched > 0
+    in_all = min(rpm.available + rpm.prefetched, rpm.limit.usable_burst)
     assert in_all == (await limiter.available("e", "r"))["rpm"]
     other = await world.process()
-    assert (await other.limiter.explain("e", "r")).buckets[0].limits[0].held_ahead == 0
+    assert (await other.limiter.explain("e", "r")).buckets[0].limits[0].prefetched == 0
     left = (await other.limiter.available("e", "r"))["rpm"]
     await take(other.limiter, "e", "r", rpm=left)  # at once, as a block ends by the time of the machine, too
     assert not (await other.limiter.explain("e", "r", {"rpm": 1})).passes
     [rpm] = (await limiter.explain("e", "r")).buckets[0].limits
-    assert (rpm.available, (await limiter.explain("e", "r", {"rpm": rpm.held_ahead})).passes) == (0, True)
-    assert not (await limiter.explain("e", "r", {"rpm": rpm.held_ahead + 1})).passes
-    await take(limiter, "e", "r", rpm=rpm.held_ahead)
+    assert (rpm.available, (await limiter.explain("e", "r", {"rpm": rpm.prefetched})).passes) == (0, True)
+    assert not (await limiter.explain("e", "r", {"rpm": rpm.prefetched + 1})).passes
+    await take(limiter, "e", "r", rpm=rpm.prefetched)
 
 
 async def test_limits_that_no_level_has_come_from_the_caller_or_from_the_bucket(world: World) -> None:
@@ -209,9 +209,9 @@ async def test_it_names_the_buckets_that_the_acquire_draws_on(world: World) -> N
     await limiter.create_entity("project", parent_id="org", cascade=True)
     await limiter.create_entity("key", parent_ids=["team", "project"], cascade=True)
     for switch in (None, "off"):
-        also = [Draw("project", resource="tools"), Draw("team"), Draw("other", cascade=False)]
-        found = await limiter.explain("key", "gpt", {"rpm": 1}, also=also)
-        async with limiter.acquire("key", "gpt", {"rpm": 1}, also=also) as lease:
+        draws = [Draw("project", resource="tools"), Draw("team"), Draw("other", cascade=False)]
+        found = await limiter.explain("key", "gpt", {"rpm": 1}, draws=draws)
+        async with limiter.acquire("key", "gpt", {"rpm": 1}, draws=draws) as lease:
             taken = [(each.entity_id, each.resource, each.path) for each in lease.statuses]
         assert taken == [(each.entity_id, each.resource, each.path) for each in found.buckets]
         assert len(taken) == (7 if switch is None else 4)

@@ -37,12 +37,12 @@ class Call(NamedTuple):
 
 
 class Setting(NamedTuple):
-    """``ahead_ms``: the clock of the second process; ``lossy``: its writes have tokens."""
+    """``fast_ms``: the clock of the second process; ``lossy``: its writes have tokens."""
 
     multiplier: int = 7
     own: bool = False
     total: bool = False
-    ahead_ms: int = 0
+    fast_ms: int = 0
     lossy: bool = False
 
 
@@ -67,7 +67,7 @@ SETTINGS = st.builds(
     multiplier=st.sampled_from([0, 1, 7]),
     own=st.booleans(),
     total=st.booleans(),
-    ahead_ms=st.sampled_from([0, 0, 900, 4_000]),
+    fast_ms=st.sampled_from([0, 0, 900, 4_000]),
     lossy=st.booleans(),
 )
 
@@ -102,7 +102,7 @@ class History:
     """Two processes on one bucket: what they wrote, and what their callers were told."""
 
     def __init__(self, setting: Setting) -> None:
-        self.clocks = [ManualClock(1_700_000_000_000 + ahead_ms) for ahead_ms in (0, setting.ahead_ms)]
+        self.clocks = [ManualClock(1_700_000_000_000 + fast_ms) for fast_ms in (0, setting.fast_ms)]
         self.wires = [Wire(MemoryTable())]
         self.wires.append(Wire(self.wires[0].table))
         limits = [RPM, TPM, BUDGET] if setting.total else [RPM, TPM]

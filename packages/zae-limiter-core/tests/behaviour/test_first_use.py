@@ -150,7 +150,7 @@ def test_what_does_not_go_with_it_is_refused() -> None:
     for values, problem in (
         ({"burst": 9}, "burst of limit 'rpm' 9: means nothing"),
         ({"refill_amount": 3}, "refill_amount of limit 'rpm' 3: means nothing"),
-        ({"ahead": 1.0}, "ahead of limit 'rpm' 1.0: means nothing"),
+        ({"prefetch": 1.0}, "prefetch of limit 'rpm' 1.0: means nothing"),
         ({"window": "day"}, "belongs to a calendar limit"),
         ({"refill_period": 0}, "must be from 1"),
     ):
@@ -168,7 +168,7 @@ def test_what_does_not_go_with_it_is_refused() -> None:
 
 
 async def test_a_window_that_begins_lets_no_other_limit_pass_before_its_instant(world: World) -> None:
-    """The window's write moves the anchor a millisecond ahead, and decides by what is there now."""
+    """The window's write moves the anchor a millisecond into the future, and decides by what is there now."""
     fast = Limit.custom("tpm", 1, refill_amount=1000, refill_period=1)
     limiter, _ = await world.process(default_limits=[QUOTA, fast])
     await take(limiter, "e", "r", tpm=1)

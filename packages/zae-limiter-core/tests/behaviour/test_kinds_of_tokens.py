@@ -115,10 +115,10 @@ async def test_the_weights_of_the_child_hold_for_a_limit_of_its_parent_with_the_
     assert await limiter.available("p", "r") == {"tpm": 10_000 - WEIGHED, "org": 10_000 - 1110}
 
 
-async def test_shadow_limits_and_limits_held_ahead_are_settled_by_weights(world: World) -> None:
+async def test_shadow_and_prefetched_limits_settle_by_weights(world: World) -> None:
     for limit in (
         Limit.per_day("tpm", 10_000, weights=WEIGHTS, shadow=True),
-        Limit.per_day("tpm", 100_000, weights=WEIGHTS, ahead=1),
+        Limit.per_day("tpm", 100_000, weights=WEIGHTS, prefetch=1),
     ):
         limiter, _ = await world.process(limit.name + str(limit.shadow), default_limits=[limit])
         for _ in range(3):

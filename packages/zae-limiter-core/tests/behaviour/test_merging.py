@@ -203,7 +203,7 @@ async def test_shards_with_other_rules_merge_by_the_newest(world: World) -> None
     aim_at(limiter, 1)
     await take(limiter, "e", "r", rpm=1, tpm=1)
     assert merge(world, limiter) == 1
-    world.clock.advance(0.01)  # the anchor is ahead by some milliseconds
+    world.clock.advance(0.01)  # the anchor is some milliseconds in the future
     assert await limiter.available("e", "r") == {"rpm": 9, "tpm": 39}
 
 

@@ -207,15 +207,15 @@ async def test_mistakes_of_a_caller_are_no_events(world: World) -> None:
 
 
 async def test_each_unit_that_the_store_writes_is_told_once(world: World) -> None:
-    seen, also = Seen(), Seen()
-    process = await world.process(default_limits=[RPM, TPM], observers=[seen, also])
+    seen, second = Seen(), Seen()
+    process = await world.process(default_limits=[RPM, TPM], observers=[seen, second])
     world.meter.newly_written()
     for _ in range(5):
         async with process.limiter.acquire("e", "r", {"rpm": 1, "tpm": 10}) as lease:
             await lease.adjust(tpm=1)
     written = 5 + 5 + 3  # an acquire and a correction each; the new bucket has three index entries
     assert sum(event.write_units for event in seen) == written
-    assert also == seen
+    assert second == seen
 
 
 async def test_an_observer_that_raises_breaks_no_call_and_logs_once_a_minute(

@@ -353,9 +353,9 @@ async def test_shadow_limits_never_overflow_and_those_of_the_overflow_admit(worl
         assert [each.resource for each in lease.shadowed] == ["credits"]
 
 
-async def test_tokens_held_ahead_serve_and_are_overflowed_from(world: World) -> None:
+async def test_prefetched_tokens_serve_and_overflow(world: World) -> None:
     limiter, _ = await opened(world)
-    held = Limit.per_minute("credits", 60, ahead=1)
+    held = Limit.per_minute("credits", 60, prefetch=1)
     await limiter.set_resource_defaults("gpt-4", [held], on_refused=OVERFLOW)
     leases = []
     for _ in range(80):

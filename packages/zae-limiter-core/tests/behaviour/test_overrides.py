@@ -246,7 +246,7 @@ async def test_an_entity_with_nothing_but_an_ended_override_is_not_there_to_dele
     assert (config(world, process, "e", "r"), world.bucket_of(limiter, "e", "r")) == (None, None)
 
 
-async def test_a_wait_does_not_look_ahead_to_the_end_of_an_override(world: World) -> None:
+async def test_a_wait_does_not_count_on_the_end_of_an_override(world: World) -> None:
     process = await world.process()
     limiter = process.limiter
     await limiter.set_limits("e", [OWN], "r")

@@ -161,7 +161,7 @@ async def test_who_waits_waits_for_the_whole_path(world: World) -> None:
 
 async def test_blocks_are_held_along_the_whole_path(world: World) -> None:
     it = await diamond(world)
-    await it.repository.set_system_defaults([Limit.per_minute("rpm", 6000, ahead=5)])
+    await it.repository.set_system_defaults([Limit.per_minute("rpm", 6000, prefetch=5)])
     for _ in range(30):
         await take(it.limiter, "key-1", "r", rpm=1)
         world.clock.advance(ms=10)
@@ -178,7 +178,7 @@ async def test_blocks_are_held_along_the_whole_path(world: World) -> None:
 
 async def test_an_organisation_is_held_though_its_keys_are_not(world: World) -> None:
     it = await diamond(world)
-    await it.repository.set_limits("org", [Limit.per_minute("rpm", 6000, ahead=5)])
+    await it.repository.set_limits("org", [Limit.per_minute("rpm", 6000, prefetch=5)])
     for _ in range(80):
         await take(it.limiter, "key-1", "r", rpm=1)
         world.clock.advance(ms=20)

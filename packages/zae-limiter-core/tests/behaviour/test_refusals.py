@@ -254,7 +254,7 @@ async def test_a_consume_of_a_lease_that_is_refused_is_counted(world: World) -> 
     assert counted(world, limiter) == 1
 
 
-async def test_checks_ahead_are_no_refusals(world: World) -> None:
+async def test_checks_before_a_call_are_no_refusals(world: World) -> None:
     limiter, _ = await emptied(world)
     assert not await limiter.is_available("e", "r", {"rpm": 1})
     assert await limiter.time_until_available("e", "r", {"rpm": 61})

@@ -15,7 +15,7 @@ from zae_limiter.operations.errors import TableMissing
 from zae_limiter.operations.values import Delete, Item, Key, Put, Scan
 
 CAPACITY = 600  # a minute
-AHEAD_SECONDS = 1
+PREFETCH_SECONDS = 1
 HISTORIES = 3
 PLACES = ("ann", "bob")
 
@@ -32,14 +32,14 @@ class History:
         self.restored = False
 
     async def begin(self) -> None:
-        ahead = self.rng.choice((0, AHEAD_SECONDS))
+        prefetch = self.rng.choice((0, PREFETCH_SECONDS))
         for _ in range(3):
             self.processes.append(await self.world.process())
         limiter = self.processes[0].limiter
         await limiter.create_entity("org")
         for entity in PLACES:
             await limiter.create_entity(entity, parent_id="org", cascade=True)
-        await limiter.set_resource_defaults("api", [Limit.per_minute("rpm", CAPACITY, ahead=ahead)])
+        await limiter.set_resource_defaults("api", [Limit.per_minute("rpm", CAPACITY, prefetch=prefetch)])
 
     async def live(self, steps: int) -> None:
         """Acquire, settle, give back, split, let time pass."""
@@ -101,9 +101,9 @@ async def test_nobody_trips_over_a_restore_and_its_bound_holds(
     begun = world.clock.now_ms()
     await history.live(150)
     minted = CAPACITY * (world.clock.now_ms() - begun) / 60_000
-    ahead = len(history.processes) * AHEAD_SECONDS * CAPACITY / 60
+    prefetch = len(history.processes) * PREFETCH_SECONDS * CAPACITY / 60
     for entity in (*PLACES, "org"):
-        assert history.taken[entity] <= CAPACITY + minted + ahead + history.open[entity], entity
+        assert history.taken[entity] <= CAPACITY + minted + prefetch + history.open[entity], entity
     world.clock.advance(120)
     for entity in PLACES:
         await one(history.processes[0].limiter, entity, "api", rpm=CAPACITY // 4)

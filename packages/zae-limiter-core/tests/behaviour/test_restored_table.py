@@ -82,12 +82,12 @@ async def test_a_table_without_buckets_begins_full(world: World) -> None:
 
 
 async def test_no_feature_trips_over_a_table_that_went_back_in_time(world: World) -> None:
-    """Leases that are open, slots, tokens held ahead, draws, parents and calendar windows live through it."""
+    """Leases that are open, slots, prefetched tokens, draws, parents and calendar windows live through it."""
     limiter, wire = process = await world.process(on_unavailable="allow")
     await limiter.create_entity("org")
     await limiter.create_entity("ann", parent_id="org", cascade=True)
     kinds = [
-        Limit.per_minute("rpm", 6_000, ahead=1),
+        Limit.per_minute("rpm", 6_000, prefetch=1),
         Limit.concurrent("parallel", 5),
         Limit.per_day("usd", 1_000, window="calendar"),
         Limit.total("credits", 500),
@@ -95,18 +95,18 @@ async def test_no_feature_trips_over_a_table_that_went_back_in_time(world: World
     await limiter.set_resource_defaults("api", kinds)
     await limiter.set_resource_defaults("tools", [Limit.per_minute("rpm", 6_000)])
     one = {"rpm": 1, "parallel": 1, "usd": 1, "credits": 1}
-    also = [Draw(resource="tools", consume={"rpm": 1})]
+    draws = [Draw(resource="tools", consume={"rpm": 1})]
     kept: Sequence[Item] = []
     for step in range(150):
         if step == 100:
             kept = items(world)
-        async with limiter.acquire("ann", "api", one, also=also) as lease:
+        async with limiter.acquire("ann", "api", one, draws=draws) as lease:
             await lease.adjust(usd=1)
         world.clock.advance(0.02)
-    async with limiter.acquire("ann", "api", one, also=also) as lease:
+    async with limiter.acquire("ann", "api", one, draws=draws) as lease:
         wire.break_down(TableMissing("Requested resource not found"))
         await lease.adjust(usd=2)
-        async with limiter.acquire("ann", "api", one, also=also) as other:
+        async with limiter.acquire("ann", "api", one, draws=draws) as other:
             assert other.degraded
         put_back(world, kept)
         wire.repair()
@@ -120,10 +120,10 @@ async def test_no_feature_trips_over_a_table_that_went_back_in_time(world: World
         assert 0 <= left["credits"] <= 500
 
 
-@pytest.mark.parametrize("how", ["give back", "tokens held ahead"])
+@pytest.mark.parametrize("how", ["give back", "prefetched tokens"])
 async def test_what_a_process_took_behind_the_backup_comes_on_top_of_it(world: World, how: str) -> None:
     """The table no longer knows of it: what comes back of it, or is still spent of it, is not in the bucket."""
-    rate = Limit.per_minute("rpm", 6_000, ahead=1 if how == "tokens held ahead" else 0)
+    rate = Limit.per_minute("rpm", 6_000, prefetch=1 if how == "prefetched tokens" else 0)
     process = await world.process(default_limits=[rate])
     limiter = process.limiter
     await take(limiter, "ann", "api", rpm=1)
@@ -132,16 +132,16 @@ async def test_what_a_process_took_behind_the_backup_comes_on_top_of_it(world: W
         async with limiter.acquire("ann", "api", {"rpm": 500}) as lease:
             put_back(world, kept)
             await lease.release(rpm=500)
-        held_ahead = 0
+        prefetched = 0
     else:
         for _ in range(100):
             await take(limiter, "ann", "api", rpm=1)
             world.clock.advance(0.02)
         put_back(world, kept)
-        held_ahead = 100  # a second of the limit
+        prefetched = 100  # a second of the limit
     new = (await world.process(default_limits=[rate])).limiter
     admitted = [await drain(each, "ann", "api", "rpm", step=25) for each in (limiter, new)]
-    assert 5_000 < sum(admitted) <= 6_000 + held_ahead
+    assert 5_000 < sum(admitted) <= 6_000 + prefetched
 
 
 async def test_a_slot_that_was_taken_behind_the_backup_is_free_for_others(world: World) -> None:

@@ -243,15 +243,15 @@ async def test_of_two_entries_the_first_wins(world: World) -> None:
 
 
 async def test_a_process_whose_clock_is_behind_goes_by_what_another_one_has_begun(world: World) -> None:
-    ahead, _ = await world.process(config_cache_ttl=86_400.0)
-    await ahead.set_resource_defaults("r", [RPM])
+    fast, _ = await world.process(config_cache_ttl=86_400.0)
+    await fast.set_resource_defaults("r", [RPM])
     go_to(world, 2026, 11, 25, 21, 59)
     clock = ManualClock(world.clock.now_ms() + 59_995)
     behind, wire = await world.process(config_cache_ttl=86_400.0, clock=clock)
     await take(behind, "e", "r", rpm=1)
     go_to(world, 2026, 11, 25, 22)
-    assert await drain(ahead, "e", "r", "rpm") == 10
-    anchor = item_of(world, ahead)["rf"]
+    assert await drain(fast, "e", "r", "rpm") == 10
+    anchor = item_of(world, fast)["rf"]
     wire.sent()
     assert not await passes(behind, "e", "r", rpm=1)
     bucket = await behind.repository.get_bucket("e", "r")
@@ -400,8 +400,8 @@ async def test_the_whole_path_has_the_values_of_the_night(world: World) -> None:
     assert waits == {"e": ("late", night + 1), "above": ("night", night + 24)}
 
 
-async def test_what_is_held_ahead_is_held_by_the_values_in_force(world: World) -> None:
-    limit = Limit.custom("rpm", 600, ahead=1, schedule=["night: 22:00-06:00 Europe/Berlin 120/min"])
+async def test_prefetch_goes_by_the_values_in_force(world: World) -> None:
+    limit = Limit.custom("rpm", 600, prefetch=1, schedule=["night: 22:00-06:00 Europe/Berlin 120/min"])
     limiter, _ = await world.process()
     await limiter.set_resource_defaults("r", [limit])
     go_to(world, 2026, 11, 25, 21, 59, 58)
@@ -417,12 +417,12 @@ async def test_what_is_held_ahead_is_held_by_the_values_in_force(world: World) -
 async def held_of(limiter: RateLimiter) -> int:
     """How many tokens the process holds of the bucket."""
     [rpm] = (await limiter.explain("e", "r")).buckets[0].limits
-    return int(rpm.held_ahead)
+    return int(rpm.prefetched)
 
 
 async def test_what_was_held_before_a_boundary_does_not_come_back_behind_it(world: World) -> None:
     sale = ["sale: 12:00-12:01 Europe/Berlin 600/min burst 1000"]
-    limit = Limit.custom("rpm", 1, burst=1_000, ahead=10, schedule=sale)
+    limit = Limit.custom("rpm", 1, burst=1_000, prefetch=10, schedule=sale)
     limiter, _ = await world.process()
     await limiter.set_resource_defaults("r", [limit])
     go_to(world, 2026, 11, 25, 11, 59, 50)

@@ -313,14 +313,14 @@ async def test_limits_that_the_call_gives_hold_on_every_shard_whatever_clocks_sa
     limiter, _ = await world.process(default_limits=[DAILY])
     await take(limiter, "e", "r", rpm=1)
     split_into(world, limiter, 4)
-    ahead = ManualClock(world.clock.now_ms() + 30_000)
-    other = (await world.process(default_limits=[DAILY], clock=ahead)).limiter
+    fast = ManualClock(world.clock.now_ms() + 30_000)
+    other = (await world.process(default_limits=[DAILY], clock=fast)).limiter
     for shard in range(1, 4):
         await take(other, "e", "r", rpm=1)
         aim_at(other, shard)
         async with other.acquire("e", "r", {"rpm": 1}, limits=[Limit.per_day("rpm", 400)]):
             pass
-    for shard in (0, 1, 1, 2, 2, 3, 3):  # the first call sees the clock that was ahead, the second one is behind it
+    for shard in (0, 1, 1, 2, 2, 3, 3):  # the first call sees the fast clock, the second one is behind it
         aim_at(limiter, shard)
         async with limiter.acquire("e", "r", {"rpm": 1}, limits=[Limit.per_day("rpm", 200)]):
             pass
@@ -399,7 +399,7 @@ async def test_a_changed_limit_reaches_every_shard(world: World) -> None:
         await passes(limiter, "e", "r", rpm=1)
     assert {state.shard_limits["rpm"].limit.capacity for state in states(world, limiter).values()} == {200}
     assert {state.shard_limits["rpm"].ceiling_milli for state in states(world, limiter).values()} == {50_000}
-    world.clock.advance(ms=100)  # the anchors of splits are some milliseconds ahead
+    world.clock.advance(ms=100)  # the anchors of splits are some milliseconds in the future
     assert await whole(limiter) == {"rpm": 39}
 
 

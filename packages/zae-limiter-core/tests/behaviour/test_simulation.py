@@ -10,9 +10,7 @@ import pytest
 from simulation import __main__ as command
 from simulation import kinds
 from simulation.__main__ import mutants
-from simulation.ahead import Bound, check_interval, check_usage
 from simulation.application import Application, Change
-from simulation.blocks import Served
 from simulation.bucket_items import LimitState, Rule
 from simulation.crowds import Crowd
 from simulation.histories import tried
@@ -20,6 +18,8 @@ from simulation.kernel import EPOCH_MS, Kernel, Violation
 from simulation.ledger import Ledger, fastest
 from simulation.mutants import MUTANTS, Mutant, killer
 from simulation.plan import Plan, planned
+from simulation.prefetch import Bound, check_interval, check_usage
+from simulation.reservations import Served
 from simulation.schedules import Planned, Schedules, check_times
 from simulation.shadows import least_known
 from simulation.shrink import TROUBLES
@@ -91,8 +91,8 @@ def test_no_history_of_repeated_writes_counts_one_twice(first: int, count: int) 
         (2355174, 30),
     ],
 )
-def test_a_history_that_holds_tokens_ahead_and_once_went_wrong_is_sound(seed: int, callers: int) -> None:
-    simulate(seed, changes={"scenario": "ahead", "callers": str(callers)})
+def test_a_history_of_prefetch_that_went_wrong_is_sound(seed: int, callers: int) -> None:
+    simulate(seed, changes={"scenario": "prefetch", "callers": str(callers)})
 
 
 # Acquires of an outage whose amounts all came back to the share, which nobody counted; a caller of a share that
@@ -202,10 +202,10 @@ def test_the_first_histories_break_nothing_and_are_worth_something() -> None:
 
 @pytest.mark.long
 @pytest.mark.slow
-def test_histories_that_hold_tokens_ahead_break_nothing_and_are_worth_something() -> None:
+def test_histories_that_prefetch_keep_the_invariant_and_save() -> None:
     served = given = taken = back = paid = 0
     for seed in range(1, 101):
-        oracle = simulate(seed, changes={"scenario": "ahead"}).oracle
+        oracle = simulate(seed, changes={"scenario": "prefetch"}).oracle
         amounts = [amount for each in oracle.served for amount in each.amounts.values()]
         served += sum(amount > 0 for amount in amounts)
         given += sum(amount < 0 for amount in amounts)
@@ -502,7 +502,7 @@ def first_write(**taken: int) -> Application:
     return write
 
 
-def test_what_is_held_ahead_may_be_served_until_its_end() -> None:
+def test_prefetched_tokens_serve_until_their_end() -> None:
     bound = Bound(life_ms=2_000, burst=12_000, allowance_ms=0)
     fits = [held(at_ms=1_000, tokens=11)]
     check_interval("rpm", [first_write()], fits, bound)

@@ -225,10 +225,10 @@ async def test_slots_of_parents_and_draws_end_with_max_hold(world: World) -> Non
     await limiter.create_entity("p")
     await limiter.create_entity("e", parent_id="p", cascade=True)
     await limiter.create_entity("other", parent_id="p", cascade=True)
-    also = [Draw("drawn")]
+    draws = [Draw("drawn")]
     async with (
-        limiter.acquire("e", "r", {"parallel": 1}, also=also, max_hold=0.5) as lease,
-        limiter.acquire("other", "r", {"parallel": 1}, also=also, max_wait=20),
+        limiter.acquire("e", "r", {"parallel": 1}, draws=draws, max_hold=0.5) as lease,
+        limiter.acquire("other", "r", {"parallel": 1}, draws=draws, max_wait=20),
     ):
         assert lease.lost_slots == ("parallel",)
 
@@ -359,8 +359,8 @@ async def test_a_cancelled_caller_leaves_no_slot_taken(async_world: World) -> No
         assert await free_slots(limiter) == 0
 
 
-async def test_slots_go_with_limits_that_are_held_ahead(world: World) -> None:
-    limiter = await opened(world, [Limit.per_minute("rpm", 6000, ahead=1.0), SLOTS])
+async def test_slots_go_with_prefetched_limits(world: World) -> None:
+    limiter = await opened(world, [Limit.per_minute("rpm", 6000, prefetch=1.0), SLOTS])
     for _ in range(10):
         await take(limiter, "e", "r", rpm=1)
     async with limiter.acquire("e", "r", ONE):
@@ -428,7 +428,7 @@ def test_bad_slots_are_refused(values: dict[str, Any], problem: str) -> None:
 @pytest.mark.parametrize(
     "values",
     [
-        {"ahead": 1.0},
+        {"prefetch": 1.0},
         {"burst": 9},
         {"weights": {"input": 1}},
         {"refill_amount": 3},

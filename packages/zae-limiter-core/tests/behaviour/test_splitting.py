@@ -269,7 +269,7 @@ async def test_a_shard_that_cannot_be_looked_for_is_the_store_that_is_away(world
         assert not lease.degraded
 
 
-def set_ahead(world: World, limiter: RateLimiter, ms: int) -> None:
+def set_in_future(world: World, limiter: RateLimiter, ms: int) -> None:
     """Have a process whose clock is wrong anchor the bucket."""
     for item in shard_items(world, limiter).values():
         key = Key(item["PK"], item["SK"])
@@ -277,17 +277,17 @@ def set_ahead(world: World, limiter: RateLimiter, ms: int) -> None:
 
 
 @pytest.mark.parametrize("shards", [1, 4])
-async def test_an_anchor_far_ahead_is_brought_back_and_what_was_stored_is_forgotten(
+async def test_an_anchor_far_in_the_future_is_brought_back(
     world: World, caplog: pytest.LogCaptureFixture, shards: int
 ) -> None:
     limiter, _ = await world.process(default_limits=[SECOND])
     await take(limiter, "e", "r", rpm=1)
     split_into(world, limiter, shards)
-    set_ahead(world, limiter, 3_600_000)
+    set_in_future(world, limiter, 3_600_000)
     other, _ = await world.process(default_limits=[SECOND])
     for _ in range(20):
         assert not await passes(other, "e", "r", rpm=10)
-    assert "shard 0 of bucket e/r was anchored by a clock that was ahead: its anchor was brought back" in caplog.text
+    assert "shard 0 of bucket e/r was anchored by a fast clock: its anchor was brought back" in caplog.text
     assert {item["rf"] for item in shard_items(world, other).values()} == {world.clock.now_ms()}
     world.clock.advance(ms=500)
     assert await other.available("e", "r") == {"rpm": 50}
@@ -301,7 +301,7 @@ async def test_nobody_is_judged_by_an_anchor_that_is_to_be_brought_back(world: W
     await take(limiter, "e", "r", rpm=1)
     split_into(world, limiter, shards)
     await take(limiter, "e", "r", rpm=1)
-    set_ahead(world, limiter, 7_200_000)
+    set_in_future(world, limiter, 7_200_000)
     begun = world.clock.now_ms()
     assert await limiter.available("e", "r") == {"rpm": 0}
     assert await limiter.time_until_available("e", "r", {"rpm": 80}) == 0.8
@@ -323,8 +323,8 @@ async def test_what_is_owed_stays_owed_when_the_anchor_is_brought_back(world: Wo
     limiter, _ = await world.process(default_limits=[SECOND])
     await take(limiter, "e", "r", rpm=1)
     item = shard_items(world, limiter)[0]
-    ahead = {"rf": world.clock.now_ms() + 3_600_000, "b_rpm_tk": -70_000}
-    world.table.execute(Update(Key(item["PK"], item["SK"]), set=ahead))
+    late = {"rf": world.clock.now_ms() + 3_600_000, "b_rpm_tk": -70_000}
+    world.table.execute(Update(Key(item["PK"], item["SK"]), set=late))
     other, _ = await world.process(default_limits=[SECOND])
     assert not await passes(other, "e", "r", rpm=1)
     assert await other.available("e", "r") == {"rpm": -70}
@@ -352,10 +352,10 @@ async def test_a_shard_with_a_blocked_limit_is_split_in_the_millisecond_of_its_a
         world.clock.advance(ms=1)
 
 
-async def test_an_anchor_a_little_ahead_is_used_as_it_is(world: World) -> None:
+async def test_an_anchor_slightly_in_the_future_is_used(world: World) -> None:
     limiter, _ = await world.process(default_limits=[SECOND])
     await take(limiter, "e", "r", rpm=1)
-    set_ahead(world, limiter, 200)
+    set_in_future(world, limiter, 200)
     other, _ = await world.process(default_limits=[SECOND])
     assert await other.available("e", "r") == {"rpm": 80}
     await take(other, "e", "r", rpm=80)
@@ -364,7 +364,7 @@ async def test_an_anchor_a_little_ahead_is_used_as_it_is(world: World) -> None:
 async def test_a_repair_that_fails_is_the_store_that_is_away(world: World) -> None:
     limiter, _ = await world.process(default_limits=[SECOND])
     await take(limiter, "e", "r", rpm=1)
-    set_ahead(world, limiter, 3_600_000)
+    set_in_future(world, limiter, 3_600_000)
     other, wire = await world.process(default_limits=[SECOND])
     wire.break_once(Unreachable("no connection"), on=Update)
     async with other.acquire("e", "r", {"rpm": 1}, on_unavailable="allow") as lease:
@@ -374,22 +374,22 @@ async def test_a_repair_that_fails_is_the_store_that_is_away(world: World) -> No
 async def test_a_repair_that_is_throttled_is_tried_again_before_anything_else(world: World) -> None:
     limiter, _ = await world.process(default_limits=[DAILY])  # which refills nothing in the pause
     await take(limiter, "e", "r", rpm=1)
-    set_ahead(world, limiter, 3_600_000)
+    set_in_future(world, limiter, 3_600_000)
     other, wire = await world.process(default_limits=[Limit.per_day("rpm", 50)])  # it has to reshape the bucket, too
     wire.break_once(Throttled("slow down"), on=Update)
     assert not await passes(other, "e", "r", rpm=1)
     assert shard_items(world, other)[0]["rf"] <= world.clock.now_ms() + 1
 
 
-async def test_an_anchor_that_is_set_ahead_again_while_it_is_brought_back_is_brought_back_again(world: World) -> None:
+async def test_an_anchor_set_in_the_future_again_is_brought_back(world: World) -> None:
     limiter, _ = await world.process(default_limits=[SECOND])
     await take(limiter, "e", "r", rpm=1)
-    set_ahead(world, limiter, 3_600_000)
+    set_in_future(world, limiter, 3_600_000)
     other, wire = await world.process(default_limits=[SECOND])
     wire.hold(Update)
     waiting = asyncio.create_task(passes(other, "e", "r", rpm=1))
     await until(lambda: wire.in_flight == 1)
-    set_ahead(world, limiter, 7_200_000)
+    set_in_future(world, limiter, 7_200_000)
     wire.let_go()
     assert not await waiting
     assert shard_items(world, other)[0]["rf"] == world.clock.now_ms()
@@ -422,7 +422,7 @@ async def test_who_finds_a_shard_split_where_an_anchor_was_to_be_brought_back_sp
     limiter, _ = await world.process(default_limits=[DAILY])
     await take(limiter, "e", "r", rpm=1)
     split_into(world, limiter, shards)
-    set_ahead(world, limiter, 3_600_000)
+    set_in_future(world, limiter, 3_600_000)
     bucket = BucketId(limiter.repository.namespace_id, "e", "r")
     one, other = (
         NamespaceState("default", bucket.namespace_id, stack="test", now=world.clock.now_ms, settings=Settings())

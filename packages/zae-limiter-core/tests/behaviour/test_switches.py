@@ -262,14 +262,14 @@ async def test_a_refusal_by_a_parents_copy_says_nothing_of_a_child_by_a_copy_tha
     assert user.wire.sent() == []  # both copies are fresh now
 
 
-async def test_bypass_counts_exactly_on_many_shards_and_by_tokens_held_ahead(world: World) -> None:
+async def test_bypass_counts_exactly_on_shards_and_prefetched(world: World) -> None:
     admin, user = await warm(world)
     split_into(world, user.limiter, 4)
     await admin.repository.set_switches("e", bypass=True)
     for _ in range(20):
         await take(user.limiter, "e", "r", rpm=40)
     assert await counts(admin, "e") == 1 + 20 * 40
-    await admin.repository.set_limits("a", [Limit.per_minute("rpm", 600, ahead=1)], "r")
+    await admin.repository.set_limits("a", [Limit.per_minute("rpm", 600, prefetch=1)], "r")
     await admin.repository.set_switches("a", "r", bypass=True)
     for number in range(150):
         await take(user.limiter, "a", "r", rpm=1 if number % 10 else 700)
@@ -364,9 +364,9 @@ async def test_every_shard_refuses_at_once(world: World, shards: int) -> None:
         await refusal(user)
 
 
-async def test_who_holds_tokens_ahead_refuses_within_that_time(world: World) -> None:
+async def test_prefetched_tokens_end_within_their_time(world: World) -> None:
     admin, user = await world.process(), await world.process()
-    await admin.repository.set_limits("e", [Limit.per_minute("rpm", 6000, ahead=1)], "r")
+    await admin.repository.set_limits("e", [Limit.per_minute("rpm", 6000, prefetch=1)], "r")
     for _ in range(150):
         await take(user.limiter, "e", "r", rpm=1)
         world.clock.advance(ms=20)
@@ -379,11 +379,11 @@ async def test_who_holds_tokens_ahead_refuses_within_that_time(world: World) -> 
     await refusal(user)
 
 
-async def test_a_child_that_holds_ahead_leaves_and_joins_its_parent(world: World) -> None:
+async def test_a_child_with_prefetch_leaves_and_joins_its_parent(world: World) -> None:
     admin, user = await world.process(), await world.process()
     await admin.repository.create_entity("p")
     await admin.repository.create_entity("c", parent_id="p", cascade=True)
-    await admin.repository.set_system_defaults([Limit.per_minute("rpm", 6000, ahead=1)])
+    await admin.repository.set_system_defaults([Limit.per_minute("rpm", 6000, prefetch=1)])
 
     async def use(acquires: int) -> None:
         for _ in range(acquires):
@@ -449,7 +449,7 @@ async def test_all_who_wait_are_refused_at_their_next_look_once_their_process_kn
     assert {type(each.exception()) for each in waiting} == {AccessDisabled}
 
 
-async def test_who_is_disabled_leaves_the_line_of_its_parent_before_those_ahead_are_served(world: World) -> None:
+async def test_a_disabled_entity_leaves_its_parents_line(world: World) -> None:
     stand_still(world)
     admin, user = await family(world)
     await admin.repository.create_entity("first", parent_id="p", cascade=True)

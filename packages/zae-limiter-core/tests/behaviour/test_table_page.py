@@ -53,7 +53,7 @@ if not DOCS.is_dir():
 
 RPM = Limit.per_minute("rpm", 60)
 TPM = Limit.per_minute("tpm", 6_000, burst=9_000)
-MARKED = Limit.per_minute("rpm", 2, shadow=True, ahead=1, weights={"input": 1})  # its usable burst is 1
+MARKED = Limit.per_minute("rpm", 2, shadow=True, prefetch=1, weights={"input": 1})  # its usable burst is 1
 TEMPLATES = {r"w\d": "w{cell}", r"b_wcu_tc": "b_wcu_tc", r"([blo])_(?:rpm|tpm)_(\w+)": r"\1_{limit}_\2"}
 TEMPLATES |= {
     r"rj_[^/]+/(?:rpm|tpm)": "rj_{ancestor}/{limit}",

@@ -154,8 +154,8 @@ async def test_two_levels_that_are_short_hold_nobody_up_for_ever(async_world: Wo
 
 async def test_those_who_draw_on_a_common_bucket_take_turns_there(async_world: World) -> None:
     it = await tree(async_world, "org", "a", "b")
-    it.wait("a", 20, also=[Draw("org")])
-    assert max(await waited_beside(it, "b", max_wait=0.5, also=[Draw("org")])) <= 0.3
+    it.wait("a", 20, draws=[Draw("org")])
+    assert max(await waited_beside(it, "b", max_wait=0.5, draws=[Draw("org")])) <= 0.3
 
 
 async def test_an_organisation_that_calls_itself_takes_turns_with_its_keys(async_world: World) -> None:
@@ -171,8 +171,8 @@ async def test_a_bucket_of_many_shards_is_shared_as_well(async_world: World) -> 
     assert max(await waited_beside(it, "b", max_wait=2)) <= 1
 
 
-async def test_tokens_held_ahead_are_no_way_around_the_turns(async_world: World) -> None:
-    it = await tree(async_world, "org/a", "org/b", org=Limit.per_second("t", 20, ahead=0.25))
+async def test_prefetched_tokens_keep_the_turns(async_world: World) -> None:
+    it = await tree(async_world, "org/a", "org/b", org=Limit.per_second("t", 20, prefetch=0.25))
     it.wait("a", 20)
     assert max(await waited_beside(it, "b", max_wait=0.5)) <= 0.4
 

@@ -288,11 +288,11 @@ def test_a_call_that_is_cancelled_as_it_gets_a_connection_gives_it_back() -> Non
         await get(store, "first")
         waiting: list[asyncio.Task[str]] = []
 
-        async def ahead() -> None:
-            await get_in_task(store, "ahead")
+        async def earlier() -> None:
+            await get_in_task(store, "earlier")
             waiting[0].cancel()  # its connection is there, and it has not run since
 
-        before = asyncio.ensure_future(ahead())
+        before = asyncio.ensure_future(earlier())
         waiting.append(asyncio.ensure_future(get_in_task(store, "waiting")))
         await before
         with pytest.raises(asyncio.CancelledError):
@@ -303,7 +303,7 @@ def test_a_call_that_is_cancelled_as_it_gets_a_connection_gives_it_back() -> Non
 
     with serving() as server:
         asyncio.run(calls(server.url))
-        assert server.asked == [(0, "first"), (0, "ahead"), (0, "last")]
+        assert server.asked == [(0, "first"), (0, "earlier"), (0, "last")]
 
 
 def test_the_authority_of_the_bundle_is_trusted(opening: Open, trusted: Authority) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from support.core.held_ahead import live_by_the_worlds_clock, until_written, use
+from support.core.prefetching import live_by_the_worlds_clock, until_written, use
 from support.core.shards import shard_items, split_into
 from support.core.worlds import Process, World, passes, take
 from zae_limiter import (
@@ -180,10 +180,10 @@ async def test_what_a_parent_limits_is_taken_there_as_ever(world: World) -> None
 async def test_a_draw_counts_what_it_asks_for_itself(world: World) -> None:
     it = await below(world)
     await it.limiter.set_limits("user-7", [RPM], "r")
-    async with it.limiter.acquire("e", "r", BOTH, also=[Draw("user-7", consume={"tpm": 40})]) as lease:
+    async with it.limiter.acquire("e", "r", BOTH, draws=[Draw("user-7", consume={"tpm": 40})]) as lease:
         await lease.draw("user-7").adjust(tpm=2)
     assert (counted(world, it), counted(world, it, "user-7")) == (500, 42)
-    await use_both(it, also=[Draw("user-7")])  # of the call's amounts those that it limits, as ever
+    await use_both(it, draws=[Draw("user-7")])  # of the call's amounts those that it limits, as ever
     assert (counted(world, it), counted(world, it, "user-7")) == (1000, 42)
 
 
@@ -229,7 +229,7 @@ async def test_held_tokens_admit_such_a_call_without_a_request(
     live_by_the_worlds_clock(request, monkeypatch)
     it = await world.process()
     await it.limiter.set_system_defaults([TPM])
-    await it.limiter.set_resource_defaults("r", [Limit.per_minute("rpm", 6_000, ahead=1)])
+    await it.limiter.set_resource_defaults("r", [Limit.per_minute("rpm", 6_000, prefetch=1)])
     await use(world, it.limiter, 100, rpm=1, tpm=10)
     it.wire.sent()
     await use(world, it.limiter, 100, rpm=1, tpm=10)

@@ -79,7 +79,7 @@ def test_an_absolute_write_at_the_ceiling_forgets_what_overflowed() -> None:
 
 
 def test_a_minting_that_is_negative_counts_as_it_is() -> None:
-    write = at({RPM: 60_000}, elapsed_ms=-500).take(rpm=2)  # the anchor was set by a clock that is ahead
+    write = at({RPM: 60_000}, elapsed_ms=-500).take(rpm=2)  # the anchor was set by a fast clock
     assert (write.when.at_least, write.when.at_most) == ({"b_rpm_tk": 2000 + 500}, {"b_rpm_tk": CEILING + 500})
 
 

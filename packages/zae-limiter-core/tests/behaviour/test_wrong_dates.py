@@ -96,7 +96,7 @@ class Process:
 
     @property
     def error_ms(self) -> int:
-        """How far its time is ahead of the true one."""
+        """How far its time is fast."""
         return self.store.clock.now_ms() - self.store.world.now_ms
 
     async def take(self, limit: Limit = LIMIT, amount: int = 1) -> float:

@@ -17,7 +17,7 @@ from .plan import SCENARIOS
 from .shrink import shrunk
 
 MUTANT_SEEDS = 20_000
-USUAL = ("ahead", "surges", "splits", "merges", "siblings", "paths", "outages", "signed")
+USUAL = ("prefetch", "surges", "splits", "merges", "siblings", "paths", "outages", "signed")
 
 
 def run(first: int, count: int, changes: Mapping[str, str]) -> int:

@@ -37,10 +37,10 @@ class Change(NamedTuple):
 
 
 class Drawn(NamedTuple):
-    """What a write did for tokens held ahead: it took a block of so many, which lives for ``life_ms``; brought some
-    ``back`` of blocks that had ended; counted what was ``spent``, by so many acquires. By limit, in millitokens.
-    ``holder``: whose; a process that forgets buckets may have several of one. ``paid``: what was held for callers whom
-    the write served.
+    """What a write did for prefetched tokens: it took a reservation of so many, which lives for ``life_ms``; brought
+    some ``back`` of reservations that had ended; counted what was ``spent``, by so many acquires. By limit, in
+    millitokens. ``holder``: whose; a process that forgets buckets may have several of one. ``paid``: what was held for
+    callers whom the write served.
     """
 
     taken: Mapping[str, int] = NOTHING
@@ -131,11 +131,11 @@ class Application:
         return checked - self.given_of(name) if checked else None
 
     def checked_of(self, name: str) -> int:
-        """What had to be there, for those it served and to be held ahead."""
+        """What had to be there, for those it served and to be prefetched."""
         return self.checked.get(name, 0) + (self.drawn.taken.get(name, 0) if self.drawn else 0)
 
     def given_of(self, name: str) -> int:
-        """What came back, of those it served and of what was held ahead, or did not have to be there: it was held."""
+        """What came back, of those it served and of what was prefetched, or did not have to be there: it was held."""
         drawn = self.drawn or NOTHING_DRAWN
         return self.given.get(name, 0) + drawn.back.get(name, 0) + drawn.paid.get(name, 0)
 

@@ -152,7 +152,7 @@ class LimitState(NamedTuple):
             yield until - since, self._share(rule.ceiling)
 
     def known_balance(self, now_ms: int) -> int:
-        """The same, or the debt of an anchor that lies ahead: what is not minted until then is none."""
+        """The same, or the debt of an anchor that lies in the future: what is not minted until then is none."""
         return min(self.tokens, 0) if self.anchor_ms > now_ms else self.balance(now_ms)
 
     def _minted(self, instant_ms: int) -> int:
@@ -163,7 +163,8 @@ class LimitState(NamedTuple):
 
 
 def rule_of(limit: Limit) -> Rule:
-    """The rule of a limit, as items have it: its ceiling is lower by what is minted within ``ahead``, in whole tokens.
+    """The rule of a limit, as items have it: its ceiling is lower by what is minted within ``prefetch``, in whole
+    tokens.
 
     A limit that blocks has nothing to hold.
     """
@@ -171,7 +172,7 @@ def rule_of(limit: Limit) -> Rule:
         return Rule(1000 * limit.burst, 1000 * limit.refill_amount, 1, 1000 * limit.refill_period)
     if limit.kind != "token_bucket":
         return _stepping(1000 * limit.capacity, 1000 * limit.burst, 1000 * limit.refill_amount, limit.window)
-    seconds = Fraction(round(1000 * limit.ahead), 1000) if limit.capacity else 0
+    seconds = Fraction(round(1000 * limit.prefetch), 1000) if limit.capacity else 0
     lower = math.ceil(limit.refill_amount * seconds / limit.refill_period)
     return Rule(1000 * (limit.burst - lower), 1000 * limit.refill_amount, 1000 * limit.refill_period)
 

@@ -150,7 +150,7 @@ class Caller:
             on_unavailable="allow" if rng.random() < plan.allowing else "share" if plan.outages else None,
             max_wait=rng.choice(plan.max_waits) if rng.random() < plan.waiting else 0.0,
             shadow=self._process.shadow,
-            also=self._draws(names) if plan.draws and rng.random() < plan.draws else (),
+            draws=self._draws(names) if plan.draws and rng.random() < plan.draws else (),
             on_refused=OnRefused(overflow=OVERFLOW) if plan.overflows and rng.random() < plan.overflows else None,
         )
 

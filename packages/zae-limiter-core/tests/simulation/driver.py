@@ -33,11 +33,11 @@ from zae_limiter.operations.values import NOTHING, Operation, Put, Update
 from zae_limiter.values.resolution import Config
 
 from .accounts import Account
-from .blocks import Held, Served, rules_of
 from .bucket_items import SLOTS
 from .kernel import Future, Kernel, Owner, Script, Task, Violation
 from .network import Link, Sending
 from .oracle import Oracle
+from .reservations import Held, Served, rules_of
 from .shadows import token_of
 from .sharing import ByShare, Sharing
 from .waits import Bell
@@ -135,9 +135,9 @@ class Driver:
         """What the process holds, if it is enough; then without a flow."""
         granted = grant_at_once(self.namespace_state, self.told(request), self.post)
         for claim in granted.all_claims if granted is not None else ():
-            pk, events, hold = claim.target.key.pk, 1 if any(claim.amounts.values()) else 0, claim.home.hold
-            assert hold is not None, "what it holds served it"
-            self._note_served(pk, claim.amounts, events, claim.resolved.config, hold)
+            pk, events, prefetch = claim.target.key.pk, 1 if any(claim.amounts.values()) else 0, claim.home.prefetch
+            assert prefetch is not None, "what it holds served it"
+            self._note_served(pk, claim.amounts, events, claim.resolved.config, prefetch)
             account.took(pk, claim.amounts)
         return granted
 
@@ -151,7 +151,7 @@ class Driver:
         taken = {**request.amounts, **request.unchecked}
         amounts = {name: taken.get(name, 0) - request.given.get(name, 0) for name in {**taken, **request.given}}
         counted = {**request.counts.amounts, **request.unlimited}
-        self._note_served(pk, amounts, request.counts.events, request.config, request.queue.hold, counted)
+        self._note_served(pk, amounts, request.counts.events, request.config, request.queue.prefetch, counted)
         if account is not None:  # what goes back to other shards was given back before
             account.gives(pk, request.given)
             account.took(pk, request.amounts, request.unchecked)
@@ -183,7 +183,7 @@ class Driver:
         oracle, bucket = self._oracle, pk.rpartition("#")[0]
         served = Served(bucket, oracle.instant, self._kernel.now_ms, amounts, events, rules_of(config), holder, counted)
         oracle.served.append(served)
-        self.link.blocks.spend(served, self.link.clock())
+        self.link.reservations.spend(served, self.link.clock())
 
     def post(self, waiter: Waiter) -> None:
         """Put a waiter into its queue; nobody waits for it."""
@@ -328,7 +328,7 @@ class Driver:
     def _failed(self, run: "Run", sent: Operation[Any], error: StoreError) -> Any:
         """The next step of a run behind an error. A failed condition may prove that a copy was applied before."""
         if isinstance(error, ConditionFailed | NotApplied) and len(self.link.copies(sent)) < 2:
-            self.link.blocks.not_applied(sent)
+            self.link.reservations.not_applied(sent)
         lost = isinstance(error, OutcomeUnknown) and isinstance(sent, (Put, Update))
         proof = self.link.applied(sent) if isinstance(error, ConditionFailed) else None
         run.doubted = sent if lost or (run.doubted is sent and isinstance(error, NotApplied)) else None
@@ -355,7 +355,7 @@ class Driver:
             application.confirmed = True
             application.follows = self.link.last.get(application.pk)
             self.link.last[application.pk] = application
-            self.link.blocks.confirmed(application)
+            self.link.reservations.confirmed(application)
 
     def _beside(
         self, batch: Sequence[Waiter], step: Sleep | Log | Wake | Remind | Enqueue | Parallel | Post

@@ -31,12 +31,12 @@ class Scheduled(NamedTuple):
 
 
 def token_bucket(rng: Random, name: str) -> Limit:
-    """A limit that refills evenly; it may be held ahead."""
+    """A limit that refills evenly; it may be prefetched."""
     capacity, (refill, period) = rng.choice((0, 1, 3, 10, 40)), rng.choice(((1, 1), (3, 1), (10, 1), (1, 2), (7, 60)))
-    ahead = rng.choice((0.0, 0.0, 0.3, 1.0)) if capacity >= 10 else 0.0
-    more = 2 * round(refill * ahead / period)
+    prefetch = rng.choice((0.0, 0.0, 0.3, 1.0)) if capacity >= 10 else 0.0
+    more = 2 * round(refill * prefetch / period)
     burst = capacity * rng.choice((1, 1, 2)) + more
-    return Limit.custom(name, capacity, burst=burst, refill_amount=refill, refill_period=period, ahead=ahead)
+    return Limit.custom(name, capacity, burst=burst, refill_amount=refill, refill_period=period, prefetch=prefetch)
 
 
 def calendar(rng: Random, name: str) -> Limit:
@@ -80,7 +80,7 @@ def rescheduled(rng: Random, limit: Limit, boundary_ms: int) -> Scheduled:
     entries, pieces = [], [(0, limit)]
     for number in range(rng.choice((1, 1, 2))):
         since_ms = begin_ms + number * MINUTE_MS
-        piece = _evenly(rng, limit.name, limit.ahead)
+        piece = _evenly(rng, limit.name, limit.prefetch)
         rate = f"{piece.refill_amount}/{'sec' if piece.refill_period == 1 else 'min'}"
         when = f"{_clock(since_ms)}-{_clock(since_ms + MINUTE_MS)}"
         entries.append(f"part-{number}: {when} {rate} burst {piece.burst}")
@@ -90,11 +90,11 @@ def rescheduled(rng: Random, limit: Limit, boundary_ms: int) -> Scheduled:
     return Scheduled(replace(limit, schedule=schedule), tuple(pieces))
 
 
-def _evenly(rng: Random, name: str, ahead: float) -> Limit:
+def _evenly(rng: Random, name: str, prefetch: float) -> Limit:
     """A limit whose capacity is what comes back in its period."""
     burst, refill, period = rng.choice((1, 3, 10, 40)), rng.choice((1, 3, 10)), rng.choice((1, 60))
-    burst = max(burst, refill) + 2 * math.ceil(refill * ahead / period)
-    return Limit.custom(name, refill, burst=burst, refill_amount=refill, refill_period=period, ahead=ahead)
+    burst = max(burst, refill) + 2 * math.ceil(refill * prefetch / period)
+    return Limit.custom(name, refill, burst=burst, refill_amount=refill, refill_period=period, prefetch=prefetch)
 
 
 def _clock(at_ms: int) -> str:

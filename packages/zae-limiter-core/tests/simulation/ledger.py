@@ -12,7 +12,7 @@ from .application import Application
 from .bucket_items import Rule
 from .kernel import Violation
 
-FAR_AHEAD_MS = 60_000
+FAR_FUTURE_MS = 60_000
 
 
 class Ledger:
@@ -89,9 +89,9 @@ class Ledger:
         A write that moves the anchor counts all time since the anchor, whatever others counted in it that left it.
 
         A bucket that expired, or a limit that left it, full, under a lower ceiling starts full under the higher one: no
-        promise forbids it. Where an anchor far ahead is brought back, the time until it was never there.
+        promise forbids it. Where an anchor far in the future is brought back, the time until it was never there.
         """
-        if self._at_ms - at_ms > FAR_AHEAD_MS:
+        if self._at_ms - at_ms > FAR_FUTURE_MS:
             self._marks = [mark for mark in self._marks if mark[0] <= at_ms] or self._marks[:1]
             self._at_ms, self._minted, self._rule = self._marks[-1]
         goes_back = self._rule is not None and at_ms < self._at_ms  # of a write on its way, decided before the others

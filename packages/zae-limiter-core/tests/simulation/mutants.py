@@ -113,8 +113,8 @@ def _sets_balance(update: Update) -> bool:
     return bool(ending(update.set, BALANCE)) and not reshapes(update)
 
 
-def _clock(ahead_ms: int) -> Seams:
-    return Seams(now_ms=lambda now_ms: now_ms + ahead_ms)
+def _clock(fast_ms: int) -> Seams:
+    return Seams(now_ms=lambda now_ms: now_ms + fast_ms)
 
 
 def _counted_given_back(update: Update) -> Update:
@@ -243,7 +243,7 @@ MUTANTS: tuple[Mutant, ...] = (
         found_by=8,
     ),
     Mutant("a new bucket with a token more", PROMISE, "is new, and holds", puts(_with_a_token)),
-    Mutant("a process ahead of its own clock", "an admission counts at its now", "were there|ahead", _clock(300)),
+    Mutant("a process whose clock is fast", "an admission counts at its now", "were there|in the future", _clock(300)),
     Mutant(
         "a process behind its own clock",
         "an admission counts at its now",
@@ -254,7 +254,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "wrong dates for longer than they are doubted",
         "a wrong date moves no clock",
-        "ahead|were there|back",
+        "in the future|were there|back",
         Seams(dates=9),
         found_by=14,
     ),
@@ -514,41 +514,41 @@ MUTANTS: tuple[Mutant, ...] = (
         found_by=3,
     ),
     Mutant("an ancestor not compensated", NOTHING_LOST, "were dropped", Seams(undoes=gives_back), scenario="paths"),
-    # Tokens held ahead
+    # Prefetched tokens
     Mutant(
         "a child that spends what its parent holds",
         "what is held serves one process",
         "too many",
         Seams(forks=lambda _: 0),
-        scenario="ahead",
+        scenario="prefetch",
         found_by=12,
     ),
     Mutant(
-        "a block that is not taken whole",
+        "a reservation that is not taken whole",
         NOTHING_CREATES,
         "came from nowhere",
         adding(lambda n: n + 1 if n < -1 else n, BALANCE),
-        scenario="ahead",
+        scenario="prefetch",
     ),
     Mutant(
         "what was spent, counted twice",
         "tc counts what was spent",
         "lost|a write took",
         adding(lambda n: 2 * n, COUNT, where=lambda update: not takes(update)),
-        scenario="ahead",
+        scenario="prefetch",
     ),
     Mutant(
-        "acquires from a hold that nobody counts",
+        "acquires from a prefetch that nobody counts",
         "ev counts the acquires that were served",
         "acquires, and",
         updates(lambda update: update._replace(add=without(update.add, "ev"))),
-        scenario="ahead",
+        scenario="prefetch",
     ),
     # Calendar limits, totals, windows of the first use
     Mutant(
         "a window that begins early",
         "a quota comes when its window begins",
-        "were there|ahead",
+        "were there|in the future",
         _clock(300),
         scenario="calendar",
         found_by=3,

@@ -33,10 +33,10 @@ from zae_limiter.operations.values import (
 )
 
 from .application import Application
-from .blocks import Blocks, drawn
 from .kernel import Future, Kernel, Violation
 from .machine import Machine
 from .oracle import Oracle
+from .reservations import Reservations, drawn
 from .seams import Seams
 
 TIMEOUT_US = 2_000_000
@@ -89,7 +89,7 @@ class Sending:
 
 
 class Link:
-    """What one process sees of the table. Without a ``machine``, ``skew_ms`` is how far its clock is ahead.
+    """What one process sees of the table. Without a ``machine``, ``skew_ms`` is how far its clock is fast.
 
     While the table is ``away``, no request of the process reaches it, and no answer comes back. ``last``: its last
     confirmed write to each shard. ``unread_ms``: since when a partition could not be read.
@@ -121,7 +121,7 @@ class Link:
         self.last: dict[str, Application] = {}
         self.unread_ms: dict[str, int] = {}
         self._copies: dict[int, tuple[Operation[Any], list[Sending]]] = {}  # of each write of a bucket, by its identity
-        self.blocks = Blocks(kernel, machine is None)
+        self.reservations = Reservations(kernel, machine is None)
 
     @property
     def longest_us(self) -> int:
@@ -234,8 +234,8 @@ class Link:
 
     def _pay(self, operation: Operation[Any], now_ms: int) -> None:
         for pk, batch in self._oracle.noted.of(operation).items():
-            if batch.hold_write is not None and batch.hold_write.paid:
-                self.blocks.pays(operation, drawn(batch, self._oracle.noted.config_of(batch)), pk, now_ms)
+            if batch.prefetch_write is not None and batch.prefetch_write.paid:
+                self.reservations.pays(operation, drawn(batch, self._oracle.noted.config_of(batch)), pk, now_ms)
 
     def _later(self, delay_us: int, event: Callable[[], None]) -> None:
         turns = 0 if self._network.typical_us else self._rng.randint(0, MOST_TURNS)
@@ -284,7 +284,7 @@ class Link:
         for application in sending.applications:
             application.sender, application.knew = self, sending.knew
             if application.drawn is not None:
-                self.blocks.wrote(application, sending.sent_us)
+                self.reservations.wrote(application, sending.sent_us)
         return self._partly(operation, self._read(value)), None
 
     def _undone(self, before: Iterable[tuple[Key, Item | None]], value: Any) -> Any:

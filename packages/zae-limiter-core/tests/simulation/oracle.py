@@ -11,9 +11,7 @@ from zae_limiter.flows.bucket.batch import Batch
 from zae_limiter.operations.values import NOTHING, Get, Item, Key
 from zae_limiter.values.limits import Limit
 
-from .ahead import Bound, check_beside, check_interval, check_usage
 from .application import Application, Change
-from .blocks import Served, drawn
 from .bucket_items import (
     WRITES,
     LimitState,
@@ -27,6 +25,8 @@ from .bucket_items import (
 from .kernel import Kernel, Violation
 from .ledger import Ledger, fastest
 from .levels import Levels
+from .prefetch import Bound, check_beside, check_interval, check_usage
+from .reservations import Served, drawn
 from .schedules import Planned, Schedules, check_times
 from .shadows import Noted, least_known, was_short, was_there
 from .slots import SlotBook, counts_of
@@ -95,7 +95,7 @@ class Oracle:
     ) -> list[Application]:
         """Judge what has just taken effect on items that were so before it. Raises ``Violation``.
 
-        ``batches``: those of writes that count or draw ahead, by shard; ``plans``: how writes were planned.
+        ``batches``: those of writes that count or prefetch, by shard; ``plans``: how writes were planned.
         """
         self._batches, self._plans = batches, plans
         for key, item in items.items():
@@ -155,7 +155,7 @@ class Oracle:
         self.slots.differs(self._skew_ms)
 
     def disturbed(self, bucket: str) -> None:
-        """Somebody whose clock was ahead anchored a shard of a bucket."""
+        """Somebody whose clock was fast anchored a shard of a bucket."""
         self._disturbed.add(bucket)
 
     def deleted(self, bucket: str) -> None:
@@ -176,7 +176,7 @@ class Oracle:
             self._close_shards(writes, name)
             self._close_bucket(writes, name)
             if not (self._deletions[bucket] or bucket in self._disturbed):
-                self._close_ahead(bucket, writes, name)
+                self._close_prefetch(bucket, writes, name)
 
     def allowance_ms(self, writes: Sequence[Application]) -> int:
         """What clocks and delays may differ by."""
@@ -223,14 +223,14 @@ class Oracle:
                 owed=change.owed,
             )
 
-    def _close_ahead(self, bucket: str, writes: Sequence[Application], name: str) -> None:
-        """Judge a limit of all shards by the instants of its admissions, if any was held ahead."""
+    def _close_prefetch(self, bucket: str, writes: Sequence[Application], name: str) -> None:
+        """Judge a limit of all shards by the instants of its admissions, if any was prefetched."""
         served = [each for each in self.served if each.bucket == bucket]
         if not served and not any(write.drawn for write in writes):
             return
         _, entity, resource = bucket.split("#")
         declared = self.levels.ever((entity, resource), name) | self.from_calls.get(name, set())
-        life_ms = max((round(1000 * limit.ahead) for limit in declared), default=0)
+        life_ms = max((round(1000 * limit.prefetch) for limit in declared), default=0)
         bursts = {limit.burst for limit in declared} if not any(limit.schedule for limit in declared) else set()
         burst = 1000 * bursts.pop() if len(bursts) == 1 else None
         check_interval(name, writes, served, Bound(life_ms, burst, self.allowance_ms(writes)))
@@ -267,10 +267,10 @@ class Oracle:
     def _check_not_taken(self, write: Application, limit: str, amount: int) -> None:
         """A shadow limit would have refused only what was not there beside what the write took for others.
 
-        What overflowed when others gave it back was not there, nor what came back of blocks by the write, nor more
-        than the write leaves a bucket to hold. Of other shards a process knows what it saw of them last, whenever that
-        was: it adds a debt that has been paid since to what its own shard has now. Nothing is known of one that forgets
-        buckets, and of shards that have other rules than the one written, or had an anchor ahead.
+        What overflowed when others gave it back was not there, nor what came back of reservations by the write, nor
+        more than the write leaves a bucket to hold. Of other shards a process knows what it saw of them last, whenever
+        that was: it adds a debt that has been paid since to what its own shard has now. Nothing is known of one that
+        forgets buckets, and of shards that have other rules than the one written, or had an anchor in the future.
         """
         writes = self._writes_of(write.bucket)
         before = writes[: writes.index(write)]
@@ -347,7 +347,7 @@ class Oracle:
         return before["rf"] in self._former.get(before["PK"], ())
 
     def _saw_repair(self, key: Key, before: Item, after: Item, decided_ms: int) -> Application:
-        """An anchor far ahead was brought back. Raises ``Violation`` where that made a token."""
+        """An anchor far in the future was brought back. Raises ``Violation`` where that made a token."""
         instant = int(after["rf"])
         if not 0 <= decided_ms - instant <= REPEATED_MS:  # it may have been sent before, and its answer was lost
             raise Violation("an anchor was brought back to an instant that is not now")
@@ -395,7 +395,7 @@ class Oracle:
         application.life = self._deletions[application.bucket]
         batch = self._batches.get(key.pk)
         application.drawn = (
-            None if batch is None or batch.hold_write is None else drawn(batch, self.noted.config_of(batch))
+            None if batch is None or batch.prefetch_write is None else drawn(batch, self.noted.config_of(batch))
         )
         application.instant = self.instant
         application.slots = counts_of(self.look(key))
@@ -529,10 +529,12 @@ class Oracle:
         if before is not None and before["rf"] == after["rf"]:
             return decided_ms
         self._reshapes += 1
-        ahead = after["rf"] - self._kernel.now_ms
-        follows = before is not None and after["rf"] == before["rf"] + 1  # an anchor that is less than a minute ahead
-        if ahead > self._skew_ms + self._reshapes and not follows:
-            raise Violation(f"an anchor is {ahead} ms ahead of all clocks")
+        later_ms = after["rf"] - self._kernel.now_ms
+        follows = (
+            before is not None and after["rf"] == before["rf"] + 1
+        )  # an anchor that is less than a minute in the future
+        if later_ms > self._skew_ms + self._reshapes and not follows:
+            raise Violation(f"an anchor is {later_ms} ms in the future by all clocks")
         if before is not None and after["rf"] < before["rf"]:
             raise Violation("an anchor went back")
         return int(after["rf"])
@@ -591,14 +593,14 @@ class Oracle:
             raise Violation(f"{checked} of {name} admitted, {there} were there")
 
     def _check_floor(self, write: Application, name: str, change: Change) -> None:
-        """A block leaves others theirs: what is minted in the life of one, by the rule that the bucket has. A process
-        alone knows what is there.
+        """A reservation leaves others theirs: what is minted in the life of one, by the rule that the bucket has. A
+        process alone knows what is there.
         """
         assert write.drawn is not None
         there = min(change.ceiling, change.before + write.given_of(name)) - write.tried.get(name, 0)
         floor = change.state.part._replace(times=()).rate() * write.drawn.life_ms
         if self._lossless and there - write.checked_of(name) < floor - 2:
-            raise Violation(f"a block of {write.drawn.taken} left {there - write.checked_of(name)} of {name}")
+            raise Violation(f"a reservation of {write.drawn.taken} left {there - write.checked_of(name)} of {name}")
 
 
 def _check_dropped(before: Item, after: Item, instant: int) -> None:

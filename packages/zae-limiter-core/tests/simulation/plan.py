@@ -38,18 +38,16 @@ PERIODS = (1, 1, 2, 60, 315_360_000)
 class Plan:
     """One kind of history; ``limits`` are the versions of the config, of which several live at once.
 
-    ``of_parent``: limits of the parent's own, which stay; those who ask for its children wait for these.
-    ``of_spent``: those of ``child-a`` alone, which uses them up: nobody may be refused for what its calls give back.
-    ``shards``: of the parent's bucket, before anybody comes. ``busy``: bodies of leases consume, adjust, fail.
-    ``aheads``: the chance that a limit may be held ahead. ``tree`` has everybody, with who is above; ``moves``: how
-    often somebody gets other parents; ``draws``: the chance that a call names further buckets.
-    ``overflows``: the chance that a refused call goes on to ``credits``, which has the limits ``of_overflow``.
-    ``switches``: how often somebody changes one. ``weighs``: bodies settle what a model used.
-    ``scheduled``: the limits that have schedules. ``signed``: writes have tokens, as over DynamoDB.
-    ``outages``: how often the table is away for those who go by their shares;
-    ``cut_off``: the chance that it is away for some processes alone.
-    ``deploys``: every process is replaced, by one whose limits are others: those of its calls (1), those stored (2), or
-    its default limits (3).
+    ``of_parent``: limits of the parent's own, which stay; those who ask for its children wait for these. ``of_spent``:
+    those of ``child-a`` alone, which uses them up: nobody may be refused for what its calls give back. ``shards``: of
+    the parent's bucket, before anybody comes. ``busy``: bodies of leases consume, adjust, fail. ``prefetching``: the
+    chance that a limit may be prefetched. ``tree`` has everybody, with who is above; ``moves``: how often somebody gets
+    other parents; ``draws``: the chance that a call names further buckets. ``overflows``: the chance that a refused
+    call goes on to ``credits``, which has the limits ``of_overflow``. ``switches``: how often somebody changes one.
+    ``weighs``: bodies settle what a model used. ``scheduled``: the limits that have schedules. ``signed``: writes have
+    tokens, as over DynamoDB. ``outages``: how often the table is away for those who go by their shares; ``cut_off``:
+    the chance that it is away for some processes alone. ``deploys``: every process is replaced, by one whose limits are
+    others: those of its calls (1), those stored (2), or its default limits (3).
     """
 
     processes: int
@@ -83,7 +81,7 @@ class Plan:
     waiting: float = 0.0
     shadows: float = 0.0
     shadow_processes: float = 0.0
-    aheads: float = 0.0
+    prefetching: float = 0.0
     suspensions: int = 0
     forks: int = 0
     outages: int = 0
@@ -197,9 +195,9 @@ def changed(plan: Plan, changes: Mapping[str, str]) -> Plan:
         elif name == "shadows":
             limits = tuple(tuple(replace(each, shadow=False) for each in version) for version in plan.limits)
             plan = replace(plan, shadows=float(text), limits=limits)
-        elif name == "aheads":
-            limits = tuple(tuple(replace(each, ahead=0.0) for each in version) for version in plan.limits)
-            plan = replace(plan, aheads=float(text), limits=limits)
+        elif name == "prefetching":
+            limits = tuple(tuple(replace(each, prefetch=0.0) for each in version) for version in plan.limits)
+            plan = replace(plan, prefetching=float(text), limits=limits)
         elif name in {"limits", "entities", "resources"}:
             plan = replace(plan, **{name: getattr(plan, name)[: int(text)]})
         else:
@@ -221,8 +219,8 @@ def draw(rng: Random) -> Plan:
 
 
 def _held(rng: Random) -> Plan:
-    """Limits that a process may hold ahead, some of them in shadow."""
-    plan = _held_ahead(rng)
+    """Limits that a process may prefetch, some of them in shadow."""
+    plan = _prefetched(rng)
     return _with_shadows(plan, rng) if rng.random() < 0.2 else plan
 
 
@@ -309,14 +307,14 @@ def _many_shards(rng: Random) -> Plan:
     )
 
 
-def _held_ahead(rng: Random) -> Plan:
-    """Many who come to few buckets, whose limits let a process hold tokens ahead."""
+def _prefetched(rng: Random) -> Plan:
+    """Many who come to few buckets, whose limits let a process prefetch tokens."""
     kind = rng.choice((_single_process, _faultless, _faultless, _mixed, _mixed, _expiring))
-    plan, aheads = kind(rng), rng.choice((0.6, 1.0, 1.0))
+    plan, prefetching = kind(rng), rng.choice((0.6, 1.0, 1.0))
     splits = plan.splits or (plan.settings.split_above or SPLIT_ABOVE) < SPLIT_ABOVE
     callers = rng.choice((30, 40, 40, 150) if not splits or rng.random() < 0.05 else (30, 60))  # most find as much
     names = rng.choice((("rpm",), ("rpm",), ("rpm", "tpm")))
-    limits = [tuple(_held_limit(rng, name, aheads) for name in names) for _ in range(4)]
+    limits = [tuple(_held_limit(rng, name, prefetching) for name in names) for _ in range(4)]
     return replace(
         plan,
         processes=min(plan.processes, rng.randint(1, 3)),
@@ -331,7 +329,7 @@ def _held_ahead(rng: Random) -> Plan:
         failing=rng.choice((0.0, 0.1)),
         bursts=rng.choice((0.0, 0.2)),
         cancelled=rng.choice((0.0, 0.0, 0.1)),
-        aheads=aheads,
+        prefetching=prefetching,
         suspensions=0 if plan.wrong_clocks else rng.choice((0, 0, 2, 6)),
         forks=rng.choice((0, 0, 0, 2)),
         amounts=rng.choice(((0, 1, 1, 1, 2), (1,), (1, 2, 9))),
@@ -379,9 +377,9 @@ def _calendar_limit(rng: Random, name: str, window: str) -> Limit:
 def _surges(rng: Random) -> Plan:
     """Many who come at one instant, and again before what is held has ended, when the bucket has filled behind it."""
     callers = rng.choice((100, 200))
-    refill, ahead, more = rng.choice((2, 5, 10)), rng.choice((1.0, 5.0, 5.0)), rng.choice((5, 20))
-    burst = round(2 * refill * ahead) + more
-    limit = Limit.custom("rpm", burst, refill_amount=refill, refill_period=1, ahead=ahead)
+    refill, prefetch, more = rng.choice((2, 5, 10)), rng.choice((1.0, 5.0, 5.0)), rng.choice((5, 20))
+    burst = round(2 * refill * prefetch) + more
+    limit = Limit.custom("rpm", burst, refill_amount=refill, refill_period=1, prefetch=prefetch)
     return Plan(
         processes=rng.choice((1, 1, 2)),
         callers=callers,
@@ -392,18 +390,18 @@ def _surges(rng: Random) -> Plan:
         amounts=rng.choice(((1,), (1, 1, 9))),
         busy=False,
         bursts=rng.choice((0.8, 0.9)),
-        span_us=round(callers * 1_000_000 * ahead * rng.choice((0.05, 0.15, 0.3))),
-        aheads=1.0,
+        span_us=round(callers * 1_000_000 * prefetch * rng.choice((0.05, 0.15, 0.3))),
+        prefetching=1.0,
         suspensions=rng.choice((0, 2)),
     )
 
 
 def _behind_splits(rng: Random) -> Plan:
-    """Calls on a path of which only the parent is held ahead, while its bucket splits; many give all back behind the
+    """Calls on a path of which only the parent is prefetched, while its bucket splits; many give all back behind the
     split, when what was held has ended.
     """
-    ahead, (refill, period) = rng.choice((0.5, 1.0, 1.0, 5.0)), rng.choice(((1, 60), (1, 1), (10, 1)))
-    held = Limit.custom("rpm", rng.choice((300, 1000)), refill_amount=refill, refill_period=period, ahead=ahead)
+    prefetch, (refill, period) = rng.choice((0.5, 1.0, 1.0, 5.0)), rng.choice(((1, 60), (1, 1), (10, 1)))
+    held = Limit.custom("rpm", rng.choice((300, 1000)), refill_amount=refill, refill_period=period, prefetch=prefetch)
     return Plan(
         processes=rng.choice((1, 1, 2)),
         callers=rng.choice((60, 100)),
@@ -417,13 +415,13 @@ def _behind_splits(rng: Random) -> Plan:
         splits=rng.choice((1, 3)),
         long_work=0.2,
         failing=rng.choice((0.1, 0.4)),
-        aheads=1.0,
+        prefetching=1.0,
     )
 
 
 def _merging(rng: Random) -> Plan:
     """Buckets that split and merge again, while there is every other trouble."""
-    kind = rng.choice((_mixed, _mixed, _mixed, _faultless, _held_ahead, _behind_splits, _behind_splits, _all_kinds))
+    kind = rng.choice((_mixed, _mixed, _mixed, _faultless, _prefetched, _behind_splits, _behind_splits, _all_kinds))
     plan = kind(rng)
     while any(limit.kind == "first_use" for limits in plan.limits for limit in limits):  # it does not split
         plan = kind(rng)
@@ -456,7 +454,7 @@ def _siblings(rng: Random) -> Plan:
 
 def _paths(rng: Random) -> Plan:
     """Entities with several parents, on many levels, of which some move."""
-    kind = rng.choice((_single_process, _faultless, _faultless, _cold_start, _mixed, _mixed, _expiring, _held_ahead))
+    kind = rng.choice((_single_process, _faultless, _faultless, _cold_start, _mixed, _mixed, _expiring, _prefetched))
     plan, tree = kind(rng), drawn(rng)
     everybody = [*tree]
     return replace(
@@ -567,16 +565,16 @@ def _undisturbed(plan: Plan) -> Plan:
 
 
 def _held_by(plan: Plan) -> Plan:
-    """The plan with its own word for whether limits are held ahead."""
-    return replace(plan, aheads=float(any(limit.ahead for limits in plan.limits for limit in limits)))
+    """The plan with its own word for whether limits are prefetched."""
+    return replace(plan, prefetching=float(any(limit.prefetch for limits in plan.limits for limit in limits)))
 
 
 def _outages(rng: Random) -> Plan:
     """Few processes with steady traffic, who lose the table and go on by their shares until it is back."""
-    aheads = rng.choice((0.0, 0.0, 0.0, 0.0, 0.0, 1.0))
-    busy = not aheads and rng.random() < 0.4
+    prefetching = rng.choice((0.0, 0.0, 0.0, 0.0, 0.0, 1.0))
+    busy = not prefetching and rng.random() < 0.4
     names = rng.choice((("rpm",), ("rpm",), ("rpm",), ("rpm", "tpm")))
-    limits = tuple(_shared_limit(rng, name, aheads) for name in names)
+    limits = tuple(_shared_limit(rng, name, prefetching) for name in names)
     return Plan(
         processes=rng.randint(2, 4),
         callers=rng.randint(70, 140),
@@ -584,7 +582,7 @@ def _outages(rng: Random) -> Plan:
         network=rng.choice((HEALTHY, HEALTHY, HEALTHY, HEALTHY, FAR, FAULTY)),
         settings=Settings(),
         limits=(limits,) * 4,
-        of_parent=(_shared_limit(rng, "rpm", aheads),) if rng.random() < 0.5 else (),
+        of_parent=(_shared_limit(rng, "rpm", prefetching),) if rng.random() < 0.5 else (),
         skew_ms=rng.choice((0, 0, 5, 50)),
         crashes=rng.choice((0, 0, 0, 1, 2)),
         suspensions=rng.choice((0, 0, 1, 3)),
@@ -594,28 +592,32 @@ def _outages(rng: Random) -> Plan:
         amounts=rng.choice(((1,), (0, 1, 1, 2, 3, 5), (1, 2, 9))),
         max_waits=(0.05, 1.0, 5.0),
         busy=busy,
-        aheads=aheads,
+        prefetching=prefetching,
         outages=rng.choice((1, 1, 1, 2)),
         cut_off=rng.choice((0.0, 0.0, 0.0, 1.0)),
     )
 
 
-def _shared_limit(rng: Random, name: str, aheads: float) -> Limit:
+def _shared_limit(rng: Random, name: str, prefetching: float) -> Limit:
     """A limit of which those who come use up all, or nearly all."""
     capacity, (refill, period) = rng.choice((10, 30, 90)), rng.choice(((1, 2), (1, 1), (2, 1), (10, 1)))
-    ahead = rng.choice((0.5, 2.0)) if rng.random() < aheads else 0.0
-    more = 2 * round(refill * ahead / period) or rng.choice((0, 0, 20))
-    return Limit.custom(name, capacity, burst=capacity + more, refill_amount=refill, refill_period=period, ahead=ahead)
+    prefetch = rng.choice((0.5, 2.0)) if rng.random() < prefetching else 0.0
+    more = 2 * round(refill * prefetch / period) or rng.choice((0, 0, 20))
+    return Limit.custom(
+        name, capacity, burst=capacity + more, refill_amount=refill, refill_period=period, prefetch=prefetch
+    )
 
 
-def _held_limit(rng: Random, name: str, aheads: float) -> Limit:
-    """A limit of some size, whose burst covers what is minted ahead."""
-    ahead_ms = rng.choice((100, 300, 1_000, 2_000, 5_000)) if rng.random() < aheads else 0
+def _held_limit(rng: Random, name: str, prefetching: float) -> Limit:
+    """A limit of some size, whose burst covers what is minted in the time of prefetch."""
+    prefetch_ms = rng.choice((100, 300, 1_000, 2_000, 5_000)) if rng.random() < prefetching else 0
     refill, period = rng.choice((1, 10, 40, 100)), rng.choice((1, 1, 2, 60))
-    minted = -(-refill * ahead_ms // (1000 * period))
+    minted = -(-refill * prefetch_ms // (1000 * period))
     burst = minted * rng.choice((1, 2, 2, 4)) + rng.choice((2, 10, 40, 200))
     capacity = rng.choice((burst, burst, 1 + burst // 2))
-    limit = Limit.custom(name, capacity, burst=burst, refill_amount=refill, refill_period=period, ahead=ahead_ms / 1000)
+    limit = Limit.custom(
+        name, capacity, burst=burst, refill_amount=refill, refill_period=period, prefetch=prefetch_ms / 1000
+    )
     return limit if rng.random() < 0.95 else Limit.custom(name, 0)
 
 
@@ -752,7 +754,7 @@ def _contended(rng: Random) -> Plan:
 
 def _signed(rng: Random) -> Plan:
     """Answers are lost more often, and writes have tokens, by which they are sent again."""
-    kind = rng.choice((_mixed, _mixed, _expiring, _held_ahead, _all_kinds, _cold_start, _contended, _contended))
+    kind = rng.choice((_mixed, _mixed, _expiring, _prefetched, _all_kinds, _cold_start, _contended, _contended))
     plan = kind(rng)
     processes = rng.choice((plan.processes, plan.processes, 10))  # more than an item has slots
     network = (
@@ -765,7 +767,7 @@ def _signed(rng: Random) -> Plan:
 
 SCENARIOS: Mapping[str, Callable[[Random], Plan]] = {
     "any": draw,
-    "ahead": _held,
+    "prefetch": _held,
     "surges": _surges,
     "splits": _behind_splits,
     "merges": _merging,

@@ -48,7 +48,7 @@ class Schedules:
         if limit is None or not limit.schedule:
             return ()
         pieces = self._declared[_key(limit)]
-        return tuple((since_ms, rule_of(replace(piece, ahead=limit.ahead))) for since_ms, piece in pieces)
+        return tuple((since_ms, rule_of(replace(piece, prefetch=limit.prefetch))) for since_ms, piece in pieces)
 
     def counting(self, pk: str, before: Item | None, planned: Planned | None, *, moved: bool) -> Mapping[str, Times]:
         """The schedules by which the time before a write counts; the other limits count by the rule that they have.

@@ -1,6 +1,6 @@
 """What shadow limits do in a history: the amounts that a write only counts, and what they would have refused.
 
-Lives here: batches that count or draw ahead, noted beside their writes; whether tokens were there, or short. Never: a
+Lives here: batches that count or prefetch, noted beside their writes; whether tokens were there, or short. Never: a
 check of a write (oracle).
 """
 
@@ -26,7 +26,7 @@ Amounts = Mapping[str, int]
 
 
 class Noted:
-    """The batches of writes that count or draw ahead; an operation is told by its identity."""
+    """The batches of writes that count or prefetch; an operation is told by its identity."""
 
     def __init__(self) -> None:
         self._batches: dict[int, tuple[Any, Batch]] = {}
@@ -39,7 +39,7 @@ class Noted:
         return self._carried[id(operation)][1] if id(operation) in self._carried else None
 
     def of(self, operation: Operation[Any]) -> dict[str, Batch]:
-        """The batch of an operation that counts or draws ahead, by the shard that it writes."""
+        """The batch of an operation that counts or prefetch, by the shard that it writes."""
         return {pk: self._batches[id(write)][1] for pk, write in _writes(operation) if id(write) in self._batches}
 
     def plans_of(self, operation: Operation[Any]) -> dict[str, Planned]:
@@ -77,7 +77,7 @@ class Noted:
             operation = write(plan, batch)
             self._plans[id(operation)] = operation, Planned.by(plan)
             self._carried[id(operation)] = operation, list(batch.carried)
-            if batch.counts.amounts or batch.hold_write is not None:
+            if batch.counts.amounts or batch.prefetch_write is not None:
                 self._batches[id(operation)] = operation, batch
                 self._configs[id(batch)] = plan.config
             return operation

@@ -23,12 +23,12 @@ from zae_limiter.flows.bucket_queue import BucketRequest, RunQueue
 from zae_limiter.operations.errors import NotApplied, StoreError
 
 from .application import Application
-from .blocks import Served
 from .bucket_items import LimitState, Rule
 from .kernel import Violation
 from .ledger import Ledger
 from .oracle import Oracle
 from .plan import Plan
+from .reservations import Served
 
 WINDOW_MS: Final = 30_000
 MARGIN_MS: Final = 1_000
@@ -197,9 +197,9 @@ class _Bucket:
         self._admitted = [each for each in sharing.admitted if each.bucket == bucket and name in each.amounts]
         self._allowance_ms = oracle.allowance_ms(self._writes)
         _, entity, resource = bucket.split("#")
-        held = [limit for limit in oracle.levels.ever((entity, resource), name) if limit.ahead]
+        held = [limit for limit in oracle.levels.ever((entity, resource), name) if limit.prefetch]
         bursts = {1000 * limit.burst for limit in held}
-        self._life_ms = max((round(1000 * limit.ahead) for limit in held), default=0)
+        self._life_ms = max((round(1000 * limit.prefetch) for limit in held), default=0)
         self._rule = self._writes[-1].changes[name].state.rule
         self._ceiling = max(self._rule.ceiling, *bursts, 0)
         self._given_late = sharing.given_late(bucket, name)

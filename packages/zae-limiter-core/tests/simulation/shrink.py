@@ -43,7 +43,7 @@ TROUBLES = (
     "forks",
     "outages",
     "cut_off",
-    "aheads",
+    "prefetching",
     "skew_ms",
 )
 

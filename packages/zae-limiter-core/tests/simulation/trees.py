@@ -75,7 +75,7 @@ def places(tree: Tree, request: AcquireRequest, cascades: Callable[[str, str], s
     resource = request.resource
     found = path(tree, request.entity_id, cascade=request.cascade is True, switched=on(resource))
     wanted = {(each, resource) for each in found}
-    for draw in request.also:
+    for draw in request.draws:
         alone, switched = draw.cascade is False, on(draw.resource)
         entities = (
             {draw.entity_id} if alone else path(tree, draw.entity_id, cascade=draw.cascade is True, switched=switched)

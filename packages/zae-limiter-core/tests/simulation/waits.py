@@ -121,7 +121,7 @@ class Bell:
 
 
 def _wants_no_less(one: AcquireRequest, other: AcquireRequest) -> bool:
-    if (one.asker, one.cascade, one.also) != (other.asker, other.cascade, other.also):
+    if (one.asker, one.cascade, one.draws) != (other.asker, other.cascade, other.draws):
         return False
     if one.amounts.keys() != other.amounts.keys():
         return False

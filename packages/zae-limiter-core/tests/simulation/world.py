@@ -41,7 +41,6 @@ from zae_limiter.values.limits import Limit
 from zae_limiter.values.refusal import AccessDisabled
 
 from .accounts import Account
-from .blocks import Held
 from .bucket_items import SLOTS
 from .callers import Caller, Refusal
 from .crowds import Crowd
@@ -54,6 +53,7 @@ from .network import Link
 from .oracle import Oracle
 from .outages import Outages
 from .plan import DEFAULTS, OVERFLOW, RESOURCES, Plan, planned
+from .reservations import Held
 from .schedules import Schedules
 from .seams import SOUND, Seams
 from .settled import check_settled
@@ -133,14 +133,14 @@ class Process:
         child.generation = self.generation + 1
         for entity, resource in product(self.tree, RESOURCES):
             cached = self.namespace_state.cached_shards.get((entity, resource, 0))
-            if cached is None or cached.hold is None:
+            if cached is None or cached.prefetch is None:
                 continue
             copied = cached_shard(child.namespace_state, entity, resource)
             copied.resolved, copied.state, copied.known = cached.resolved, cached.state, cached.known
             copied.seen_at_ms = cached.seen_at_ms
-            own = {id(cached.hold.now): child.namespace_state.now}
+            own = {id(cached.prefetch.now): child.namespace_state.now}
             with patch.dict(copyreg.dispatch_table, COPIED):
-                copied.hold = deepcopy(cached.hold, own)
+                copied.prefetch = deepcopy(cached.prefetch, own)
 
 
 class World:
@@ -424,9 +424,9 @@ class World:
             flow = stored.delete_override(namespace_state, (entity, place), cause)
         else:
             self.overrides += 1  # no two have the same burst, and no config has it
-            ahead = rng.choice((0.0, 0.5)) if self.plan.aheads else 0.0
+            prefetch = rng.choice((0.0, 0.5)) if self.plan.prefetching else 0.0
             limits = [
-                Limit.custom(name, rng.choice((1, 40)), burst=1000 + self.overrides, ahead=ahead)
+                Limit.custom(name, rng.choice((1, 40)), burst=1000 + self.overrides, prefetch=prefetch)
                 for name in ("rpm", "tpm")
             ]
             until_ms = namespace_state.now() + rng.choice((50, 500, 2_000, 20_000))
@@ -494,11 +494,11 @@ class World:
         Task(self.kernel, process, self._store(process, merge_bucket(process.namespace_state, bucket)))
 
     def _disturb(self) -> None:
-        """Somebody whose clock was hours ahead has anchored a shard."""
+        """Somebody whose clock was hours fast has anchored a shard."""
         bucket = BucketId("ns", *self._some_bucket(), self.rng.choice((0, 0, 1)))
-        ahead = {"rf": self.kernel.now_ms + self.rng.randint(120_000, 10_000_000)}
+        late = {"rf": self.kernel.now_ms + self.rng.randint(120_000, 10_000_000)}
         with suppress(ConditionFailed):
-            self.table.execute(Update(bucket_key(bucket), set=ahead, when=Conditions(exists=("PK",))))
+            self.table.execute(Update(bucket_key(bucket), set=late, when=Conditions(exists=("PK",))))
             self.oracle.disturbed(bucket.pk.rpartition("#")[0])
 
     def _delete(self, *, first: int) -> None:

@@ -240,7 +240,7 @@ async def a_limiter_answers_without_taking(limiter: RateLimiter, sync_limiter: S
     assert_type(sync_limiter.time_until_available("user", "api", {"rpm": 1}), float)
     assert_type(sync_limiter.is_available("user", "api", {"rpm": 1}), bool)
     assert_type(await limiter.explain("user", "api"), Explanation)
-    assert_type(await limiter.check("user", "api", also=[Draw("team")]), Check)
+    assert_type(await limiter.check("user", "api", draws=[Draw("team")]), Check)
     assert_type(sync_limiter.check("user", "api", {"rpm": 1}).statuses, tuple[LimitStatus, ...])
     assert_type(sync_limiter.explain("user", "api", {"rpm": 1}, cascade=True).buckets, tuple[BucketExplanation, ...])
 
@@ -298,8 +298,8 @@ def a_limit_is_whole_numbers_and_stays_as_it_is() -> None:
     assert_type(LIMITS[0].ceiling_milli, int)
     assert_type(Limit.per_minute("rpm", 1, shadow=True), Limit)
     Limit.per_minute("rpm", 1, shadow="yes")  # type: ignore[arg-type]
-    assert_type(Limit.per_minute("rpm", 60, ahead=1), Limit)
-    Limit.per_minute("rpm", 60, ahead="1")  # type: ignore[arg-type]
+    assert_type(Limit.per_minute("rpm", 60, prefetch=1), Limit)
+    Limit.per_minute("rpm", 60, prefetch="1")  # type: ignore[arg-type]
     Limit.per_minute("rpm", 1.5)  # type: ignore[arg-type]
     Limit.per_minute("rpm", 10, 20)  # type: ignore[call-arg]
     LIMITS[0].capacity = 20  # type: ignore[misc]

@@ -18,8 +18,8 @@ _OF_CALENDAR: Final = ("window", "timezone", "starts_on")
 def canonical(decl: Decl) -> str:
     """Return a text with a line for each declared value, defaults included: equal texts for equal declarations.
 
-    Only shadow limits have that word, only limits with seconds ahead, weights, a schedule or an alert have these, and
-    only levels with switches or `on_refused` have lines for them, so that all other texts equal those of earlier
+    Only shadow limits have that word, only limits with seconds of prefetch, weights, a schedule or an alert have these,
+    and only levels with switches or `on_refused` have lines for them, so that all other texts equal those of earlier
     releases.
     """
     lines = []
@@ -36,8 +36,8 @@ def canonical(decl: Decl) -> str:
 
 
 def _words(limit: LimitDecl) -> Iterator[str]:
-    """Yield each whole number of a limit, the name of each flag that it has, its milliseconds ahead, its weights, and
-    what another kind of limit has.
+    """Yield each whole number of a limit, the name of each flag that it has, its milliseconds of prefetch, its weights,
+    and what another kind of limit has.
     """
     if limit.kind != "token_bucket":
         yield json.dumps([limit.kind, *(getattr(limit, name) for name in _OF_CALENDAR)])

@@ -14,7 +14,7 @@ from attrs.validators import instance_of
 from .addresses import Address
 from .canonical import canonical
 from .checks import enforce
-from .converter import AHEAD, ALERT, CONVERTER, PARENTS, SCHEDULE, SHADOW, WEIGHTS, WINDOW, as_parents
+from .converter import ALERT, CONVERTER, PARENTS, PREFETCH, SCHEDULE, SHADOW, WEIGHTS, WINDOW, as_parents
 from .declarations import RECORD, RESOURCE, SYSTEM, Decl, RecordDecl, ResourceDecl, SystemDecl
 from .limit_declarations import LIMIT_FIELDS, LimitDecl
 from .switches import SWITCH_FIELDS, SwitchesDecl, switch_word
@@ -29,7 +29,7 @@ _SWITCHES_KEYS: Final = {"limits": "switches", "before": "before_switches"}
 
 MODE: Final = "mode"  # of a limit: `shadow`, or `enforced`
 NO_WEIGHTS: Final = "none"
-USABLE_BURST: Final = "usable_burst"  # of a limit: what its `ahead` leaves of its burst
+USABLE_BURST: Final = "usable_burst"  # of a limit: what its `prefetch` leaves of its burst
 
 
 class FieldChange(NamedTuple):
@@ -198,7 +198,7 @@ def _compare(name: str, old: LimitDecl | None, new: LimitDecl | None) -> Iterato
             yield FieldChange(name, ALERT, _percents(before), _percents(after))
         else:
             yield FieldChange(name, each, before, after)
-    if AHEAD in given and (usable := _usable(old)) != (usable_after := _usable(new)):
+    if PREFETCH in given and (usable := _usable(old)) != (usable_after := _usable(new)):
         yield FieldChange(name, USABLE_BURST, usable, usable_after)
 
 

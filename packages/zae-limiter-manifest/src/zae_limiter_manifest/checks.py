@@ -385,7 +385,7 @@ def _between_members(shape: Record, value: Mapping[object, object], path: Path) 
         if member.spreads_to and key in value:
             yield from _against_level(shape, value, path, key)
         if isinstance(member.shape, Seconds) and key in value:
-            yield from _too_far_ahead(shape, value, path, key)
+            yield from _prefetch_too_long(shape, value, path, key)
     for conflicting, problem in shape.conflicts(value) if shape.conflicts else ():
         yield Finding((*path, conflicting), problem)
 
@@ -440,7 +440,7 @@ def _against_level(shape: Record, value: Mapping[object, object], path: Path, ke
             yield Finding((*path, spread, name, key), f"must not be {str(own).lower()}: {said}; leave one of them out")
 
 
-def _too_far_ahead(shape: Record, value: Mapping[object, object], path: Path, key: str) -> Iterator[Finding]:
+def _prefetch_too_long(shape: Record, value: Mapping[object, object], path: Path, key: str) -> Iterator[Finding]:
     """Yield a problem if seconds leave no token of a limit's burst: of this limit, or of one that has its level's."""
     member = shape.members[key]
     if not isinstance(member.shape, Seconds) or (seconds := read_seconds(member.shape, value[key])) is None:

@@ -19,7 +19,7 @@ SHADOW: Final = "shadow"
 CASCADE: Final = "cascade"
 CASCADES: Final[Mapping[str, bool | None]] = {"on": True, "true": True, "off": False, "false": False, "inherit": None}
 """The words of a level's switch; a boolean stands for itself."""
-AHEAD: Final = "ahead"
+PREFETCH: Final = "prefetch"
 WINDOW: Final = "window"
 WEIGHTS: Final = "weights"
 SCHEDULE: Final = "schedule"
@@ -37,7 +37,7 @@ CONVERTER.register_unstructure_hook(Metadata, Metadata.to_dict)
 
 
 def spread_to_limits(level: type[AttrsInstance]) -> None:
-    """Let plain values of a level have one `shadow` and one `ahead` for its limits; the model has them on each
+    """Let plain values of a level have one `shadow` and one `prefetch` for its limits; the model has them on each
     limit.
     """
     structure = make_dict_structure_fn(
@@ -49,10 +49,10 @@ def spread_to_limits(level: type[AttrsInstance]) -> None:
 def _spread(raw: Mapping[str, Any]) -> Mapping[str, Any]:
     if isinstance(raw.get(CASCADE), str):
         raw = {**raw, CASCADE: CASCADES[raw[CASCADE]]}
-    if SHADOW not in raw and AHEAD not in raw:
+    if SHADOW not in raw and PREFETCH not in raw:
         return raw
-    rest = {key: value for key, value in raw.items() if key not in (SHADOW, AHEAD)}
-    default = {AHEAD: raw[AHEAD]} if AHEAD in raw else {}
+    rest = {key: value for key, value in raw.items() if key not in (SHADOW, PREFETCH)}
+    default = {PREFETCH: raw[PREFETCH]} if PREFETCH in raw else {}
     mark = {SHADOW: True} if raw.get(SHADOW) else {}
     if "limits" not in rest:
         return rest

@@ -7,15 +7,15 @@ from attrs import AttrsInstance, evolve, field, fields, frozen
 
 from .checks import ALREADY_CHECKED, enforce, keys_only
 from .converter import (
-    AHEAD,
     CONVERTER,
     PARENT,
     PARENTS,
+    PREFETCH,
     SHADOW,
     one_parent_or_several,
     spread_to_limits,
 )
-from .limit_declarations import AHEAD_SECONDS, LIMITS, LimitDecl
+from .limit_declarations import LIMITS, PREFETCH_SECONDS, LimitDecl
 from .metadata import Metadata
 from .naming import NameKind, in_nfc
 from .on_refused import ON_REFUSED_STEPS, OnRefusedDecl
@@ -90,16 +90,16 @@ class ResourceDecl(SwitchesDecl):
 
 
 def _level(model: type[AttrsInstance]) -> Record:
-    """Return the shape of a level, which may also have one flag and one `ahead` for its limits: see `converter`."""
+    """Return the shape of a level, which may also have one flag and one `prefetch` for its limits: see `converter`."""
     record = record_of(model)
     flag = Member(Flag(), "`true` on all limits of this level; none of them may have `false`", spreads_to="limits")
-    ahead = Member(
-        AHEAD_SECONDS, "`ahead` of the limits of this level that have none of their own", spreads_to="limits"
+    prefetch = Member(
+        PREFETCH_SECONDS, "`prefetch` of the limits of this level that have none of their own", spreads_to="limits"
     )
     first = {key: member for key, member in record.members.items() if key not in SWITCH_FIELDS}
     if model is ResourceDecl:
         first["limits"] = evolve(first["limits"], required=True, unless=SWITCHES)
-    members = {**first, SHADOW: flag, AHEAD: ahead, **{key: record.members[key] for key in SWITCH_FIELDS}}
+    members = {**first, SHADOW: flag, PREFETCH: prefetch, **{key: record.members[key] for key in SWITCH_FIELDS}}
     return evolve(record, members=members, conflicts=find_switch_conflicts, recurs=True)
 
 

@@ -37,7 +37,7 @@ from .windows import KINDS, LAST_START, MAX_EXPIRES, UTC, as_window, find_confli
 
 MAX_AMOUNT: Final = 10**15
 MAX_REFILL_PERIOD_SECONDS: Final = 3_153_600_000  # a hundred years
-MAX_AHEAD_SECONDS: Final = 3600
+MAX_PREFETCH_SECONDS: Final = 3600
 MAX_ALERTS: Final = 5
 EXPIRES: Final = 60
 MAX_LIMITS: Final = 32  # of one bucket
@@ -45,12 +45,12 @@ MAX_LIMITS: Final = 32  # of one bucket
 _AMOUNT: Final = Integer(MAX_AMOUNT)
 _AMOUNT_OR_NONE: Final = Integer(MAX_AMOUNT, least=0)
 _PERIOD: Final = Integer(MAX_REFILL_PERIOD_SECONDS)
-AHEAD_SECONDS: Final = Seconds(MAX_AHEAD_SECONDS)
+PREFETCH_SECONDS: Final = Seconds(MAX_PREFETCH_SECONDS)
 
 
 def _in_seconds(value: float) -> float:
     """Return a whole number as a float; leave anything else to the checks."""
-    return float(value) if type(value) is int and abs(value) <= MAX_AHEAD_SECONDS else value
+    return float(value) if type(value) is int and abs(value) <= MAX_PREFETCH_SECONDS else value
 
 
 def _as_tuple(given: Any) -> Any:
@@ -63,7 +63,7 @@ class LimitDecl:
     """One limit: capacity, burst and refill amount in tokens, refill period in seconds; raises `ManifestError`.
 
     The tokens of a limit with a `window` come when it begins, those of a `total` never come back. A `shadow` limit
-    counts and decides like any other, but refuses nobody. A process may take tokens up to `ahead` seconds before it
+    counts and decides like any other, but refuses nobody. A process may take tokens up to `prefetch` seconds before it
     admits by them; in return every bucket holds at most the `usable_burst`. By its
     `weights` a lease settles what a language model has used. By its `schedule` it has other values at other times. At
     the percentages of its `alert` the aggregator tells.
@@ -90,12 +90,12 @@ class LimitDecl:
     shadow: bool = field(
         kw_only=True, default=False, metadata=about(Flag(), "`true`: the limit counts, but refuses nobody")
     )
-    ahead: float = field(
+    prefetch: float = field(
         kw_only=True,
         default=0,
         converter=_in_seconds,
         metadata=about(
-            AHEAD_SECONDS,
+            PREFETCH_SECONDS,
             "the seconds for which a process may hold tokens before it admits by them; 0: none",
             off=Refill("capacity", "burst", "refill_amount", "refill_period"),
         ),
@@ -219,10 +219,10 @@ class LimitDecl:
 
     @property
     def usable_burst(self) -> int:
-        """The most tokens that a bucket holds: `burst`, less what comes within `ahead` seconds, rounded up."""
-        if not self.ahead or not self.capacity:
+        """The most tokens that a bucket holds: `burst`, less what comes within `prefetch` seconds, rounded up."""
+        if not self.prefetch or not self.capacity:
             return self.burst
-        return self.burst + -self.refill_amount * round(self.ahead * 1000) // (self.refill_period * 1000)
+        return self.burst + -self.refill_amount * round(self.prefetch * 1000) // (self.refill_period * 1000)
 
 
 def _find_conflicts(limit: Mapping[object, object]) -> Iterator[tuple[object, str]]:

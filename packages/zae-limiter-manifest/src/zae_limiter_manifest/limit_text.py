@@ -3,7 +3,7 @@
 
 A text says what comes back and when, then words, each once, in any order:
 
-    AMOUNT/PERIOD [capacity AMOUNT] [burst AMOUNT] [ahead TIME] [alert PERCENT,PERCENT] [shadow]
+    AMOUNT/PERIOD [capacity AMOUNT] [burst AMOUNT] [prefetch TIME] [alert PERCENT,PERCENT] [shadow]
     AMOUNT/WINDOW ZONE [from DAY] [capacity AMOUNT] [burst AMOUNT] [alert PERCENT,PERCENT] [shadow]
     AMOUNT cron MINUTE HOUR DAY MONTH WEEKDAY [ZONE] [capacity AMOUNT] [burst AMOUNT] [alert …] [shadow]
     AMOUNT per PERIOD from first use [alert …] [shadow]
@@ -97,7 +97,7 @@ def read_limit(text: str) -> Fields:
     """Return the fields of a limit that its text gives; those that it leaves out have the defaults of a limit.
 
     `capacity` is always there, `kind` for all but token buckets, and what that kind has: `refill_amount`,
-    `refill_period` (seconds), `window`, `timezone`. `burst`, `ahead` (seconds), `alert` (percent), `starts_on`,
+    `refill_period` (seconds), `window`, `timezone`. `burst`, `prefetch` (seconds), `alert` (percent), `starts_on`,
     `expires` (seconds) and `shadow` are there where the text has them. Raises `ValueError`, whose message says what is
     wrong, and gives examples.
     """
@@ -121,8 +121,8 @@ def write_limit(fields: Mapping[str, Any]) -> str:
         words.append(f"capacity {write_amount(capacity)}")
     if kind != "concurrent" and fields["burst"] != capacity:
         words.append(f"burst {write_amount(fields['burst'])}")
-    if fields["ahead"]:
-        words.append(f"ahead {write_time(fields['ahead'])}")
+    if fields["prefetch"]:
+        words.append(f"prefetch {write_time(fields['prefetch'])}")
     if kind == "concurrent" and fields["expires"] != _EXPIRES:
         words.append(f"expires {fields['expires']}s")
     if kind == "total" and fields["expires"]:
@@ -330,7 +330,7 @@ _Words: TypeAlias = Mapping[str, tuple[Callable[[str], int | float | tuple[int, 
 _CAPACITY: Final[_Words] = {"capacity": (_read_amount, "capacity 1k")}
 _BURST: Final[_Words] = {"burst": (_read_amount, "burst 20k")}
 _ALERT: Final[_Words] = {"alert": (_read_percents, "alert 80,95")}
-_VALUES: Final[_Words] = {**_CAPACITY, **_BURST, "ahead": (_read_time, "ahead 1s"), **_ALERT}
+_VALUES: Final[_Words] = {**_CAPACITY, **_BURST, "prefetch": (_read_time, "prefetch 1s"), **_ALERT}
 _OF_CRON: Final[_Words] = {**_CAPACITY, **_BURST, **_ALERT}
 _OF_CALENDAR: Final[_Words] = {"from": (_read_day, "from 15"), **_OF_CRON}
 _OF_FIRST_USE: Final[_Words] = _ALERT

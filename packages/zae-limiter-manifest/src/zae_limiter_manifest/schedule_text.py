@@ -78,7 +78,7 @@ def write_when(fields: Mapping[str, Any]) -> str:
 def write_values(fields: Mapping[str, Any]) -> str:
     """Return the values of an entry: `100/min burst 200`, or `capacity 100`."""
     if fields["refill_period"] is not None:
-        return write_limit({**fields, "ahead": 0, "shadow": False})
+        return write_limit({**fields, "prefetch": 0, "shadow": False})
     words = [f"capacity {write_amount(fields['capacity'])}"]
     if fields["burst"] != fields["capacity"]:
         words.append(f"burst {write_amount(fields['burst'])}")
@@ -247,7 +247,7 @@ def _read_values(words: Sequence[str]) -> dict[str, Any]:
     if not words or words[0] == "burst":
         raise ValueError("it has no values: give a rate such as 100/min, or a capacity")
     for word in words:
-        if word in ("ahead", "alert", "shadow"):
+        if word in ("prefetch", "alert", "shadow"):
             raise ValueError(f"`{word}` is of the whole limit: no entry changes it")
     has_rate = words[0] != "capacity"
     if not has_rate and len(words) < 2:

@@ -55,18 +55,18 @@ def find_conflicts(limit: Mapping[Any, object]) -> Iterator[tuple[object, str]]:
     kind = said.get("kind", "token_bucket" if said.get("window") is None else "calendar")
     for text in texts:
         with suppress(ValueError, TypeError, AttributeError):
-            if problem := _with_kind(read_entry(text), kind, said.get("ahead")):
+            if problem := _with_kind(read_entry(text), kind, said.get("prefetch")):
                 key = next(key for key in limit if isinstance(key, str) and plain(key) == "schedule")
                 yield key, f"{show(text)} {problem}"
                 return
 
 
-def _with_kind(entry: Mapping[str, Any], kind: object, ahead: object) -> str | None:
+def _with_kind(entry: Mapping[str, Any], kind: object, prefetch: object) -> str | None:
     if kind not in ("token_bucket", "calendar", "first_use"):
         return f"is for a limit that refills with time, which `kind: {kind}` does not"
     if kind != "token_bucket" and entry["refill_period"] is not None:
         return f"has a rate, which means nothing beside `kind: {kind}`: write `capacity` and the amount"
-    if entry["refill_period"] is None or type(ahead) not in (int, float) or not entry["capacity"]:
+    if entry["refill_period"] is None or type(prefetch) not in (int, float) or not entry["capacity"]:
         return None
-    off = -(-entry["refill_amount"] * round(float(str(ahead)) * 1000) // (entry["refill_period"] * 1000))
-    return None if entry["burst"] - off >= 1 else f"leaves no token: `ahead` takes {off} off its burst"
+    off = -(-entry["refill_amount"] * round(float(str(prefetch)) * 1000) // (entry["refill_period"] * 1000))
+    return None if entry["burst"] - off >= 1 else f"leaves no token: `prefetch` takes {off} off its burst"

@@ -95,7 +95,7 @@ class Shared:
         if limit not in self._known:
             try:
                 self._known[limit] = _scaled(limit, parts)
-            except ManifestError as error:  # `ahead` would take all of the burst that is left
+            except ManifestError as error:  # `prefetch` would take all of the burst that is left
                 raise ShareError from error
         return self._known[limit]
 

@@ -189,7 +189,7 @@ class _Reader:
             return self._read_document()
         except yaml.MarkedYAMLError as error:
             at = error.problem_mark.index if error.problem_mark else 0
-            if "nesting depth" in str(error.problem):  # libyaml looks ahead, and has a bound of its own
+            if "nesting depth" in str(error.problem):  # libyaml has a bound of its own
                 self._stop(at, _TOO_DEEP)
             self._stop(at, f"not valid YAML: {self._cause(error, at)}")
 

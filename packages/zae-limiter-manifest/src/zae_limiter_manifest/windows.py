@@ -97,7 +97,7 @@ def _conflicts(said: Mapping[str, object]) -> Iterator[tuple[str, str]]:
 def _without_rate(said: Mapping[str, object], kind: object) -> Iterator[tuple[str, str]]:
     """Yield what means nothing where tokens come all at once or never; the period of `first_use` is its window."""
     capacity = str(said.get("capacity"))
-    allowed = {"refillperiod": ("60",), "ahead": ("0", "0.0")}
+    allowed = {"refillperiod": ("60",), "prefetch": ("0", "0.0")}
     if kind != "calendar":
         allowed["refillamount"] = (capacity, "1")
     if kind == "first_use":

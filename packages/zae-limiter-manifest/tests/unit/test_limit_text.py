@@ -64,7 +64,7 @@ def test_a_mistake_names_the_text_and_its_place_and_has_examples(text: str, prob
         ),
         ("10/min burst 9", "below the capacity of 10: for 9 at once write `capacity 9`"),
         ("0/min burst 9", "must be 0, not 9: a capacity of 0 blocks"),
-        ("5/min ahead 59s", "leaves no token of the burst of 5"),
+        ("5/min prefetch 59s", "leaves no token of the burst of 5"),
         ("1/99999d", "must be at most 3153600000"),
     ],
 )
@@ -78,12 +78,12 @@ def test_a_text_obeys_the_rules_of_the_map(text: str, message: str) -> None:
 
 def test_a_level_spreads_to_texts_too() -> None:
     assert limit_in(system("600/min", "shadow: true")).shadow
-    assert limit_in(system("600/min", "ahead: 1")).ahead == 1
-    assert limit_in(system("600/min ahead 0s", "ahead: 1")).ahead == 0
+    assert limit_in(system("600/min", "prefetch: 1")).prefetch == 1
+    assert limit_in(system("600/min prefetch 0s", "prefetch: 1")).prefetch == 0
     with pytest.raises(ManifestError, match="must not be true: the level has `shadow: false`"):
         load(system("600/min shadow", "shadow: false"))
-    with pytest.raises(ManifestError, match="has the `ahead` of its level, which leaves no token"):
-        load(system("5/min", "ahead: 59"))
+    with pytest.raises(ManifestError, match="has the `prefetch` of its level, which leaves no token"):
+        load(system("5/min", "prefetch: 59"))
 
 
 def test_a_stack_may_have_texts_too() -> None:

@@ -111,7 +111,7 @@ def test_the_schema_has_them() -> None:
         ('{capacity: 5, kind: total, schedule: ["n: mon capacity 5"]}', "which `kind: total` does not"),
         ('{capacity: 5, window: day, schedule: ["n: mon 5/min"]}', "has a rate, which means nothing"),
         (
-            '{capacity: 60, ahead: 2, schedule: ["n: mon 60/min burst 61", "m: tue 60/min capacity 2"]}',
+            '{capacity: 60, prefetch: 2, schedule: ["n: mon 60/min burst 61", "m: tue 60/min capacity 2"]}',
             "leaves no token",
         ),
     ],

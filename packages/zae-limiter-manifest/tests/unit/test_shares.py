@@ -36,7 +36,7 @@ def share_of(limit: LimitDecl, share: str) -> LimitDecl:
         ("1/sec burst 10 capacity 10", "60%", "3/5s capacity 6"),
         ("5/sec", "33%", "18/11s capacity 1"),
         ("1/10s capacity 100", "1%", "1/1000s"),
-        ("100/min ahead 1s alert 80,95 shadow", "50%", "50/min ahead 1s alert 80,95 shadow"),
+        ("100/min prefetch 1s alert 80,95 shadow", "50%", "50/min prefetch 1s alert 80,95 shadow"),
         ("10k/month Europe/Berlin from 15", "60%", "6k/month Europe/Berlin from 15"),
         ("10/day UTC capacity 20 burst 30", "25%", "2/day UTC capacity 5 burst 7"),
         ("1000 cron 0 6 * * MON UTC", "60%", "600 cron 0 6 * * MON UTC"),
@@ -59,7 +59,8 @@ def test_the_entries_of_a_schedule_are_scaled_too_and_one_that_blocks_stays() ->
 
 
 @pytest.mark.parametrize(
-    "limit", ["1/min", "1 concurrent", "1 total", "1/month UTC", "2/sec ahead 1s capacity 3", "100/day UTC capacity 1"]
+    "limit",
+    ["1/min", "1 concurrent", "1 total", "1/month UTC", "2/sec prefetch 1s capacity 3", "100/day UTC capacity 1"],
 )
 def test_a_limit_whose_share_is_no_token_is_refused_and_named(limit: str) -> None:
     with pytest.raises(ShareError, match=r"60% is less than one token of resource gpt-4: l \("):

@@ -98,16 +98,16 @@ def test_a_plan_tells_a_limit_that_comes_as_its_text(limit: LimitDecl, said: str
 
 
 def test_a_token_bucket_has_the_fingerprint_of_earlier_releases() -> None:
-    assert canonical(ResourceDecl({"rpm": LimitDecl(5, ahead=0.5, burst=90)})) == "rpm 5 90 5 60 ahead 500"
+    assert canonical(ResourceDecl({"rpm": LimitDecl(5, prefetch=0.5, burst=90)})) == "rpm 5 90 5 60 prefetch 500"
     others = [USD, LimitDecl(250, burst=350), LimitDecl(250, burst=350, kind="total")]
     others += [LimitDecl(250, burst=350, window="month"), LimitDecl(250, burst=350, window="month", starts_on=15)]
     assert len({fingerprint(ResourceDecl({"usd": limit})) for limit in others}) == len(others)
 
 
-def test_the_ahead_of_a_level_is_not_for_limits_that_come_at_once() -> None:
-    text = "namespace: a\nsystem: {ahead: 0.5, limits: {rpm: {capacity: 500}, usd: {capacity: 5, window: day}}}\n"
+def test_the_prefetch_of_a_level_is_not_for_limits_that_come_at_once() -> None:
+    text = "namespace: a\nsystem: {prefetch: 0.5, limits: {rpm: {capacity: 500}, usd: {capacity: 5, window: day}}}\n"
     limits = load(text, "limits.yaml").system.limits  # type: ignore[union-attr]
-    assert (limits["rpm"].ahead, limits["usd"].ahead) == (0.5, 0)
+    assert (limits["rpm"].prefetch, limits["usd"].prefetch) == (0.5, 0)
 
 
 def test_the_schema_has_their_keys() -> None:
@@ -142,7 +142,7 @@ def test_the_schema_has_their_keys() -> None:
         ("{capacity: 5, kind: totl}", "did you mean `total`?"),
         ("{capacity: 5, kind: total, refill_amount: 3}", "means nothing beside `kind: total`"),
         ("{capacity: 5, window: month, refill_period: 3600}", "means nothing beside `kind: calendar`"),
-        ("{capacity: 5, window: month, ahead: 1}", "means nothing beside `kind: calendar`"),
+        ("{capacity: 5, window: month, prefetch: 1}", "means nothing beside `kind: calendar`"),
     ],
 )
 def test_a_mistake_is_named_with_its_place(limit: str, told: str) -> None:
@@ -170,11 +170,11 @@ def test_windows_of_the_first_use_are_texts() -> None:
         ("{capacity: 5, window: 3600}", "write the limit as `100 per 3600s from first use`"),
         ("{capacity: 5, kind: first_use, burst: 9}", "burst: means nothing beside `kind: first_use`"),
         ("{capacity: 5, kind: first_use, refill_amount: 9}", "refill_amount: means nothing beside"),
-        ("{capacity: 5, kind: first_use, ahead: 1}", "ahead: means nothing beside"),
+        ("{capacity: 5, kind: first_use, prefetch: 1}", "prefetch: means nothing beside"),
         ("{capacity: 5, kind: first_use, window: day}", "beside a `window`"),
         ("100 per 5x from first use", "5x is no period"),
         ("100 per hour from", "is no limit"),
-        ("100 per hour from first use ahead", "is no limit"),
+        ("100 per hour from first use prefetch", "is no limit"),
     ],
 )
 def test_what_does_not_go_with_a_first_use_has_one_line(limit: str, problem: str) -> None:

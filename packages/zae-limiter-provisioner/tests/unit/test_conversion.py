@@ -30,7 +30,7 @@ def test_a_declaration_is_as_it_was_after_it_was_stored_and_read() -> None:
     decl = ResourceDecl(
         {
             "rpm": LimitDecl(
-                **{**values, "shadow": True, "ahead": 0.5, "weights": {"input": 1, "cached": 0.1, "reasoning": 4}}
+                **{**values, "shadow": True, "prefetch": 0.5, "weights": {"input": 1, "cached": 0.1, "reasoning": 4}}
             ),
             "usd": LimitDecl(250, burst=300, window="month", timezone="Europe/Berlin", starts_on=15, alert=(80, 95)),
             "seats": LimitDecl(3, window="0 6 * * MON"),
@@ -44,10 +44,13 @@ def test_a_declaration_is_as_it_was_after_it_was_stored_and_read() -> None:
 
 
 @given(st.integers(1, 10**6), st.integers(1, 10**6), st.integers(1, 10**6), st.integers(0, 3_600_000))
-def test_core_and_manifest_agree_on_what_may_be_held_ahead_and_on_the_usable_burst(
-    burst: int, amount: int, period: int, ahead_ms: int
-) -> None:
-    rate: dict[str, Any] = {"burst": burst, "refill_amount": amount, "refill_period": period, "ahead": ahead_ms / 1000}
+def test_core_and_manifest_agree_on_prefetch(burst: int, amount: int, period: int, prefetch_ms: int) -> None:
+    rate: dict[str, Any] = {
+        "burst": burst,
+        "refill_amount": amount,
+        "refill_period": period,
+        "prefetch": prefetch_ms / 1000,
+    }
     try:
         limit = Limit.custom("rpm", burst, **rate)
     except ValidationError:
@@ -62,7 +65,7 @@ def test_core_and_manifest_agree_on_what_may_be_held_ahead_and_on_the_usable_bur
     st.sampled_from(["UTC", "Europe/Berlin", "Etc/GMT+5", "Berlin", "../x", "Europe"]),
     st.integers(1, 31),
     st.sampled_from(["token_bucket", "calendar", "total"]),
-    st.sampled_from([{}, {"refill_period": 90}, {"refill_amount": 9}, {"ahead": 0.001}]),
+    st.sampled_from([{}, {"refill_period": 90}, {"refill_amount": 9}, {"prefetch": 0.001}]),
 )
 def test_core_and_manifest_agree_on_what_a_calendar_limit_may_be(
     window: str, timezone: str, starts_on: int, kind: str, more: dict[str, Any]

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ..columns import say_json
-from ..data.parsing import also_option, consume_option
+from ..data.parsing import consume_option, draw_option
 from ..errors import CommandError
 from ..options import OutputForm, given_options, output_option
 from ..paging import in_repository
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 @click.argument("on_resource", metavar="[RESOURCE]", required=False)
 @click.option("--resource", "-r", metavar="NAME", help="The resource, if it is not the second word.")
 @consume_option
-@also_option
+@draw_option
 @click.option("--cascade", is_flag=True, help="The call passes cascade=True.  [default: as the entity does]")
 @output_option
 def why(
@@ -31,7 +31,7 @@ def why(
     on_resource: str | None,
     resource: str | None,
     consume: dict[str, int] | None,
-    also: "list[Draw]",
+    draws: "list[Draw]",
     cascade: bool,
     output: OutputForm,
 ) -> None:
@@ -42,7 +42,7 @@ def why(
     refused call asked for, or else for the mean of its calls.
 
     It takes no tokens and writes nothing. It costs two reads for an entity and its parent, one query for the usage, and
-    one for the changes; two reads more for the mean. What a process holds ahead, and limits that a call passes, are
+    one for the changes; two reads more for the mean. What a process has prefetched, and limits that a call passes, are
     known to that process only.
     """
     from ..explanation.next_steps import next_steps
@@ -52,7 +52,7 @@ def why(
 
     if (on_resource is None) is (resource is None):
         raise CommandError("name one resource: why ENTITY_ID RESOURCE, or -r RESOURCE")
-    report = read_report(repository, entity_id, resource or str(on_resource), consume, also=also, cascade=cascade)
+    report = read_report(repository, entity_id, resource or str(on_resource), consume, draws=draws, cascade=cascade)
     steps = next_steps(report, given_options())
     if output == "json":
         say_json(plain_report(report, steps))

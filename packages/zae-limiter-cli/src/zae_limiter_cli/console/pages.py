@@ -50,10 +50,10 @@ class Shown:
 
 @dataclass(frozen=True, slots=True)
 class Shoot:
-    """A row in the tree: those below it, and ``also``, the other parents below which it is shown as well."""
+    """A row in the tree: those below it, and ``elsewhere``, the other parents below which it is shown as well."""
 
     shown: Shown
-    also: tuple[str, ...]
+    elsewhere: tuple[str, ...]
     below: tuple["Shoot", ...]
 
 
@@ -189,5 +189,5 @@ def _shown(row: Row) -> Shown:
 
 def _shoot(branch: Branch, parent: str | None, above: Mapping[Place, tuple[str, ...]]) -> Shoot:
     place = branch.row.place
-    also = tuple(each for each in above[place] if each != parent)
-    return Shoot(_shown(branch.row), also, tuple(_shoot(each, place.entity_id, above) for each in branch.below))
+    elsewhere = tuple(each for each in above[place] if each != parent)
+    return Shoot(_shown(branch.row), elsewhere, tuple(_shoot(each, place.entity_id, above) for each in branch.below))

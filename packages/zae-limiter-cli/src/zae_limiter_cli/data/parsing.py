@@ -22,17 +22,17 @@ DRAW_FORM: Final = "[ENTITY_ID] [on NAME] [name:amount …]"
 
 _AMOUNT: Final = re.compile(r"([^:]+):([0-9]{1,20})")
 _SECONDS: Final = re.compile(r"[0-9]{1,9}(?:\.[0-9]{1,9})?")
-_AHEAD: Final = r"(?::ahead=([^:]{1,200}))?"
+_PREFETCH: Final = r"(?::prefetch=([^:]{1,200}))?"
 _WEIGHTS: Final = r"(?::weights=([^:]{1,200}))?"
 _LIMIT: Final = re.compile(
-    rf"{_AMOUNT.pattern}(?:/({'|'.join(PERIODS)}))?(?::([0-9]{{1,20}}))?(:shadow)?{_AHEAD}{_WEIGHTS}"
+    rf"{_AMOUNT.pattern}(?:/({'|'.join(PERIODS)}))?(?::([0-9]{{1,20}}))?(:shadow)?{_PREFETCH}{_WEIGHTS}"
 )
 
 
 def parse_limit(text: str) -> "Limit":
     """Return the limit of a text of ``Limit.parse``, or in the notation with colons, ``rpm:100`` or
-    ``tpm:10000/min:15000:shadow:ahead=1``, for a minute if it has no period, with weights behind ``:weights=``; or in
-    JSON. Raises ``CommandError``.
+    ``tpm:10000/min:15000:shadow:prefetch=1``, for a minute if it has no period, with weights behind ``:weights=``; or
+    in JSON. Raises ``CommandError``.
     """
     from zae_limiter import Limit, ValidationError
     from zae_limiter.values.weights import Weights
@@ -42,9 +42,11 @@ def parse_limit(text: str) -> "Limit":
     found = _LIMIT.fullmatch(text)
     if found is None:
         return _parse_text(text)
-    name, amount, period, burst, mark, ahead, weights = found.groups()
-    if ahead and not _SECONDS.fullmatch(ahead):
-        raise CommandError(f"--limit {text!r}: ahead of limit {name!r} {ahead!r}: must be seconds, such as 1 or 0.5")
+    name, amount, period, burst, mark, prefetch, weights = found.groups()
+    if prefetch and not _SECONDS.fullmatch(prefetch):
+        raise CommandError(
+            f"--limit {text!r}: prefetch of limit {name!r} {prefetch!r}: must be seconds, such as 1 or 0.5"
+        )
     try:
         return Limit.custom(
             name,
@@ -52,7 +54,7 @@ def parse_limit(text: str) -> "Limit":
             burst=None if burst is None else int(burst),
             refill_period=PERIODS[period or "min"],
             shadow=mark is not None,
-            ahead=float(ahead or 0),
+            prefetch=float(prefetch or 0),
             weights=Weights.parse(f"weights of limit {name!r}", weights or ""),
         )
     except ValidationError as error:
@@ -128,11 +130,11 @@ def parse_draw(text: str) -> "Draw":
     amounts = words if resource is None else words[2:]
     if (entity_id is None and resource is None) or not all(":" in each for each in amounts):
         examples = "'team-blue', 'on embeddings' or 'team-blue on embeddings tpm:900'"
-        raise CommandError(f"--also {text!r}: must be {DRAW_FORM}, like {examples}")
+        raise CommandError(f"--draw {text!r}: must be {DRAW_FORM}, like {examples}")
     try:
-        return Draw(entity_id, resource, parse_amounts(amounts, f"--also {text!r}:") or None)
+        return Draw(entity_id, resource, parse_amounts(amounts, f"--draw {text!r}:") or None)
     except ValidationError as error:
-        raise CommandError(f"--also {text!r}: {error}") from error
+        raise CommandError(f"--draw {text!r}: {error}") from error
 
 
 def parse_metadata(texts: Iterable[str]) -> dict[str, str]:
@@ -158,7 +160,7 @@ def limits_option(*, required: bool, parse: Callable[[str], object] = parse_limi
         required=required,
         metavar=LIMIT_FORM,
         callback=lambda *given: [parse(text) for text in given[-1]],
-        help="A limit: rpm:100/min, 'tpm: 10k/min burst 20k', '… ahead 1s' lets a process hold tokens for a second,"
+        help="A limit: rpm:100/min, 'tpm: 10k/min burst 20k', '… prefetch 1s' lets a process hold tokens for a second,"
         " '… shadow' counts, but refuses nobody; usd:250/month, 'parallel: 5 concurrent'. Repeatable.",
     )
 
@@ -184,12 +186,13 @@ consume_option = click.option(
 )
 
 
-also_option = click.option(
-    "--also",
+draw_option = click.option(
+    "--draw",
+    "draws",
     multiple=True,
     metavar="DRAW",
     callback=lambda *given: [parse_draw(text) for text in given[-1]],
-    help="A further bucket that the call draws on: 'team-blue', 'on embeddings', or 'team-blue on embeddings"
+    help="A further bucket that the call takes from: 'team-blue', 'on embeddings', or 'team-blue on embeddings"
     " tpm:900' with amounts of its own. Repeatable.",
 )
 

@@ -227,7 +227,7 @@ def of_window(each: "BucketLimit") -> str:
 def _name(limit: "Limit") -> str:
     marks = [
         *(["shadow"] if limit.shadow else []),
-        *([f"ahead {limit.ahead:g} s"] if limit.ahead else []),
+        *([f"prefetch {limit.prefetch:g} s"] if limit.prefetch else []),
         *([f"weights {limit.weights}"] if limit.weights else []),
         *([f"alert {','.join(map(str, limit.alert))} %"] if limit.alert else []),
         *([f"schedule {'; '.join(map(str, limit.schedule))}"] if limit.schedule else []),
@@ -236,11 +236,11 @@ def _name(limit: "Limit") -> str:
 
 
 def _burst(limit: "Limit") -> str:
-    return f"{limit.burst:,} ({limit.usable_burst:,} usable)" if limit.ahead else f"{limit.burst:,}"
+    return f"{limit.burst:,} ({limit.usable_burst:,} usable)" if limit.prefetch else f"{limit.burst:,}"
 
 
 def _plain_limit(limit: "Limit") -> dict[str, Any]:
-    usable = {"usable_burst": limit.usable_burst} if limit.ahead else {}
+    usable = {"usable_burst": limit.usable_burst} if limit.prefetch else {}
     return {name: value for name, value in limit.to_dict().items() if name != "name"} | usable
 
 

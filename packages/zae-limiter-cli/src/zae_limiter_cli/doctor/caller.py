@@ -79,14 +79,14 @@ def check_clock(caller: Caller) -> Finding:
     skew = caller.skew_seconds
     if skew is None:
         return Finding("clock", "unknown", "the answer of AWS has no date")
-    told = f"{abs(skew):.1f} s {'ahead of' if skew > 0 else 'behind'} AWS, exact to a second"
+    told = f"{abs(skew):.1f} s {'fast' if skew > 0 else 'slow'} beside AWS, exact to a second"
     state = "fail" if abs(skew) >= SKEW_FAILS else "warn" if abs(skew) >= SKEW_WARNS else "ok"
     fix = "" if state == "ok" else "set the clock by NTP: AWS refuses requests that are five minutes off"
     return Finding("clock", state, told, fix, {"skew_seconds": round(skew, 1)})  # type: ignore[arg-type]  # a State
 
 
 def _skew(answer: Mapping[str, Any], middle: datetime) -> float | None:
-    """Return the seconds by which our clock is ahead; a date of HTTP has whole seconds, so half a one is added."""
+    """Return the seconds by which our clock is fast; a date of HTTP has whole seconds, so half a one is added."""
     try:
         date = parsedate_to_datetime(answer["ResponseMetadata"]["HTTPHeaders"]["date"])
     except (KeyError, TypeError, ValueError):

@@ -30,7 +30,7 @@ ABSENT: Final = (
 FREE_WARNS: Final = 100 * 1024 * 1024  # bytes
 WAIT_SECONDS: Final = 5.0
 WORK_SECONDS: Final = 60.0  # of one check: all of a file is read, which may be large
-AHEAD_MS: Final = 60_000  # as core has it
+FUTURE_MS: Final = 60_000  # as core has it
 LOG_WARNS: Final = 64 * 1024 * 1024  # bytes: four times the size to which a log is cut
 SHOWN: Final = 5  # names of buckets
 
@@ -112,17 +112,17 @@ def _opened(path: Path) -> Iterator[sqlite3.Connection]:
 
 
 def _clock(path: Path) -> Finding:
-    """Return whether a clock that was ahead has written buckets, which no call has brought back yet."""
+    """Return whether a fast clock has written buckets, which no call has brought back yet."""
     from zae_limiter.maintenance import BucketId
 
-    limit_ms = time.time_ns() // 1_000_000 + AHEAD_MS
+    limit_ms = time.time_ns() // 1_000_000 + FUTURE_MS
     try:
         with _opened(path) as database:
             found = database.execute("SELECT pk, written FROM items WHERE written > ?", (limit_ms,)).fetchall()
     except sqlite3.Error as error:
         return Finding("clock", "unknown", f"SQLite could not look: {error}")
     if not found:
-        return Finding("clock", "ok", "no bucket was written by a clock that was ahead")
+        return Finding("clock", "ok", "no bucket was written by a fast clock")
 
     def name(pk: str) -> str:
         with suppress(ValueError):  # a row that is no bucket is named by its key
@@ -130,11 +130,11 @@ def _clock(path: Path) -> Finding:
         return pk
 
     names = [name(str(pk)) for pk, _ in found]
-    ahead = (max(written for _, written in found) - limit_ms + AHEAD_MS) // 1000
+    fast = (max(written for _, written in found) - limit_ms + FUTURE_MS) // 1000
     shown = ", ".join(names[:SHOWN]) + (", …" if len(names) > SHOWN else "")
-    told = f"{len(names)} buckets were written by a clock that was up to {ahead:,} s ahead: {shown}"
+    told = f"{len(names)} buckets were written by a clock that was up to {fast:,} s fast: {shown}"
     fix = "check that this host's clock is right now; then leave them: the next call brings each back with its balance"
-    return Finding("clock", "warn", told, fix, {"buckets": names, "ahead_seconds": ahead})
+    return Finding("clock", "warn", told, fix, {"buckets": names, "fast_seconds": fast})
 
 
 def _version(connection: Connection) -> Finding:

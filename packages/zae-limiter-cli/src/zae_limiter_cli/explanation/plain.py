@@ -73,7 +73,7 @@ def _limit(each: "LimitExplanation") -> dict[str, Any]:
     return {
         "requested": each.requested,
         "available": each.available,
-        "held_ahead": each.held_ahead,
+        "prefetched": each.prefetched,
         "refuses": each.refuses,
         "blocked": each.blocked,
         "wait_seconds": _seconds(each.wait_seconds),

@@ -70,7 +70,7 @@ def read_report(
     resource: str,
     amounts: Mapping[str, int] | None,
     *,
-    also: "Sequence[Draw]" = (),
+    draws: "Sequence[Draw]" = (),
     cascade: bool,
 ) -> Report:
     """Read what the report has; write nothing. Raises ``CommandError`` where no level has limits."""
@@ -79,7 +79,7 @@ def read_report(
 
     limiter = SyncRateLimiter(repository)
     try:
-        explanation = limiter.explain(entity_id, resource, amounts, cascade=cascade, also=also)
+        explanation = limiter.explain(entity_id, resource, amounts, cascade=cascade, draws=draws)
     except ValidationError as error:
         if error.field != "limits":
             raise
@@ -96,7 +96,7 @@ def read_report(
             or asked
         )
         if likely.amounts != asked.amounts:
-            explanation = limiter.explain(entity_id, resource, likely.amounts, cascade=cascade, also=also)
+            explanation = limiter.explain(entity_id, resource, likely.amounts, cascade=cascade, draws=draws)
         asked = likely
     suspect = explanation.binding or _most_often(explanation, usage.refused_by)
     subject = _switched_by(explanation.disabled) or _subject(explanation.buckets[0] if suspect is None else suspect[0])

@@ -122,7 +122,7 @@ def values_of(limit: "Limit") -> list["Limit"]:
 
 
 def _is_further(found: "Explanation", bucket: "BucketExplanation") -> bool:
-    """Return whether a bucket is drawn on because of ``also``."""
+    """Return whether a bucket is drawn on because of ``draws``."""
     return (bucket.path[0], bucket.resource) != (found.entity_id, found.resource)
 
 
@@ -131,7 +131,7 @@ def _head(found: "Explanation", bucket: "BucketExplanation") -> str:
     role = "" if bucket.entity_id == found.entity_id else above
     if _is_further(found, bucket):
         on = "" if bucket.resource == found.resource else f" on {bucket.resource}"
-        role = f"{on} (also)" if len(bucket.path) == 1 else f"{on} (also, above {bucket.path[0]})"
+        role = f"{on} (draw)" if len(bucket.path) == 1 else f"{on} (draw, above {bucket.path[0]})"
     of = SOURCES[bucket.source].format(resource=bucket.resource, tier=bucket.tier)
     if bucket.override_until is not None:
         place = "on all resources" if bucket.source == "entity_default" else f"on {bucket.resource}"
@@ -159,10 +159,10 @@ def _notes(each: "LimitExplanation") -> Iterator[str]:
         yield "enough"
     if each.schedule:
         yield each.schedule
-    if each.limit.ahead:
+    if each.limit.prefetch:
         yield f"{in_force(each).usable_burst:,} of the burst usable"
-    if each.held_ahead:
-        yield f"{each.held_ahead:,} held ahead"
+    if each.prefetched:
+        yield f"{each.prefetched:,} prefetched"
 
 
 def _refusals(report: Report) -> Iterator[str]:

@@ -93,7 +93,7 @@ def test_an_override_is_set_shown_and_ended(table: Table) -> None:
 def test_a_wrong_end_is_refused(table: Table) -> None:
     for end in ("soon", "2026-01-31T18:00", "9999999w", "2h30m"):
         assert "--until" in refused("entity", "set-limits", "key", "-l", "rpm:9", "--until", end)
-    for end, problem in (("0h", "must be in the future"), ("53w", "must be at most 366 days ahead")):
+    for end, problem in (("0h", "must be in the future"), ("53w", "must be at most 366 days from now")):
         assert refused("entity", "set-limits", "key", "-l", "rpm:9", "--until", end) == f"--until '{end}': {problem}"
     assert table.repository.get_override("key") is None
 

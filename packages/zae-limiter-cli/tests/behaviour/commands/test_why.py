@@ -194,7 +194,7 @@ def test_a_parent_that_is_not_asked_is_named_unless_the_call_cascades(table: Tab
 
 
 def test_shadow_and_held_tokens_are_noted(table: Table) -> None:
-    limits = [Limit.per_minute("rpm", 5, shadow=True), Limit.per_minute("tpm", 600, ahead=1)]
+    limits = [Limit.per_minute("rpm", 5, shadow=True), Limit.per_minute("tpm", 600, prefetch=1)]
     table.repository.set_resource_defaults("gpt-4", limits)
     done = run("why", "key-1", "-r", "gpt-4", "-c", "rpm:6", "-c", "tpm:590").stdout
     assert "passes now." in done
@@ -205,7 +205,7 @@ def test_shadow_and_held_tokens_are_noted(table: Table) -> None:
 @pytest.mark.parametrize("columns", [60, 80])
 def test_no_line_but_a_command_is_wider_than_the_terminal(table: Table, columns: int) -> None:
     exhausted(table)
-    table.repository.set_limits("acme-corp", [TEAM, Limit.per_minute("tpm", 60_000, ahead=1)], "gpt-4")
+    table.repository.set_limits("acme-corp", [TEAM, Limit.per_minute("tpm", 60_000, prefetch=1)], "gpt-4")
     done = CliRunner(env={"COLUMNS": str(columns)}).invoke(main, ["why", "-n", "my-app", "key-1", "-r", "gpt-4"])
     assert done.exit_code == 0
     wide = [line for line in done.stdout.splitlines() if len(line) > columns]
@@ -225,12 +225,12 @@ def test_it_writes_nothing(table: Table) -> None:
 def test_further_buckets_of_a_call_are_explained_with_amounts_of_their_own(table: Table) -> None:
     table.repository.set_resource_defaults("gpt-4", [KEY])
     table.repository.set_resource_defaults("embeddings", [Limit.per_minute("tpm", 1_000)])
-    also = ["--also", "user:7", "--also", "on embeddings tpm:900"]
-    lines = run("why", "key-1", "-r", "gpt-4", *also).stdout.splitlines()
+    draws = ["--draw", "user:7", "--draw", "on embeddings tpm:900"]
+    lines = run("why", "key-1", "-r", "gpt-4", *draws).stdout.splitlines()
     assert lines[0] == "key-1 on gpt-4, 1 rpm: passes now."
-    assert "user:7 (also): the limits of gpt-4; no bucket yet, so it is full" in lines
-    assert any(line.startswith("key-1 on embeddings (also): the limits of embeddings; ") for line in lines)
-    told = document("why", "key-1", "-r", "gpt-4", *also)
+    assert "user:7 (draw): the limits of gpt-4; no bucket yet, so it is full" in lines
+    assert any(line.startswith("key-1 on embeddings (draw): the limits of embeddings; ") for line in lines)
+    told = document("why", "key-1", "-r", "gpt-4", *draws)
     asked = [(each["entity_id"], each["resource"], *each["limits"]) for each in told["buckets"]]
     assert asked == [("key-1", "gpt-4", "rpm"), ("user:7", "gpt-4", "rpm"), ("key-1", "embeddings", "tpm")]
     assert told["buckets"][2]["limits"]["tpm"]["requested"] == 900
@@ -241,31 +241,31 @@ def test_a_further_bucket_that_refuses_is_named_with_its_resource_and_its_remedy
     table.repository.create_entity("team-blue", parent_id="org", cascade=True)
     table.repository.set_resource_defaults("gpt-4", [KEY])
     table.repository.set_resource_defaults("embeddings", [Limit.total("tpm", 1_000)])
-    asked = ("why", "key-1", "-r", "gpt-4", "--also", "team-blue on embeddings tpm:1001")
+    asked = ("why", "key-1", "-r", "gpt-4", "--draw", "team-blue on embeddings tpm:1001")
     told = document(*asked)
     assert told["binding"] == {"entity_id": "team-blue", "resource": "embeddings", "limit_name": "tpm"}
     assert told["next"][0]["command"].startswith("zae-limiter lift team-blue -r embeddings ")
     lines = run(*asked).stdout.splitlines()
     assert lines[0] == "key-1 on gpt-4, 1 rpm: refused by team-blue/tpm on embeddings."
-    assert any(line.startswith("org on embeddings (also, above team-blue): ") for line in lines)
+    assert any(line.startswith("org on embeddings (draw, above team-blue): ") for line in lines)
 
 
 @pytest.mark.parametrize(
     ("draw", "problem"),
     [
-        ("", "--also '': must be [ENTITY_ID] [on NAME] [name:amount …], like 'team-blue', 'on embeddings' or"),
-        ("on", "--also 'on': must be [ENTITY_ID] [on NAME]"),
-        ("team-blue embeddings", "--also 'team-blue embeddings': must be [ENTITY_ID] [on NAME]"),
-        ("team-blue on", "--also 'team-blue on': must be [ENTITY_ID] [on NAME]"),
-        ("on embeddings tpm:x", "--also 'on embeddings tpm:x': 'tpm:x': must be name:amount, like rpm:100"),
-        ("on _default_", "--also 'on _default_': resource of a draw '_default_': is reserved"),
-        ("key-1", "also 'key-1/gpt-4': the call draws on this bucket already: name each one once"),
+        ("", "--draw '': must be [ENTITY_ID] [on NAME] [name:amount …], like 'team-blue', 'on embeddings' or"),
+        ("on", "--draw 'on': must be [ENTITY_ID] [on NAME]"),
+        ("team-blue embeddings", "--draw 'team-blue embeddings': must be [ENTITY_ID] [on NAME]"),
+        ("team-blue on", "--draw 'team-blue on': must be [ENTITY_ID] [on NAME]"),
+        ("on embeddings tpm:x", "--draw 'on embeddings tpm:x': 'tpm:x': must be name:amount, like rpm:100"),
+        ("on _default_", "--draw 'on _default_': resource of a draw '_default_': is reserved"),
+        ("key-1", "draws 'key-1/gpt-4': the call draws on this bucket already: name each one once"),
         ("on nothing", "limits 'key-1/nothing': no level has limits"),
     ],
 )
 def test_a_further_bucket_that_is_none_is_refused_in_one_line(table: Table, draw: str, problem: str) -> None:
     table.repository.set_resource_defaults("gpt-4", [KEY])
-    assert refused("why", "key-1", "-r", "gpt-4", "--also", draw).startswith(problem)
+    assert refused("why", "key-1", "-r", "gpt-4", "--draw", draw).startswith(problem)
 
 
 def test_alone_it_asks_for_what_was_refused_or_the_mean(table: Table) -> None:

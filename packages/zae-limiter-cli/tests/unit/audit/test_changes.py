@@ -22,9 +22,9 @@ def told(before: dict[str, Any] | None, after: dict[str, Any] | None) -> list[st
         ({"limits": {"rpm": RPM}}, {"limits": {"rpm": RPM | {"burst": 9}}}, ["limits.rpm 5/min -> 5/min burst 9"]),
         (None, {"override": {"limits": {"rpm": RPM}}}, ["override.limits.rpm 5/min"]),
         (
-            {"limits": {"rpm": RPM | {"ahead_ms": 1000, "shadow": True, "alert": "80,95"}}},
+            {"limits": {"rpm": RPM | {"prefetch_ms": 1000, "shadow": True, "alert": "80,95"}}},
             None,
-            ["limits.rpm 5/min ahead 1s alert 80,95 shadow -> -"],
+            ["limits.rpm 5/min prefetch 1s alert 80,95 shadow -> -"],
         ),
         (
             {"limits": {"usd": RPM | {"kind": "calendar", "window": "month", "weights": "output=4"}}},

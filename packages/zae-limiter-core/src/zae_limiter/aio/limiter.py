@@ -77,7 +77,7 @@ class RateLimiter(LimitMethods, EntityMethods):
         on_unavailable: Policy | None = None,
         rollback: bool = True,
         max_wait: float = NO_WAIT,
-        also: Sequence[Draw] = NO_DRAWS,
+        draws: Sequence[Draw] = NO_DRAWS,
         on_refused: OnRefused | None = None,
         max_hold: float | None = None,
     ) -> Lease:
@@ -86,7 +86,7 @@ class RateLimiter(LimitMethods, EntityMethods):
         ``limits`` replace the stored ones for this call. ``cascade`` also consumes from the entity's parents. An
         exception or a cancellation in the block gives everything back, unless ``rollback`` is ``False`` or the lease is
         kept. ``max_wait``: seconds to wait at most if tokens are short; callers are served in the order of their
-        arrival. ``also``: additional buckets. Either all of them admit the call, or none is charged; adjust each with
+        arrival. ``draws``: additional buckets. Either all of them admit the call, or none is charged; adjust each with
         ``lease.draw``. ``on_refused`` replaces the policy of the levels: wait in the same way, then charge another
         bucket. ``max_hold``: seconds after which slots are released even if the block goes on; see ``lost_slots``.
         Raises ``ValidationError`` here or on entry; on entry ``RateLimitExceeded``, ``RateLimiterUnavailable``.
@@ -97,7 +97,7 @@ class RateLimiter(LimitMethods, EntityMethods):
             and on_unavailable is None
             and rollback is True
             and max_wait is NO_WAIT
-            and also is NO_DRAWS
+            and draws is NO_DRAWS
             and on_refused is None
             and max_hold is None
         ):
@@ -113,7 +113,7 @@ class RateLimiter(LimitMethods, EntityMethods):
                 on_unavailable=on_unavailable,
                 rollback=rollback,
                 max_wait=max_wait,
-                also=also,
+                draws=draws,
                 on_refused=on_refused,
                 max_hold=max_hold,
                 shadow=self._shadow,
@@ -215,7 +215,7 @@ class RateLimiter(LimitMethods, EntityMethods):
         limits: Sequence[Limit | str] | None = None,
         *,
         cascade: bool = False,
-        also: Sequence[Draw] = (),
+        draws: Sequence[Draw] = (),
     ) -> Check:
         """Return whether such an acquire would pass, the tokens left of each limit, and the time at which it passes.
         Read-only: takes, counts and writes nothing.
@@ -223,7 +223,7 @@ class RateLimiter(LimitMethods, EntityMethods):
         Without ``consume`` it asks for one token of each limit. The other arguments are those of ``acquire``. One read
         of all buckets, while this process knows the limits. Raises ``RateLimiterUnavailable``, ``ValidationError``.
         """
-        request = self._asked(entity_id, resource, consume, limits, cascade=cascade, also=also)
+        request = self._asked(entity_id, resource, consume, limits, cascade=cascade, draws=draws)
         return await self._run(acquiring.inspection.check(self.namespace_state, request))
 
     async def explain(
@@ -234,7 +234,7 @@ class RateLimiter(LimitMethods, EntityMethods):
         limits: Sequence[Limit | str] | None = None,
         *,
         cascade: bool = False,
-        also: Sequence[Draw] = (),
+        draws: Sequence[Draw] = (),
     ) -> Explanation:
         """Return why such an acquire would pass or be refused: every bucket that it draws on, the state of each limit,
         the binding limit, and the time at which it passes. Read-only: takes, counts and writes nothing.
@@ -243,7 +243,7 @@ class RateLimiter(LimitMethods, EntityMethods):
         for an entity and its ancestors, bypassing all caches; one more if the bucket of an ancestor has several shards.
         ``check`` costs less. Raises ``RateLimiterUnavailable``, ``ValidationError``.
         """
-        request = self._asked(entity_id, resource, consume, limits, cascade=cascade, also=also)
+        request = self._asked(entity_id, resource, consume, limits, cascade=cascade, draws=draws)
         return await self._run(acquiring.inspection.explain(self.namespace_state, request))
 
     async def close(self) -> None:
@@ -271,7 +271,7 @@ class RateLimiter(LimitMethods, EntityMethods):
         limits: Sequence[Limit | str] | None,
         *,
         cascade: bool,
-        also: Sequence[Draw],
+        draws: Sequence[Draw],
     ) -> AcquireRequest:
         """Return a call to look at; ``consume`` is ``None`` for one token of each limit."""
         return validate_request(
@@ -281,6 +281,6 @@ class RateLimiter(LimitMethods, EntityMethods):
             limits=limits,
             default_limits=self._default_limits,
             cascade=cascade,
-            also=also,
+            draws=draws,
             shadow=self._shadow,
         )

@@ -8,7 +8,7 @@ The first rule took the middle of the bounds. But most machines have a clock tha
 middle of the first second throws that away. So a belief that is possible stays, and one that is proved wrong moves as
 far inside as it was outside. The price: a clock that is wrong by less than a second becomes right half as fast.
 
-A single wrong ``Date``, an hour ahead, made a process write a bucket as of then, and all others had to wait for an
+A single wrong ``Date``, an hour too late, made a process write a bucket as of then, and all others had to wait for an
 hour. But a virtual machine that was paused is wrong itself, and has to believe the answers. So an answer that moves
 the time by more than a second is only a *doubt*, until enough others agree with it, of other seconds, with none for the
 belief between them. The wall clock and what earlier answers proved are the other two witnesses: the more of them share

@@ -1,7 +1,7 @@
 """The current time, as the limiter counts it: in epoch milliseconds of the store's clock.
 
 Buckets mint by the time that a process writes, so processes have to agree on it, and it must not step: one that writes
-as of an hour ahead takes what others were to have. Wall clocks are wrong, and are set. So the time is the clock that
+as of an hour later takes what others were to have. Wall clocks are wrong, and are set. So the time is the clock that
 nobody sets and that no suspension stops (``runtime.elapsed``), plus an offset that the ``Date`` of each answer of the
 store corrects, without a request of its own. ``estimate`` says what a date proves, and which
 dates are believed.
@@ -75,8 +75,8 @@ class SystemClock:
         if after.offset is not before.offset:
             moved_ms = after.offset.ms - before.offset.ms
             if abs(moved_ms) > JUMP_MS:
-                where = "behind" if moved_ms > 0 else "ahead of"
-                log.warning("this process's clock was %.1f s %s the store's: corrected", abs(moved_ms) / 1000, where)
+                where = "slow" if moved_ms > 0 else "fast"
+                log.warning("this process's clock was %.1f s %s: corrected by the store's", abs(moved_ms) / 1000, where)
 
     def _by_wall(self) -> Offset:
         return Offset((self._wall_ns() - self._monotonic_ns()) / NANOS_PER_MILLI)

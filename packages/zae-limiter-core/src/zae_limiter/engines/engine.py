@@ -19,18 +19,15 @@ class Capabilities:
     """What a store can do besides performing operations. The defaults promise nothing.
 
     ``clock``: the clock of repositories over the store, unless their options have one; ``None`` for the system's.
-    ``meter``: what counts the units of the store's requests, for observers; ``None`` counts nothing.
-    ``deadlines``: which part ends an operation in time: the ``"driver"``, which first calls ``connect`` without a
-    deadline, or the ``"engine"`` itself; ``"unneeded"`` if an operation never waits.
-    ``hot_items``: whether one item takes only so many writes a second, so that a bucket with more is split.
-    ``expiry``: whether items go by themselves after their ``ttl``.
-    ``plain_indexes``: whether no key of an index is ever hot, so that no row has a suffix, and lists ask for one
-    partition.
-    ``lossy``: whether the answer to a write may get lost on its way: then writes to buckets carry tokens, by which a
-    repeat is provable.
-    ``ahead_from``: the acquires that tokens taken ahead have to serve within their time to be worth a write: more where
-    a write is cheap.
-    ``usage``: whether the store counts the usage of buckets itself; otherwise only an aggregator of its changes does.
+    ``meter``: what counts the units of the store's requests, for observers; ``None`` counts nothing. ``deadlines``:
+    which part ends an operation in time: the ``"driver"``, which first calls ``connect`` without a deadline, or the
+    ``"engine"`` itself; ``"unneeded"`` if an operation never waits. ``hot_items``: whether one item takes only so many
+    writes a second, so that a bucket with more is split. ``expiry``: whether items go by themselves after their
+    ``ttl``. ``plain_indexes``: whether no key of an index is ever hot, so that no row has a suffix, and lists ask for
+    one partition. ``lossy``: whether the answer to a write may get lost on its way: then writes to buckets carry
+    tokens, by which a repeat is provable. ``prefetch_from``: the acquires that prefetched tokens have to serve within
+    their time to be worth a write: more where a write is cheap. ``usage``: whether the store counts the usage of
+    buckets itself; otherwise only an aggregator of its changes does.
     """
 
     clock: Clock | None = None
@@ -40,7 +37,7 @@ class Capabilities:
     expiry: bool = False
     plain_indexes: bool = False
     lossy: bool = False
-    ahead_from: int = 3
+    prefetch_from: int = 3
     usage: bool = False
 
 

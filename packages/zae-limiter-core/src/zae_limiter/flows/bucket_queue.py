@@ -17,7 +17,7 @@ from ..schema.attributes import bucket_attributes
 from ..schema.items import BucketId, BucketState
 from ..values.limits import MILLI
 from ..values.resolution import Config
-from .hold import Hold, Purpose
+from .prefetch import Prefetch, Purpose
 from .slots import HeldSlots, Renewing, SlotWork, TakenSlots, slots_of
 from .tally import NO_TALLY, Tally
 
@@ -67,7 +67,7 @@ class Waiter:
         if self.outcome is None:
             self.outcome = Outcome("failed", None, 0, error)
 
-    def is_served_by_hold(self) -> bool:
+    def is_served_by_prefetch(self) -> bool:
         """Settle the waiter by what this process holds of the bucket; return whether it could."""
         return False
 
@@ -83,7 +83,7 @@ class BucketRequest(Waiter):
     beside, up or down. ``shadow_amounts`` are taken from shadow limits that have them; the others only count them.
     ``shards``: the shard count when the given amounts were taken, 0 if it does not matter. ``unlimited``: amounts of an
     acquire that no limit refuses, and that are only counted. ``purpose``: its write is for what this process holds
-    ahead. ``defers``: outdated if it does not know the bucket's schedule. ``elsewhere``: after the run, the amounts
+    prefetch. ``defers``: outdated if it does not know the bucket's schedule. ``elsewhere``: after the run, the amounts
     that go back to other shards, split off since or merged with. ``slots``: what it does to slots. ``beside``: if it
     was refused, the requests by which something could come back then.
     """
@@ -196,18 +196,18 @@ class BucketRequest(Waiter):
             self.slots = SlotWork([TakenSlots(name, amount, slots) for name, amount, slots in found if slots])
         return self.slots.taken
 
-    def is_served_by_hold(self) -> bool:
-        hold = self.queue.hold
-        if hold is None or self.turn or self.counts.shadowed or self.slots:
+    def is_served_by_prefetch(self) -> bool:
+        prefetch = self.queue.prefetch
+        if prefetch is None or self.turn or self.counts.shadowed or self.slots:
             return False
-        if self.config is not None and self.config.limits != hold.terms.limits:
+        if self.config is not None and self.config.limits != prefetch.terms.limits:
             return False
-        now_ms, moved, counted = hold.now(), self.moved, self.unlimited or self.counts.amounts
+        now_ms, moved, counted = prefetch.now(), self.moved, self.unlimited or self.counts.amounts
         if not (moved or counted):
             return False
-        if not hold.move(moved, now_ms, events=self.counts.events, below=self.counts.below, counted=counted):
+        if not prefetch.move(moved, now_ms, events=self.counts.events, below=self.counts.below, counted=counted):
             return False
-        shard = self.queue.shard  # whose state says how to divide what comes back, wherever the blocks are from
+        shard = self.queue.shard  # whose state says how to divide what comes back, wherever the reservations are from
         self.outcome = Outcome("admitted", None if shard is None else shard.state, now_ms)
         return True
 
@@ -299,7 +299,7 @@ class RefusalCount(BucketRequest):
 def renewal(queue: "RunQueue", config: Config | None, purpose: Purpose) -> BucketRequest:
     """Return a request that moves nothing: its write is for what this process holds of the bucket.
 
-    It renews the hold; or counts what was served, once no block is left; or ends the hold now.
+    It renews the prefetch; or counts what was served, once no reservation is left; or ends the prefetch now.
     """
     request = BucketRequest(queue, config=config)
     request.purpose = purpose
@@ -340,13 +340,13 @@ class RunQueue:
     """A queue whose requests are served together: while one run is at work, new requests wait for the next.
 
     ``server``: the driver's mark of the task or thread that serves the queue, ``None`` while none does. ``lingers``:
-    the server waits for new requests, and no run is at work. ``hold``: what this process holds of the bucket ahead, if
-    its limits allow that; ``slots``: those that its leases hold. ``shard``: the one that its requests are for, if it is
-    the queue of one. ``undecided``: the requests of calls that other buckets may still refuse. ``running``: those of
-    the run at work. ``serve``: the flow of a run, which ``work`` begins.
+    the server waits for new requests, and no run is at work. ``prefetch``: what this process has prefetched of the
+    bucket, if its limits allow that; ``slots``: those that its leases hold. ``shard``: the one that its requests are
+    for, if it is the queue of one. ``undecided``: the requests of calls that other buckets may still refuse.
+    ``running``: those of the run at work. ``serve``: the flow of a run, which ``work`` begins.
     """
 
-    __slots__ = ("__dict__", "_serve", "hold", "lingers", "running", "server", "slots", "waiting")
+    __slots__ = ("__dict__", "_serve", "lingers", "prefetch", "running", "server", "slots", "waiting")
 
     undecided = Lazily[set[BucketRequest]](lambda _: set())
 
@@ -355,7 +355,7 @@ class RunQueue:
         self.waiting: dict[Any, None] = {}  # in order; a dict, so that a waiter leaves fast
         self.server: Any = None
         self.lingers = False
-        self.hold: Hold | None = None
+        self.prefetch: Prefetch | None = None
         self.slots: HeldSlots | None = None
         self.running: Sequence[Any] = ()
 
@@ -369,11 +369,11 @@ class RunQueue:
         return None
 
     def held(self, config: Config | None = None) -> Mapping[str, int]:
-        """Return what this process holds of the bucket ahead, in millitokens by limit, for nobody else; nothing, if it
-        holds that by other limits than those of a ``config``.
+        """Return what this process has prefetched of the bucket, in millitokens by limit, for nobody else; nothing, if
+        it holds that by other limits than those of a ``config``.
         """
-        hold = self.hold
-        return NOTHING if hold is None or (config is not None and not hold.goes_by(config)) else hold.left()
+        prefetch = self.prefetch
+        return NOTHING if prefetch is None or (config is not None and not prefetch.goes_by(config)) else prefetch.left()
 
     @property
     def busy(self) -> bool:

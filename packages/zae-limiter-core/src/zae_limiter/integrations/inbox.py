@@ -1,11 +1,11 @@
-"""Read ahead what the client of an ASGI request sends, while its request waits for tokens."""
+"""Read early what the client of an ASGI request sends, while its request waits for tokens."""
 
 import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any, Final
 
-READ_AHEAD: Final = 2**16  # bytes of a body: what a server buffers itself
+MOST_READ: Final = 2**16  # bytes of a body: what a server buffers itself
 
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
@@ -29,9 +29,9 @@ class Inbox:
         return await self._receive()
 
     async def until_gone(self) -> bool:
-        """Wait until the client leaves; return ``False`` if more of its body comes than is read ahead."""
+        """Wait until the client leaves; return ``False`` if more of its body comes than is read early."""
         size = 0
-        while size < READ_AHEAD:
+        while size < MOST_READ:
             reading = self._next = self._next or asyncio.ensure_future(self._receive())
             message = await asyncio.shield(reading)  # a cancelled ``receive`` may lose a message
             self._next = None

@@ -90,7 +90,7 @@ class ShardLimit:
         return self.part.minted(t_ms)
 
     def minted_since_anchor(self, now_ms: int) -> int:
-        """Return the millitokens minted between the anchor and ``now_ms``; negative if the anchor lies ahead."""
+        """Return the millitokens minted between the anchor and ``now_ms``; negative if the anchor is in the future."""
         return self.part.minted(now_ms) - self.minted_at_anchor
 
     def moved_by_anchor(self, at_ms: int) -> int:
@@ -111,7 +111,7 @@ class Move(NamedTuple):
     ``x + minted`` reaches the ``ceiling``. Without a ceiling they are ``x + moved``, whatever they were.
 
     ``minted`` comes until the anchor that the write gives the balance, ``due`` is there now: a new anchor may be a
-    moment ahead. ``fraction`` and ``whole`` are those of a slow limit, below its ceiling and at it.
+    moment in the future. ``fraction`` and ``whole`` are those of a slow limit, below its ceiling and at it.
     """
 
     due: int

@@ -19,7 +19,7 @@ from .balances import Move, ShardLimit, arrive, move_anchor, refill_bucket
 from .rule import FOREVER_MS
 from .sharding import NEVER, Part, calculate_next_token, calculate_servable, calculate_wait, covers, new_part
 
-MOST_PIECES: Final = 1_500  # that a wait looks ahead: two years of nights
+MOST_PIECES: Final = 1_500  # that a wait looks at: two years of nights
 _SOON: Final = 16  # pieces; a wait that is longer may be one for ever
 
 

@@ -3,7 +3,7 @@
 ``time.monotonic`` stops while a machine is suspended, on Linux and on macOS. The state in a process goes stale all the
 same: others take its slots, refill its buckets, change its limits and close its connections. So each age and each
 deadline of something held, remembered or cached goes by the clock of this module, which is never set or stopped: the
-time of the limiter (``clock.system``), tokens held ahead, slots, shares, the breaker, reminders, idle connections.
+time of the limiter (``clock.system``), prefetched tokens, slots, shares, the breaker, reminders, idle connections.
 Time-outs of a call go by ``time.monotonic``: they bound the time for which a running program waits.
 """
 

@@ -176,7 +176,7 @@ _SUFFIXES: Final = {
     "refill_period": "rp",
     "shadow": "sh",
     "kind": "kd",
-    "ahead": "ah",
+    "prefetch": "pf",
     "window": "wn",
     "timezone": "tz",
     "starts_on": "so",
@@ -193,7 +193,9 @@ _OF_STATE: Final = frozenset(
     ("tokens", "consumed", "minted", *_OF_SLOTS, "begun", "fraction", "schedule_id")
 )  # the fields of a bucket beside the rule
 OF_TEXT: Final = frozenset(("schedule_id", "kind", "window", "timezone", "alert"))
-_OF_CONFIG: Final = frozenset(("shadow", "ahead", "weights", "schedule"))  # the fields of a config that no bucket has
+_OF_CONFIG: Final = frozenset(
+    ("shadow", "prefetch", "weights", "schedule")
+)  # the fields of a config that no bucket has
 
 
 class BucketAttributes(NamedTuple):
@@ -240,7 +242,7 @@ class BucketAttributes(NamedTuple):
 
 
 class LimitAttributes(NamedTuple):
-    """The attributes of one limit in a config item: amounts in tokens, the period in seconds, ``ahead`` in
+    """The attributes of one limit in a config item: amounts in tokens, the period in seconds, ``prefetch`` in
     milliseconds, ``weights`` and ``schedule`` as text.
     """
 
@@ -250,7 +252,7 @@ class LimitAttributes(NamedTuple):
     refill_period: str
     shadow: str
     kind: str
-    ahead: str
+    prefetch: str
     window: str
     timezone: str
     starts_on: str

@@ -50,7 +50,7 @@ Order = Literal["same", "another time", "newer", "older", "outdated"]
 WRITES: Final = bucket_attributes(WCU).consumed
 ONE_WRITE: Final = MILLI
 _NUMBERS: Final = frozenset((*COUNTERS, TTL, WRITES_THEN))
-AHEAD_MS: Final = 60_000
+FUTURE_MS: Final = 60_000
 
 
 class LimitState(NamedTuple):
@@ -147,18 +147,18 @@ class BucketState(NamedTuple):
         """From when and until when a take changes balances and counts alone: it begins no window, and moves no slots;
         another shard, or a repair of the anchor, is no part of it.
         """
-        return (self.item[ANCHOR] - AHEAD_MS, self.begins_ms) if self.shard_count == 1 else (0, 0)
+        return (self.item[ANCHOR] - FUTURE_MS, self.begins_ms) if self.shard_count == 1 else (0, 0)
 
-    def is_ahead(self, now_ms: int) -> bool:
-        """Return whether the anchor is so far ahead that a wrong clock must have set it."""
-        return bool(self.item[ANCHOR] > now_ms + AHEAD_MS)
+    def is_in_future(self, now_ms: int) -> bool:
+        """Return whether the anchor is so far in the future that a wrong clock must have set it."""
+        return bool(self.item[ANCHOR] > now_ms + FUTURE_MS)
 
     def repaired(self, now_ms: int) -> "BucketState":
-        """Return the state as the next repair leaves it: unchanged, unless the anchor is ahead.
+        """Return the state as the next repair leaves it: unchanged, unless the anchor is in the future.
 
         A repair mints nothing, and forgets what was stored; a debt stays.
         """
-        if not self.is_ahead(now_ms):
+        if not self.is_in_future(now_ms):
             return self
         rest = (each for each in self.limit_states if each.name not in self.slots)
         forgotten = {each.tokens: min(self.item[each.tokens], 0) for each in rest}

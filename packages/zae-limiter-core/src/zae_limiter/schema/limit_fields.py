@@ -59,7 +59,7 @@ _known_limit: Final = lru_cache(maxsize=1024, typed=True)(_limit)  # typed: True
 
 
 def plain_fields(limit: Limit) -> Item:
-    """Return the fields beside the name, as an audit event has them: without defaults, ``ahead`` as ``ahead_ms``,
+    """Return the fields beside the name, as an audit event has them: without defaults, ``prefetch`` as ``prefetch_ms``,
     ``weights``, ``schedule`` and ``alert`` as text.
     """
     found = {each.name: getattr(limit, each.name) for each in fields(Limit)[1:]}

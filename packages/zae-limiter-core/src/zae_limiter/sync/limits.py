@@ -103,9 +103,9 @@ class SyncLimitMethods(SyncFlowRunner):
     ) -> int:
         """Replace an entity's own limits on a resource, or on all resources (``_default_``).
 
-        With ``override_until``, a ``datetime`` with a time zone and at most 366 days ahead, they are an override: they
-        hold until then, and the entity's own, which stay stored, from then on. Without it, an override stays. Without
-        ``on_refused``, which no override has, the one stored beside the limits stays.
+        With ``override_until``, a ``datetime`` with a time zone and at most 366 days from now, they are an override:
+        they hold until then, and the entity's own, which stay stored, from then on. Without it, an override stays.
+        Without ``on_refused``, which no override has, the one stored beside the limits stays.
 
         Invalidates the live buckets, and returns their number: every process applies the new limits from its next
         request on. Raises an ``InfrastructureError`` if one was not invalidated; the same call may then be repeated.

@@ -61,7 +61,7 @@ class SyncRepository(SyncLimitMethods, SyncEntityMethods, SyncHistoryMethods, Sy
         super().__init__(driver, namespace_state, options, clock)
         if store.capabilities.lossy:
             namespace_state.sign_writes()
-        namespace_state.holds.least = max(namespace_state.holds.least, store.capabilities.ahead_from)
+        namespace_state.prefetches.least = max(namespace_state.prefetches.least, store.capabilities.prefetch_from)
         self._store = store
         self._owner = owner
         endings.register(self, type(self)._at_exit)

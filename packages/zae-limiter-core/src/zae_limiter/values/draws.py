@@ -10,7 +10,7 @@ from .naming import check_identifier, check_resource
 
 @dataclass(frozen=True, slots=True)
 class Draw:
-    """A further bucket for ``also=`` of ``acquire``: that of another entity, on another resource, or both.
+    """A further bucket for ``draws=`` of ``acquire``: that of another entity, on another resource, or both.
 
     What is left out is the call's: ``entity_id``, ``resource``, and the amounts of ``consume``, by limit in tokens; of
     the call's amounts only those for which the bucket has limits. It draws on those above the entity, too, if the

@@ -18,12 +18,12 @@ class LimitExplanation:
     """One limit of a bucket, for one acquire; amounts in whole tokens, over all shards."""
 
     limit: Limit
-    """The limit as it is declared, with ``shadow``, ``ahead`` and both bursts."""
+    """The limit as it is declared, with ``shadow``, ``prefetch`` and both bursts."""
     requested: int | None
     """The tokens that the acquire asks for; ``None`` if it does not ask for the limit."""
     available: int
     """The tokens in the bucket now; negative in debt."""
-    held_ahead: int
+    prefetched: int
     """The tokens that this process took of the bucket before, and may still admit by."""
     wait_seconds: float
     """Seconds until the requested tokens are there: 0 for now, ``math.inf`` for never."""

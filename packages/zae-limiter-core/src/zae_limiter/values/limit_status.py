@@ -34,19 +34,19 @@ class LimitStatus:
     """Where the bucket is among those that the call draws on: 0 for the caller's own, then those above, nearest
     first; with a ``draw``, among those of the draw."""
     draw: int = 0
-    """Which draw of ``also`` the bucket is drawn on by, from 1; 0 for none."""
+    """Which draw of ``draws`` the bucket is drawn on by, from 1; 0 for none."""
     schedule: str = ""
     """The entry of the limit's schedule that held, with its end: ``night until 06:00 Europe/Berlin``; empty if none."""
 
     def name_for(self, entity_id: str) -> str:
         """Return the limit's name as the entity that asked sees it: ``rpm`` of its own, ``parent/rpm`` of its first
-        parent's, ``parent-2/rpm`` of the bucket in the next ``place``; of draws ``also/rpm``, ``also-2/parent/rpm``.
+        parent's, ``parent-2/rpm`` of the bucket in the next ``place``; of draws ``draw/rpm``, ``draw-2/parent/rpm``.
 
         No entity is in it, so it may go into header fields and metrics.
         """
         if self.draw:
             above = f"{_numbered('parent', self.place)}/" if self.place else ""
-            return f"{_numbered('also', self.draw)}/{above}{self.limit_name}"
+            return f"{_numbered('draw', self.draw)}/{above}{self.limit_name}"
         return (
             self.limit_name if self.entity_id == entity_id else f"{_numbered('parent', self.place)}/{self.limit_name}"
         )

@@ -17,7 +17,7 @@ from .windows import UTC, check_window
 MILLI: Final = 1000
 MAX_TOKENS: Final = 10**15
 MAX_PERIOD: Final = 100 * 365 * 24 * 3600
-MAX_AHEAD: Final = 3600
+MAX_PREFETCH: Final = 3600
 MAX_LIMITS: Final = 32  # of one bucket: a write of them all has to fit into DynamoDB's expressions
 
 ConfigSource = Literal["entity", "entity_default", "tier", "tier_default", "resource", "system"]
@@ -27,7 +27,7 @@ POLICIES: Final[tuple[PolicyText, ...]] = get_args(PolicyText)
 _NO_RATE: Final = ("calendar", "first_use", "total", "concurrent")  # whose tokens do not come evenly
 _SELDOM: Final[Mapping[str, object]] = {
     "kind": "token_bucket",
-    "ahead": 0.0,
+    "prefetch": 0.0,
     "window": "",
     "timezone": UTC,
     "starts_on": 1,
@@ -58,9 +58,9 @@ class Limit(NamedLimits):
 
     ``capacity`` is the nominal amount; the bucket's ceiling is ``burst``. A capacity of 0 blocks: every acquire that
     asks for tokens of the limit is refused. A ``shadow`` limit counts and decides like any other, but never refuses.
-    A process may take tokens up to ``ahead`` seconds before it admits by them; in return the ceiling is the
+    A process may take tokens up to ``prefetch`` seconds before it admits by them; in return the ceiling is the
     ``usable_burst``, in every process. By ``weights`` a lease settles what a language model used. Amounts are whole
-    tokens, the period whole seconds, ``ahead`` whole milliseconds. Raises ``ValidationError``.
+    tokens, the period whole seconds, ``prefetch`` whole milliseconds. Raises ``ValidationError``.
     """
 
     name: str
@@ -78,7 +78,7 @@ class Limit(NamedLimits):
     kind: Kind = "token_bucket"
     """How its tokens come back: evenly, at the begin of each calendar window, ``refill_period`` seconds after the first
     use, or not at all (``total``)."""
-    ahead: float = 0.0
+    prefetch: float = 0.0
     """Seconds for which a process may hold tokens before it admits by them; 0 for not at all."""
     window: str = ""
     """Of a calendar limit: ``minute``, ``hour``, ``day``, ``week``, ``month``, or a cron expression."""
@@ -114,8 +114,8 @@ class Limit(NamedLimits):
             raise ValidationError(f"burst of limit {self.name!r}", self.burst, problem)
         if self.capacity == 0 < self.burst:
             raise ValidationError(f"burst of limit {self.name!r}", self.burst, "must be 0: a capacity of 0 blocks")
-        if self.ahead != 0 or type(self.ahead) is not float:
-            self._check_ahead()
+        if self.prefetch != 0 or type(self.prefetch) is not float:
+            self._check_prefetch()
         if self.weights is not NO_WEIGHTS:
             object.__setattr__(self, "weights", Weights.check(f"weights of limit {self.name!r}", self.weights))
         window = (self.window, self.timezone, self.starts_on, self.expires, self.schedule, self.alert)
@@ -145,7 +145,7 @@ class Limit(NamedLimits):
             object.__setattr__(self, "alert", values.alerts.check_alert(self.name, self.kind, self.alert))
 
     def _check_no_rate(self) -> None:
-        unused: dict[str, object] = {"ahead": 0.0}
+        unused: dict[str, object] = {"prefetch": 0.0}
         if self.kind != "first_use":
             unused["refill_period"] = REFILL_PERIOD
         else:
@@ -157,11 +157,13 @@ class Limit(NamedLimits):
                 problem = f"means nothing for a limit whose kind is {self.kind}: leave it out"
                 raise ValidationError(f"{each} of limit {self.name!r}", getattr(self, each), problem)
 
-    def _check_ahead(self) -> None:
-        field, seconds = f"ahead of limit {self.name!r}", self.ahead
-        if type(seconds) not in (int, float) or not 0 <= seconds <= MAX_AHEAD or seconds != round(seconds, 3):
-            raise ValidationError(field, seconds, f"must be seconds from 0 to {MAX_AHEAD}, with at most three decimals")
-        object.__setattr__(self, "ahead", float(seconds))
+    def _check_prefetch(self) -> None:
+        field, seconds = f"prefetch of limit {self.name!r}", self.prefetch
+        if type(seconds) not in (int, float) or not 0 <= seconds <= MAX_PREFETCH or seconds != round(seconds, 3):
+            raise ValidationError(
+                field, seconds, f"must be seconds from 0 to {MAX_PREFETCH}, with at most three decimals"
+            )
+        object.__setattr__(self, "prefetch", float(seconds))
         if self.usable_burst < 1 and not self.blocks:
             problem = f"takes what comes in that time off the burst, {self.burst}, and has to leave one token: at most "
             most = (self.burst - 1) * self.refill_period * MILLI // self.refill_amount
@@ -183,29 +185,29 @@ class Limit(NamedLimits):
         return self.capacity == 0
 
     @property
-    def ahead_ms(self) -> int:
-        """``ahead`` in milliseconds."""
-        return round(self.ahead * 1000)
+    def prefetch_ms(self) -> int:
+        """``prefetch`` in milliseconds."""
+        return round(self.prefetch * 1000)
 
     @property
     def usable_burst(self) -> int:
-        """The most tokens that a bucket holds: ``burst``, less what comes within ``ahead`` seconds, rounded up."""
-        if not self.ahead or self.blocks:
+        """The most tokens that a bucket holds: ``burst``, less what comes within ``prefetch`` seconds, rounded up."""
+        if not self.prefetch or self.blocks:
             return self.burst
-        return self.burst + -self.refill_amount * self.ahead_ms // (self.refill_period * 1000)
+        return self.burst + -self.refill_amount * self.prefetch_ms // (self.refill_period * 1000)
 
     @property
     def rule(self) -> "Limit":
-        """The limit as a bucket has it: with the usable burst, without ``shadow``, ``ahead``, ``weights`` and
+        """The limit as a bucket has it: with the usable burst, without ``shadow``, ``prefetch``, ``weights`` and
         ``schedule``.
 
         Its capacity is at most its burst. A limit without any of them is its own rule.
         """
-        if not self.shadow and not self.ahead and not self.weights and not self.schedule:
+        if not self.shadow and not self.prefetch and not self.weights and not self.schedule:
             return self
         burst = self.usable_burst
         capacity = min(self.capacity, burst)
-        plain = {"shadow": False, "ahead": 0.0, "weights": NO_WEIGHTS, "schedule": ()}
+        plain = {"shadow": False, "prefetch": 0.0, "weights": NO_WEIGHTS, "schedule": ()}
         return replace(self, capacity=capacity, burst=burst, **plain)  # type: ignore[arg-type]
 
     def during(self, entry: "values.schedules.ScheduleEntry") -> "Limit":
@@ -228,7 +230,8 @@ class Limit(NamedLimits):
 
     @classmethod
     def parse(cls, text: str) -> "Limit":
-        """Return the limit of a text such as ``rpm: 100/min`` or ``tpm: 10k/min burst 20k ahead 1s``; ``str`` gives it.
+        """Return the limit of a text such as ``rpm: 100/min`` or ``tpm: 10k/min burst 20k prefetch 1s``; ``str`` gives
+        it.
 
         An amount has whole tokens, with ``k``, ``M`` or ``G`` behind it; a period is ``sec``, ``min``, ``hour`` or
         ``day``, or a number of them (``90s``). A time zone makes calendar windows of it: ``usd: 250/month

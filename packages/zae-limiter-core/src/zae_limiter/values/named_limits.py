@@ -35,7 +35,7 @@ class NamedLimits:
         refill_period: int = REFILL_PERIOD,
         shadow: bool = False,
         kind: Kind = "token_bucket",
-        ahead: float = 0.0,
+        prefetch: float = 0.0,
         window: str = "",
         timezone: str = UTC,
         starts_on: int = 1,
@@ -57,7 +57,7 @@ class NamedLimits:
             refill_period=refill_period,
             shadow=shadow,
             kind=kind,
-            ahead=ahead,
+            prefetch=prefetch,
             window=window,
             timezone=timezone,
             starts_on=starts_on,
@@ -77,11 +77,11 @@ class NamedLimits:
         shadow: bool = False,
         weights: Mapping[str, float] = NO_WEIGHTS,
         alert: Sequence[int] = (),
-        ahead: float = 0.0,
+        prefetch: float = 0.0,
     ) -> Self:
         """Return a limit of ``capacity`` tokens a second."""
         return cls.custom(
-            name, capacity, burst=burst, refill_period=1, shadow=shadow, weights=weights, alert=alert, ahead=ahead
+            name, capacity, burst=burst, refill_period=1, shadow=shadow, weights=weights, alert=alert, prefetch=prefetch
         )
 
     @classmethod
@@ -94,13 +94,13 @@ class NamedLimits:
         shadow: bool = False,
         weights: Mapping[str, float] = NO_WEIGHTS,
         alert: Sequence[int] = (),
-        ahead: float = 0.0,
+        prefetch: float = 0.0,
         window: Literal["calendar"] | None = None,
         carry_over: int | bool = 0,
     ) -> Self:
         """Return a limit of ``capacity`` tokens a minute; ``window="calendar"``: all of them at the full minute."""
         burst = burst_of(name, capacity, burst, carry_over, window)
-        rate = _period(name, window, "minute", ahead)
+        rate = _period(name, window, "minute", prefetch)
         return cls.custom(name, capacity, burst=burst, shadow=shadow, weights=weights, alert=alert, **rate)
 
     @classmethod
@@ -113,13 +113,13 @@ class NamedLimits:
         shadow: bool = False,
         weights: Mapping[str, float] = NO_WEIGHTS,
         alert: Sequence[int] = (),
-        ahead: float = 0.0,
+        prefetch: float = 0.0,
         window: Literal["calendar"] | None = None,
         carry_over: int | bool = 0,
     ) -> Self:
         """Return a limit of ``capacity`` tokens an hour; ``window="calendar"``: all of them at the full hour of UTC."""
         burst = burst_of(name, capacity, burst, carry_over, window)
-        rate = _period(name, window, "hour", ahead)
+        rate = _period(name, window, "hour", prefetch)
         return cls.custom(name, capacity, burst=burst, shadow=shadow, weights=weights, alert=alert, **rate)
 
     @classmethod
@@ -132,14 +132,14 @@ class NamedLimits:
         shadow: bool = False,
         weights: Mapping[str, float] = NO_WEIGHTS,
         alert: Sequence[int] = (),
-        ahead: float = 0.0,
+        prefetch: float = 0.0,
         window: Literal["calendar"] | None = None,
         timezone: str = UTC,
         carry_over: int | bool = 0,
     ) -> Self:
         """Return a limit of ``capacity`` tokens a day (24 hours); ``window="calendar"``: all of them at midnight."""
         burst = burst_of(name, capacity, burst, carry_over, window)
-        rate = _period(name, window, "day", ahead, timezone)
+        rate = _period(name, window, "day", prefetch, timezone)
         return cls.custom(name, capacity, burst=burst, shadow=shadow, weights=weights, alert=alert, **rate)
 
     @classmethod
@@ -152,7 +152,7 @@ class NamedLimits:
         shadow: bool = False,
         weights: Mapping[str, float] = NO_WEIGHTS,
         alert: Sequence[int] = (),
-        ahead: float = 0.0,
+        prefetch: float = 0.0,
         window: Literal["calendar"] | None = None,
         timezone: str = UTC,
         starts_on: int = 1,
@@ -163,7 +163,7 @@ class NamedLimits:
         ``window="calendar"``: all of them at the midnight that begins the day ``starts_on``, 1 for Monday to 7.
         """
         burst = burst_of(name, capacity, burst, carry_over, window)
-        rate = {**_period(name, window, "week", ahead, timezone), "starts_on": starts_on}
+        rate = {**_period(name, window, "week", prefetch, timezone), "starts_on": starts_on}
         return cls.custom(name, capacity, burst=burst, shadow=shadow, weights=weights, alert=alert, **rate)
 
     @classmethod
@@ -268,11 +268,11 @@ for _made in vars(NamedLimits).values():  # Python's own errors name `Limit.per_
         _made.__func__.__qualname__ = f"Limit.{_made.__func__.__name__}"
 
 
-def _period(name: str, window: str | None, unit: str, ahead: float, timezone: str = UTC) -> dict[str, Any]:
+def _period(name: str, window: str | None, unit: str, prefetch: float, timezone: str = UTC) -> dict[str, Any]:
     """Return the fields of a limit whose tokens come evenly over a unit, or all at once with each one of a calendar."""
     if window is not None:
-        return {"kind": CALENDAR, "window": unit, "timezone": timezone, "ahead": ahead}
+        return {"kind": CALENDAR, "window": unit, "timezone": timezone, "prefetch": prefetch}
     if timezone != UTC:
         problem = "belongs to a calendar window: add window='calendar'"
         raise ValidationError(f"timezone of limit {name!r}", timezone, problem)
-    return {"refill_period": SECONDS[unit], "ahead": ahead}
+    return {"refill_period": SECONDS[unit], "prefetch": prefetch}

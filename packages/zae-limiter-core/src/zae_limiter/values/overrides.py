@@ -42,5 +42,5 @@ def new_override(limits: Sequence[Limit | str], until: datetime, now_ms: int) ->
     if until_ms <= now_ms:
         raise ValidationError("override_until", until.isoformat(), "must be in the future")
     if until_ms - now_ms > LONGEST_OVERRIDE // _MILLISECOND:
-        raise ValidationError("override_until", until.isoformat(), "must be at most 366 days ahead")
+        raise ValidationError("override_until", until.isoformat(), "must be at most 366 days from now")
     return Override(check_limits("limits", limits), until_ms)

@@ -36,7 +36,7 @@ class Config:
     ``shadow`` names the limits that never refuse. ``declared`` has the limits as the call or the level has them, if
     any differs from its rule. A limit with a schedule has the values of an instant (``at``), which hold since
     ``since_ms``: below 0 if no limit has one. The bucket of such a limit never expires, because a new one would begin
-    full. ``ahead``: the seconds for which a process may hold tokens ahead, by limit, of the limits that allow it.
+    full. ``prefetch``: the seconds for which a process may prefetch tokens, by limit, of the limits that allow it.
     """
 
     limits: tuple[Limit, ...]
@@ -48,15 +48,15 @@ class Config:
     declared: tuple[Limit, ...] = ()
     since_ms: int = NO_SCHEDULE
     by_name: Mapping[str, Limit] = field(init=False, repr=False, compare=False)
-    ahead: Mapping[str, float] = field(init=False, repr=False, compare=False)
+    prefetch: Mapping[str, float] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         for limit in self.limits:  # any() would cost more, and default limits come by here with each acquire
-            if limit.shadow or limit.ahead or limit.weights is not NO_WEIGHTS or limit.schedule:
+            if limit.shadow or limit.prefetch or limit.weights is not NO_WEIGHTS or limit.schedule:
                 self._take_rules()
                 break
         object.__setattr__(self, "by_name", {limit.name: limit for limit in self.limits})
-        object.__setattr__(self, "ahead", _ahead_of(self.declared, self.limits) if self.declared else NO_TIME)
+        object.__setattr__(self, "prefetch", _prefetch_of(self.declared, self.limits) if self.declared else NO_TIME)
 
     def _take_rules(self) -> None:
         declared, rules, shadow = _rules_of(self.limits)
@@ -166,17 +166,18 @@ def _rules_of(limits: tuple[Limit, ...]) -> tuple[tuple[Limit, ...], tuple[Limit
 
 
 @lru_cache(maxsize=1024)
-def _ahead_of(declared: tuple[Limit, ...], rules: tuple[Limit, ...]) -> Mapping[str, float]:
-    """Return the seconds for which tokens may be held ahead, by limit, of the limits of which they ever are.
+def _prefetch_of(declared: tuple[Limit, ...], rules: tuple[Limit, ...]) -> Mapping[str, float]:
+    """Return the seconds for which tokens may be prefetched, by limit, of the limits of which they ever are.
 
-    A write that takes tokens ahead leaves to others what is minted in that time. If the usable burst is hardly more,
-    none ever does: its acquires are those of a limit without ``ahead``.
+    A write that prefetches tokens leaves to others what is minted in that time. If the usable burst is hardly more,
+    none ever does: its acquires are those of a limit without ``prefetch``.
     """
-    ahead = {limit.name: limit.ahead for limit in declared if limit.ahead}
+    prefetch = {limit.name: limit.prefetch for limit in declared if limit.prefetch}
     return {
-        rule.name: ahead[rule.name]
+        rule.name: prefetch[rule.name]
         for rule in rules
-        if rule.name in ahead and (rule.burst - LEAST_HELD) * rule.refill_period > rule.refill_amount * ahead[rule.name]
+        if rule.name in prefetch
+        and (rule.burst - LEAST_HELD) * rule.refill_period > rule.refill_amount * prefetch[rule.name]
     }
 
 
@@ -241,7 +242,7 @@ class Resolved:
         if mine.scheduled or others.scheduled:  # whose values may be those of different times
             same = mine.declared == others.declared
         else:
-            same = (mine.limits, mine.shadow, mine.ahead) == (others.limits, others.shadow, others.ahead)
+            same = (mine.limits, mine.shadow, mine.prefetch) == (others.limits, others.shadow, others.prefetch)
             same = same and mine.weights == others.weights
         same = same and self.switches == other.switches
         return same and (self.parent_ids, self.cascade) == (other.parent_ids, other.cascade)

@@ -97,7 +97,7 @@ class Timetable:
 @lru_cache(maxsize=1024)
 def schedule_id(limit: Limit) -> str:
     """Return what tells the schedule of a limit, and its values outside of it, from any other."""
-    outside = (limit.capacity, limit.burst, limit.refill_amount, limit.refill_period, limit.ahead)
+    outside = (limit.capacity, limit.burst, limit.refill_amount, limit.refill_period, limit.prefetch)
     kind = (limit.kind, limit.window, limit.timezone, limit.starts_on)
     text = SEPARATOR.join(map(str, (*outside, *kind, *limit.schedule)))
     return blake2s(text.encode(), digest_size=6).hexdigest()

@@ -22,7 +22,7 @@ WRITES = (Put, Update, Delete, Transact, BatchWrite)
 RPM = Limit.per_minute("rpm", 60)
 TPM = Limit.per_minute("tpm", 1000, shadow=True)
 EVERY_KIND = [
-    Limit.custom("rpm", 60, ahead=0.5, schedule=["night: 22:00-06:00 Europe/Berlin 100/min"]),
+    Limit.custom("rpm", 60, prefetch=0.5, schedule=["night: 22:00-06:00 Europe/Berlin 100/min"]),
     Limit.per_month("usd", 250, timezone="Europe/Berlin", starts_on=15, carry_over=True, alert=(80, 95)),
     Limit.quota("seats", 30, cron="0 6 * * MON"),
     Limit.quota("first", 10, window=86_400),

@@ -219,9 +219,9 @@ class SyncCaller:
                 found[name] = error
 
         threads = [threading.Thread(target=ask, args=(name,)) for name in names]
-        for ahead, thread in enumerate(threads):
+        for before, thread in enumerate(threads):
             thread.start()
-            wait_for(partial(lambda least: self.waiting() >= least, ahead))
+            wait_for(partial(lambda least: self.waiting() >= least, before))
         for thread in threads:
             thread.join()
         return [found[name] for name in names]

@@ -39,9 +39,9 @@ class Ledger:
         return sum(amount for (_, name), amount in self.tokens.items() if name == limit)
 
 
-def make_tree(limiter: SyncRateLimiter, *, ahead: float = 0.0) -> None:
+def make_tree(limiter: SyncRateLimiter, *, prefetch: float = 0.0) -> None:
     """Make the entities, and the limits."""
-    limits = [Limit.per_minute(each.name, each.capacity, ahead=ahead) for each in LIMITS]
+    limits = [Limit.per_minute(each.name, each.capacity, prefetch=prefetch) for each in LIMITS]
     limiter.set_system_defaults(limits)
     for entity, parent in TREE.items():
         limiter.create_entity(entity, parent_id=parent, cascade=parent is not None)

@@ -70,8 +70,8 @@ async def cold_acquires(limiter: Any, repository: Any) -> None:
 
 
 async def draws(limiter: Any, repository: Any) -> None:
-    for also in ([Draw("parent", "other"), Draw("alone")], [Draw("new-child", "new", {"rpm": 2})]):
-        await acquire(limiter, "child", "r", {"rpm": 1}, steps=("consume", "settle"), also=also)
+    for draws in ([Draw("parent", "other"), Draw("alone")], [Draw("new-child", "new", {"rpm": 2})]):
+        await acquire(limiter, "child", "r", {"rpm": 1}, steps=("consume", "settle"), draws=draws)
 
 
 async def pages(limiter: Any, repository: Any) -> None:
@@ -118,7 +118,7 @@ OWN_CALLS: Final[Mapping[str, Script]] = {
     "usage pages": pages,
     "explain": method("explain", "child", "r"),
     "check": method("check", "child", "r", {"rpm": 60}),
-    "check with draws": method("check", "child", "r", {"rpm": 60}, also=[Draw("parent", "other"), Draw("alone")]),
+    "check with draws": method("check", "child", "r", {"rpm": 60}, draws=[Draw("parent", "other"), Draw("alone")]),
     "acquire with draws": draws,
     "time_until_available": method("time_until_available", "child", "r", {"rpm": 60}),
     "create_entity": method("create_entity", "another", parent_id="parent"),

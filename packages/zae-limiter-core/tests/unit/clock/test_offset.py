@@ -31,13 +31,13 @@ class Server:
     offset_ms: float
     drift: float = 0.0
 
-    def ahead_ms(self, at_ms: float) -> float:
+    def fast_ms(self, at_ms: float) -> float:
         """The true offset."""
         return self.offset_ms + self.drift * at_ms
 
     def date_ms(self, at_ms: float) -> float:
         """The second of an answer."""
-        return math.floor((at_ms + self.ahead_ms(at_ms)) / 1000) * 1000.0
+        return math.floor((at_ms + self.fast_ms(at_ms)) / 1000) * 1000.0
 
 
 class Heard(NamedTuple):
@@ -61,7 +61,7 @@ def hear(server: Server, offset: Offset, trips: Iterable[Trip], *, begin_ms: flo
         at = sent + trip.there
         now = at + trip.back
         offset = offset.after(server.date_ms(at), sent_ms=sent, received_ms=now)
-        yield Heard(offset, now, offset.ms - server.ahead_ms(now))
+        yield Heard(offset, now, offset.ms - server.fast_ms(now))
 
 
 def busy(answers: int, seed: int) -> list[Trip]:

@@ -34,7 +34,7 @@ class Machine:
 
     @property
     def error_ms(self) -> int:
-        """How far the clock is ahead of the store's."""
+        """How far the clock is fast, by the store's."""
         return self.clock.now_ms() - self.store_ms
 
     def answers(self, *, seconds: int, off_ms: int = 0, each_second: int = 1) -> None:
@@ -73,14 +73,14 @@ def test_two_answers_bring_a_wrong_clock_to_the_stores(off_ms: int, caplog: pyte
     assert (doubted_before, machine.clock.doubted) == (True, False)
     (line,) = caplog.records
     assert line.levelno == logging.WARNING
-    assert ("ahead of" if off_ms > 0 else "behind") in line.getMessage()
+    assert ("fast" if off_ms > 0 else "slow") in line.getMessage()
 
 
 def test_the_line_of_a_repair_comes_once_and_says_how_far_off_it_was(caplog: pytest.LogCaptureFixture) -> None:
     machine = Machine(HOUR_MS)
     machine.answers(seconds=20)
     assert [line.getMessage() for line in caplog.records] == [
-        "this process's clock was 3599.8 s ahead of the store's: corrected"
+        "this process's clock was 3599.8 s fast: corrected by the store's"
     ]
 
 
@@ -165,7 +165,7 @@ def test_a_machine_that_slept_goes_by_its_wall_clock_again_where_that_is_possibl
     machine.wall_ms += HOUR_MS  # the monotonic clock stood still
     machine.hear(STORE_MS + HOUR_MS)
     assert machine.clock.now_ms() == STORE_MS + HOUR_MS + 250
-    assert "3600.0 s behind the store's" in caplog.text
+    assert "3600.0 s slow: corrected" in caplog.text
 
 
 def test_a_machine_that_slept_and_whose_clock_is_wrong_is_right_after_two_answers() -> None:

@@ -1,11 +1,11 @@
-"""Messages that are read ahead reach the application, in their order, once."""
+"""Messages that are read early reach the application, in their order, once."""
 
 import asyncio
 from typing import Any
 
 import pytest
 
-from zae_limiter.integrations.inbox import READ_AHEAD, Inbox, Message
+from zae_limiter.integrations.inbox import MOST_READ, Inbox, Message
 
 GONE = {"type": "http.disconnect"}
 
@@ -21,25 +21,25 @@ def inbox(*messages: Message) -> tuple[Inbox, "asyncio.Queue[Message]"]:
     return Inbox(queue.get), queue
 
 
-async def test_what_was_read_ahead_comes_first() -> None:
-    ahead, queue = inbox(body(b"a"), body(b"b"), GONE)
-    assert await ahead.get() == body(b"a")
-    assert await ahead.until_gone()
+async def test_what_was_read_early_comes_first() -> None:
+    early, queue = inbox(body(b"a"), body(b"b"), GONE)
+    assert await early.get() == body(b"a")
+    assert await early.until_gone()
     queue.put_nowait(body(b"never"))
-    assert [await ahead.get(), await ahead.get()] == [body(b"b"), GONE]
+    assert [await early.get(), await early.get()] == [body(b"b"), GONE]
 
 
 async def test_a_large_body_stays_with_the_server() -> None:
-    ahead, queue = inbox(*[body(bytes(READ_AHEAD // 2))] * 9)
-    assert not await ahead.until_gone()
+    early, queue = inbox(*[body(bytes(MOST_READ // 2))] * 9)
+    assert not await early.until_gone()
     assert queue.qsize() == 7
-    assert [await ahead.get() for _ in range(9)] == [body(bytes(READ_AHEAD // 2))] * 9
+    assert [await early.get() for _ in range(9)] == [body(bytes(MOST_READ // 2))] * 9
 
 
 @pytest.mark.parametrize("arrives", ["before the cancellation", "with it", "after it"])
 async def test_a_cancelled_watcher_loses_no_message(arrives: str) -> None:
-    ahead, queue = inbox()
-    watching = asyncio.ensure_future(ahead.until_gone())
+    early, queue = inbox()
+    watching = asyncio.ensure_future(early.until_gone())
     await asyncio.sleep(0)
     await asyncio.sleep(0)
     if arrives == "before the cancellation":
@@ -53,16 +53,16 @@ async def test_a_cancelled_watcher_loses_no_message(arrives: str) -> None:
     if arrives == "after it":
         queue.put_nowait(body(b"a"))
     queue.put_nowait(GONE)
-    assert [await ahead.get(), await ahead.get()] == [body(b"a"), GONE]
+    assert [await early.get(), await early.get()] == [body(b"a"), GONE]
 
 
 async def test_a_closed_inbox_leaves_no_task() -> None:
-    ahead, _ = inbox()
-    watching = asyncio.ensure_future(ahead.until_gone())
+    early, _ = inbox()
+    watching = asyncio.ensure_future(early.until_gone())
     await asyncio.sleep(0)
     watching.cancel()
     await asyncio.gather(watching, return_exceptions=True)
-    ahead.close()
+    early.close()
     await asyncio.sleep(0)
     assert asyncio.all_tasks() == {asyncio.current_task()}
 
@@ -71,7 +71,7 @@ async def test_a_server_that_fails_tells_the_application() -> None:
     async def receive() -> Any:
         raise OSError("the socket is gone")
 
-    ahead = Inbox(receive)
-    for reading in (ahead.until_gone, ahead.get):
+    early = Inbox(receive)
+    for reading in (early.until_gone, early.get):
         with pytest.raises(OSError, match="the socket is gone"):
             await reading()

@@ -102,7 +102,7 @@ def test_what_is_taken_is_gone_and_nothing_else(
     assert refill_bucket(*force_consume(shard_limit, tokens, cost, now), now) == before - cost
 
 
-def test_an_anchor_ahead_of_now_takes_back_what_is_not_minted_yet() -> None:
+def test_an_anchor_in_the_future_takes_back_unminted_tokens() -> None:
     shard_limit = ShardLimit(Limit.per_second("l", 10), START + 1000)
     assert refill_bucket(shard_limit, 10 * MILLI, START) == 0
     assert refill_bucket(shard_limit, 10 * MILLI, START + 1000) == 10 * MILLI

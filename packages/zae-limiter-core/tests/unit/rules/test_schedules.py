@@ -210,7 +210,7 @@ def test_an_amount_of_a_first_use_is_reached_at_the_first_instant_that_has_minte
     assert rule.minted(begin_ms + 1000 * seconds) == 1000 * capacity
 
 
-def test_a_wait_that_never_ends_looks_far_ahead_once_a_day(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_endless_wait_is_computed_once_a_day(monkeypatch: pytest.MonkeyPatch) -> None:
     """Two entries hold always between them, so the ten tokens of the limit are never there."""
     limit = Limit.custom("rpm", 10, schedule=["a: 22:00-06:00 capacity 3", "b: 06:00-22:00 capacity 3"])
     looks: list[int] = []

@@ -59,14 +59,14 @@ def bucket(limits: tuple[Limit, ...], bucket_id: BucketId) -> dict[str, object]:
 
 @st.composite
 def declared_limits(draw: st.DrawFn) -> tuple[Limit, ...]:
-    """Draw limits as a config has them, with marks and seconds ahead where these fit."""
+    """Draw limits as a config has them, with marks and seconds of prefetch where these fit."""
     return tuple(
-        replace(limit, shadow=draw(st.booleans()), ahead=draw(st.integers(0, _most_ahead_ms(limit))) / 1000)
+        replace(limit, shadow=draw(st.booleans()), prefetch=draw(st.integers(0, _most_prefetch_ms(limit))) / 1000)
         for limit in draw(limit_sets())
     )
 
 
-def _most_ahead_ms(limit: Limit) -> int:
+def _most_prefetch_ms(limit: Limit) -> int:
     return min(3_600_000, (limit.burst - 1) * limit.refill_period * 1000 // limit.refill_amount)
 
 

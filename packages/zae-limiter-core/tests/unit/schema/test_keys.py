@@ -225,7 +225,7 @@ def test_the_stored_names_are_those_of_the_tables_that_exist() -> None:
         "l_rpm_rp",
         "l_rpm_sh",
         "l_rpm_kd",
-        "l_rpm_ah",
+        "l_rpm_pf",
         "l_rpm_wn",
         "l_rpm_tz",
         "l_rpm_so",

@@ -39,7 +39,12 @@ def test_a_missing_attribute_is_named() -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["100/min", "10k/min burst 20k ahead 1500ms alert 80,95 shadow", "250/month Europe/Berlin from 15", "5 concurrent"],
+    [
+        "100/min",
+        "10k/min burst 20k prefetch 1500ms alert 80,95 shadow",
+        "250/month Europe/Berlin from 15",
+        "5 concurrent",
+    ],
 )
 def test_the_text_of_a_limit_is_that_of_its_fields_in_an_event(text: str) -> None:
     limit = Limit.parse(f"rpm: {text}")

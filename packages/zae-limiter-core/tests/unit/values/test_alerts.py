@@ -23,7 +23,7 @@ LIMITS = [
     Limit.quota("n", 5, cron="0 6 * * MON", alert=(80,)),
     Limit.quota("n", 5, window=60, alert=(80,)),
     Limit.total("n", 5, alert=(80,)),
-    Limit.custom("n", 5, shadow=True, ahead=1, burst=10, alert=(80,)),
+    Limit.custom("n", 5, shadow=True, prefetch=1, burst=10, alert=(80,)),
 ]
 
 

@@ -24,9 +24,9 @@ def limits(draw: st.DrawFn) -> Limit:
     refill = draw(st.just(capacity or 1) | amounts)
     period = draw(st.sampled_from([1, 60, 3600, 86400, 90, 7200, 604800]) | st.integers(1, 3_153_600_000))
     most_ms = 3_600_000 if capacity == 0 else min(3_600_000, (burst - 1) * period * 1000 // refill)
-    ahead_ms = min(most_ms, draw(st.just(0) | st.integers(0, 3_600_000)))
+    prefetch_ms = min(most_ms, draw(st.just(0) | st.integers(0, 3_600_000)))
     name = draw(st.from_regex(r"\A[A-Za-z][A-Za-z0-9_.-]{0,9}\Z").filter(lambda name: name != "wcu"))
-    return Limit(name, capacity, burst, refill, period, shadow=draw(st.booleans()), ahead=ahead_ms / 1000)
+    return Limit(name, capacity, burst, refill, period, shadow=draw(st.booleans()), prefetch=prefetch_ms / 1000)
 
 
 WINDOWS = [("minute", "UTC", 1), ("hour", "UTC", 1), ("day", "Asia/Kolkata", 1), ("week", "UTC", 7)]
@@ -96,7 +96,7 @@ def test_a_limit_without_a_name_is_refused(text: Any) -> None:
     [
         ("rpm:10/min burst 9", "below the capacity of 10: for 9 at once write `capacity 9`"),
         ("rpm:0/min burst 5", "burst of limit 'rpm' 5: must be 0"),
-        ("rpm:5/min ahead 59s", "leave one token"),
+        ("rpm:5/min prefetch 59s", "leave one token"),
         ("wcu:5/min", "limit 'wcu': is reserved"),
         ("rpm:1_000_001G/min", "capacity of limit 'rpm' 1000001000000000: must be from 0 to"),
         ("rpm:1/99999d", "refill_period of limit 'rpm'"),

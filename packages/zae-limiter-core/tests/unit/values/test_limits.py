@@ -226,29 +226,31 @@ def test_a_deficit_is_what_the_request_lacks(available: int, requested: int, def
 
 
 @pytest.mark.parametrize("value", [-0.001, 3600.001, 0.0001, 1 / 3, float("nan"), float("inf"), True, "1", None])
-def test_ahead_is_a_number_of_seconds_of_at_most_an_hour_in_whole_milliseconds(value: Any) -> None:
-    with pytest.raises(ValidationError, match=r"ahead of limit 'l' .*: must be seconds from 0 to 3600, with at most"):
-        Limit.per_day("l", 100_000, ahead=value)
+def test_prefetch_is_a_number_of_seconds_of_at_most_an_hour_in_whole_milliseconds(value: Any) -> None:
+    with pytest.raises(
+        ValidationError, match=r"prefetch of limit 'l' .*: must be seconds from 0 to 3600, with at most"
+    ):
+        Limit.per_day("l", 100_000, prefetch=value)
 
 
-def test_a_limit_holds_nothing_ahead_unless_it_is_told() -> None:
+def test_a_limit_prefetches_nothing_unless_told() -> None:
     limit = Limit.per_minute("tpm", 100_000)
-    assert (limit.ahead, limit.usable_burst, limit.rule) == (0.0, 100_000, limit)
-    assert "ahead" not in limit.to_dict()
+    assert (limit.prefetch, limit.usable_burst, limit.rule) == (0.0, 100_000, limit)
+    assert "prefetch" not in limit.to_dict()
 
 
 @pytest.mark.parametrize(
     ("limit", "usable"),
     [
-        (Limit.per_minute("tpm", 100_000, ahead=1), 98_333),
-        (Limit.per_minute("tpm", 60, ahead=1.0), 59),
-        (Limit.per_minute("tpm", 60, burst=90, ahead=1.001), 88),
-        (Limit.per_day("tpm", 10, ahead=0.001), 9),
-        (Limit.per_second("tpm", 10, ahead=0.9), 1),
-        (Limit.per_minute("tpm", 0, ahead=30), 0),
+        (Limit.per_minute("tpm", 100_000, prefetch=1), 98_333),
+        (Limit.per_minute("tpm", 60, prefetch=1.0), 59),
+        (Limit.per_minute("tpm", 60, burst=90, prefetch=1.001), 88),
+        (Limit.per_day("tpm", 10, prefetch=0.001), 9),
+        (Limit.per_second("tpm", 10, prefetch=0.9), 1),
+        (Limit.per_minute("tpm", 0, prefetch=30), 0),
     ],
 )
-def test_what_comes_within_ahead_is_taken_off_the_burst(limit: Limit, usable: int) -> None:
+def test_what_comes_within_prefetch_is_taken_off_the_burst(limit: Limit, usable: int) -> None:
     assert (limit.usable_burst, limit.ceiling_milli, limit.rule.burst) == (usable, usable * MILLI, usable)
 
 
@@ -259,50 +261,50 @@ def test_what_comes_within_ahead_is_taken_off_the_burst(limit: Limit, usable: in
     st.integers(1, 3_600_000),
     st.integers(0, 10**9),
 )
-def test_a_rule_leaves_room_for_all_that_comes_within_ahead(
-    burst: int, amount: int, period: int, ahead_ms: int, start_ms: int
+def test_a_rule_leaves_room_for_its_prefetch(
+    burst: int, amount: int, period: int, prefetch_ms: int, start_ms: int
 ) -> None:
     try:
-        limit = Limit.custom("l", burst, refill_amount=amount, refill_period=period, ahead=ahead_ms / 1000)
+        limit = Limit.custom("l", burst, refill_amount=amount, refill_period=period, prefetch=prefetch_ms / 1000)
     except ValidationError:
-        assert amount * ahead_ms > (burst - 1) * period * 1000
+        assert amount * prefetch_ms > (burst - 1) * period * 1000
         return
     rule = rule_of(limit.rule)
-    comes = rule.minted(start_ms + ahead_ms) - rule.minted(start_ms)
+    comes = rule.minted(start_ms + prefetch_ms) - rule.minted(start_ms)
     assert 0 < limit.rule.ceiling_milli <= burst * MILLI - comes
     assert (
-        limit.rule.ceiling_milli > burst * MILLI - amount * ahead_ms / period - MILLI - 1
+        limit.rule.ceiling_milli > burst * MILLI - amount * prefetch_ms / period - MILLI - 1
     )  # no more than a token lost
 
 
 def test_the_rule_has_the_usable_burst_and_no_mark() -> None:
-    declared = Limit.per_minute("tpm", 100_000, burst=120_000, shadow=True, ahead=1)
+    declared = Limit.per_minute("tpm", 100_000, burst=120_000, shadow=True, prefetch=1)
     assert declared.rule == Limit("tpm", 100_000, 118_333, 100_000, 60)
-    assert Limit.per_minute("tpm", 60, ahead=1).rule == Limit("tpm", 59, 59, 60, 60)
+    assert Limit.per_minute("tpm", 60, prefetch=1).rule == Limit("tpm", 59, 59, 60, 60)
     assert declared.rule.rule == declared.rule
 
 
-def test_an_ahead_that_leaves_no_token_is_refused_with_the_longest_that_does() -> None:
+def test_a_prefetch_that_leaves_no_token_is_refused() -> None:
     with pytest.raises(ValidationError) as refused:
-        Limit.per_second("rps", 10, ahead=1)
+        Limit.per_second("rps", 10, prefetch=1)
     assert str(refused.value) == (
-        "ahead of limit 'rps' 1: takes what comes in that time off the burst, 10, and has to leave one token:"
+        "prefetch of limit 'rps' 1: takes what comes in that time off the burst, 10, and has to leave one token:"
         " at most 0.9 s, or a larger burst"
     )
-    assert Limit.per_second("rps", 10, ahead=0.9).usable_burst == 1
+    assert Limit.per_second("rps", 10, prefetch=0.9).usable_burst == 1
 
 
-def test_every_way_to_make_a_limit_takes_ahead() -> None:
+def test_every_way_to_make_a_limit_takes_prefetch() -> None:
     makers = (Limit.per_second, Limit.per_minute, Limit.per_hour, Limit.per_day, Limit.custom)
-    assert [make("l", 1000, ahead=0.5).ahead for make in makers] == [0.5] * 5
-    limit = Limit.per_minute("l", 1000, ahead=1)
+    assert [make("l", 1000, prefetch=0.5).prefetch for make in makers] == [0.5] * 5
+    limit = Limit.per_minute("l", 1000, prefetch=1)
     assert Limit.from_dict(json.loads(json.dumps(limit.to_dict()))) == limit == pickle.loads(pickle.dumps(limit))
 
 
 @pytest.mark.parametrize(
     "limit",
     [
-        Limit.per_hour("rpm", 5, burst=7, ahead=1.0),
+        Limit.per_hour("rpm", 5, burst=7, prefetch=1.0),
         Limit.per_month("rpm", 5, timezone="Europe/Berlin", starts_on=15, carry_over=3),
         Limit.quota("rpm", 5, cron="0 6 * * MON"),
         Limit.quota("rpm", 5, window=7_200),

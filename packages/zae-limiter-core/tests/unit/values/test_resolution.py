@@ -47,11 +47,11 @@ def test_a_shadow_limit_has_the_shape_of_an_enforced_one_and_another_config() ->
     assert shadow.born_after(5).marked == shadow.marked
 
 
-def test_a_config_has_the_rule_of_a_limit_with_tokens_ahead_and_knows_what_was_declared() -> None:
-    tpm = Limit.per_minute("tpm", 60, ahead=1)
+def test_a_config_has_the_rule_of_a_prefetched_limit() -> None:
+    tpm = Limit.per_minute("tpm", 60, prefetch=1)
     config = Config((RPM, tpm), 1)
     assert (config.limits, config.by_name["tpm"]) == ((RPM, tpm.rule), tpm.rule)
-    assert (config.ahead, config.marked) == ({"tpm": 1.0}, (RPM, tpm))
+    assert (config.prefetch, config.marked) == ({"tpm": 1.0}, (RPM, tpm))
     assert config.born_after(5).marked == config.marked
     assert Config((RPM, tpm), 2).limits is config.limits
     assert replace(config, shadow=frozenset({"tpm"})).marked == (RPM, replace(tpm, shadow=True))
@@ -59,11 +59,11 @@ def test_a_config_has_the_rule_of_a_limit_with_tokens_ahead_and_knows_what_was_d
 
 def test_a_config_without_marks_says_what_it_has() -> None:
     config = Config((RPM, TPM), 1)
-    assert (config.ahead, config.declared, config.marked) == ({}, (), (RPM, TPM))
+    assert (config.prefetch, config.declared, config.marked) == ({}, (), (RPM, TPM))
 
 
-def test_another_ahead_is_another_config_although_the_rule_is_the_same() -> None:
-    short, long = Limit.per_minute("tpm", 60, ahead=0.5), Limit.per_minute("tpm", 60, ahead=1)
+def test_another_prefetch_is_another_config() -> None:
+    short, long = Limit.per_minute("tpm", 60, prefetch=0.5), Limit.per_minute("tpm", 60, prefetch=1)
     assert short.rule == long.rule
     first, second = (Resolved(Config((each,), 1), "system", None, (), False, 1, 1) for each in (short, long))
     assert not first.agrees_with(second)

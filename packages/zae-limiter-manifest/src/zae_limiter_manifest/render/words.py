@@ -5,7 +5,7 @@ from itertools import groupby
 from typing import Final, NamedTuple
 
 from ..changes import MODE, USABLE_BURST, Action, Change, FieldChange
-from ..converter import AHEAD, SCHEDULE, WEIGHTS
+from ..converter import PREFETCH, SCHEDULE, WEIGHTS
 from ..declarations import RecordDecl
 from ..limit_declarations import LimitDecl
 from ..limit_text import write_limit
@@ -86,7 +86,7 @@ def _value(field: str, value: object) -> str:
         return str(value).lower()
     if field == "name":
         return show(value)
-    return f"{value:g} s" if field == AHEAD else str(value)
+    return f"{value:g} s" if field == PREFETCH else str(value)
 
 
 def mode_changes(plan: Plan) -> list[str]:
@@ -134,7 +134,7 @@ def override_limits(override: LiveOverride) -> list[Part]:
 
 def _whole(limit: LimitDecl) -> str:
     """Return a limit that comes or goes, with the usable burst, which no manifest has."""
-    return f"{limit_text(limit)}, usable burst {limit.usable_burst}" if limit.ahead else limit_text(limit)
+    return f"{limit_text(limit)}, usable burst {limit.usable_burst}" if limit.prefetch else limit_text(limit)
 
 
 def limit_text(limit: LimitDecl) -> str:

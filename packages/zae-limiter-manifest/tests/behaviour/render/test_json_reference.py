@@ -42,7 +42,7 @@ WEIGHTS = WeightsDecl(input=1, cached=0.1)
 WHOLE = ResourceDecl(
     {
         "credits": LimitDecl(5, kind="total"),
-        "rpm": LimitDecl(5, burst=6, refill_amount=7, refill_period=8, shadow=True, ahead=0.001, weights=WEIGHTS),
+        "rpm": LimitDecl(5, burst=6, refill_amount=7, refill_period=8, shadow=True, prefetch=0.001, weights=WEIGHTS),
         "usd": LimitDecl(5, window="month", timezone="Europe/Berlin", starts_on=15, alert=(80,)),
     }
 )

@@ -16,14 +16,14 @@ TOKENS = [
         "burst",
         "on_unavailable",
         "shadow",
-        "ahead",
+        "prefetch",
     ),
     *(
         "rpm",
         "_default_",
         "{capacity: 5}",
         "shadow: true",
-        "ahead: 0.5",
+        "prefetch: 0.5",
         "{a: &a [*a]}",
         "null",
         "true",
@@ -34,7 +34,7 @@ TOKENS = [
     ),
     *("0x", "0b_", "0o7", "1:60:1", "2024-13-01", "0001-01-01 00:00:00 +23:59", "9" * 5000, "0x" + "f" * 5000),
 ]
-KEYS = ["namespace", "system", "resources", "limits", "capacity", "shadow", "ahead", "rpm", 1, None, 1.5, ("a",)]
+KEYS = ["namespace", "system", "resources", "limits", "capacity", "shadow", "prefetch", "rpm", 1, None, 1.5, ("a",)]
 
 huge = st.builds(lambda: 10**9999)
 scalars = st.none() | st.booleans() | st.integers() | huge | st.floats() | st.text(max_size=5) | st.binary(max_size=2)

@@ -44,7 +44,7 @@ def _limit(
     refill: int,
     period: int,
     shadow: bool,  # noqa: FBT001
-    ahead_ms: int,
+    prefetch_ms: int,
     weights: dict[str, int],
     alert: set[int],
 ) -> LimitDecl:
@@ -56,7 +56,7 @@ def _limit(
         refill_amount=refill,
         refill_period=period,
         shadow=shadow,
-        ahead=min(ahead_ms, most_ms) / 1000,
+        prefetch=min(prefetch_ms, most_ms) / 1000,
         weights=WeightsDecl(**{kind: millionths / 10**6 for kind, millionths in weights.items()}),
         alert=tuple(sorted(alert)),
     )

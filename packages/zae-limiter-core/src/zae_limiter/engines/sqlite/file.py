@@ -168,7 +168,7 @@ class SQLiteFile:
                     break  # it came since, and needs the lock of a write
                 calls.append(self.waiting.popleft())
             self._perform(connection, calls, until)
-            if self._table.ahead:
+            if self._table.in_future:
                 self._bring_back(connection, until)
         except BaseException as error:
             self._roll_back(connection)  # first: the lock keeps other processes from the file
@@ -336,7 +336,7 @@ class SQLiteFile:
         return None
 
     def _bring_back(self, connection: Connection, until: float) -> None:
-        """Write buckets that a clock that was ahead has left, so that their time begins to count."""
+        """Write buckets that a fast clock has left, so that their time begins to count."""
         with suppress(SQLiteError, StoreError):  # else the next batch that reads them does so
             self._begin(connection, until)
             self._table.bring_back()
@@ -420,7 +420,7 @@ class OverFile:
             expiry=True,
             plain_indexes=True,
             usage=True,
-            ahead_from=20,  # a transaction that takes tokens ahead has the CPU of several that do not
+            prefetch_from=20,  # a transaction that prefetches tokens has the CPU of several that do not
         )
 
 

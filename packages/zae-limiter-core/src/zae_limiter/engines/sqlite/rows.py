@@ -1,11 +1,11 @@
 """The rows of items and of their index entries. All of it is inside a transaction that the caller has begun.
 
-Buckets that were written by a clock that was ahead are brought back to now, when they are read. The problem: a balance
-counts from the anchor, so tokens that were taken while the clock was a year ahead had been minted in that year. Once
-the clock is right again, the bucket looks as if it owed all of them, and no call passes for a year; nothing in the item
-tells that from a debt. The choice: each bucket's row has the instant of its last write. If that lies ahead, the balance
-of that instant becomes the balance of now: nothing is minted, and nothing is owed that was not. Slots and windows that
-began ahead begin now.
+Buckets that were written by a fast clock are brought back to now, when they are read. The problem: a balance counts
+from the anchor, so tokens that were taken while the clock was a year fast had been minted in that year. Once the clock
+is right again, the bucket looks as if it owed all of them, and no call passes for a year; nothing in the item tells
+that from a debt. The choice: each bucket's row has the instant of its last write. If that lies in the future, the
+balance of that instant becomes the balance of now: nothing is minted, and nothing is owed that was not. Slots and
+windows that began in the future begin now.
 """
 
 import json
@@ -20,7 +20,7 @@ from ...operations.values import Item, Key, Query, Scan, Update, is_flat
 from ...rules.balances import refill_bucket
 from ...runtime.named_tuple import NamedTuple
 from ...schema.attributes import CONFIG_AS_OF, PK, SK, TTL, bucket_attributes
-from ...schema.items import AHEAD_MS, anchor_attributes, read_bucket
+from ...schema.items import FUTURE_MS, anchor_attributes, read_bucket
 from ...schema.record import UNREADABLE
 from ...schema.table import INDEXES, KEY_ATTRIBUTES
 from .connection import NUMBERS
@@ -77,14 +77,14 @@ class Counters(NamedTuple):
 
 
 class Row(NamedTuple):
-    """An item, and the hour of its uncounted use. ``ahead``: it is stored as a clock that was ahead has left it.
+    """An item, and the hour of its uncounted use. ``in_future``: it is stored as a fast clock has left it.
 
     ``problem``: why the row cannot be read, whose item has its keys alone then.
     """
 
     item: Item
     hour: int | None
-    ahead: bool = False
+    in_future: bool = False
     problem: str | None = None
     counters: Counters | None = None
     written_ms: int = 0
@@ -104,7 +104,7 @@ class Rows:
         self._generation = 0
         self.now_ms = 0
         """The instant of the transaction."""
-        self.ahead: set[Key] = set()
+        self.in_future: set[Key] = set()
         """The buckets that were read as if they had been written now. Time counts once they are."""
 
     def begin(self, *, unchanged: bool) -> None:
@@ -116,7 +116,7 @@ class Rows:
     def get(self, key: Key) -> Row | None:
         """Return the row of an item, whose values are not to be changed."""
         generation, seen = self._seen.get(key, _UNSEEN)
-        if generation == self._generation and seen is not None and seen.written_ms <= self.now_ms + AHEAD_MS:
+        if generation == self._generation and seen is not None and seen.written_ms <= self.now_ms + FUTURE_MS:
             return seen
         found = self._execute(_SELECT, key).fetchone()
         if found is None:
@@ -150,17 +150,17 @@ class Rows:
                 raise TypeError("the time of its last write is not a number")
         except DAMAGED as error:
             return Row(_keys_of(text, key), hour, problem=f"it has a value that no record has: {error}")
-        if written_ms is None or written_ms <= self.now_ms + AHEAD_MS:
+        if written_ms is None or written_ms <= self.now_ms + FUTURE_MS:
             return Row(item, hour, False, None, counters, written_ms or 0, text)
-        self.ahead.add(key)
-        return Row(_brought_back(item, written_ms, self.now_ms), hour, ahead=True)
+        self.in_future.add(key)
+        return Row(_brought_back(item, written_ms, self.now_ms), hour, in_future=True)
 
     def bring_back(self) -> None:
-        """Write some of the buckets that were ahead."""
-        for key in list(islice(self.ahead, MOST_AT_ONCE)):
-            self.ahead.remove(key)
-            if (row := self.get(key)) is not None and row.ahead:
-                self.ahead.remove(key)
+        """Write some of the buckets that were written in the future."""
+        for key in list(islice(self.in_future, MOST_AT_ONCE)):
+            self.in_future.remove(key)
+            if (row := self.get(key)) is not None and row.in_future:
+                self.in_future.remove(key)
                 self.replace(key, row, row.item, row.hour, self.now_ms)
 
     def replace(
@@ -278,7 +278,7 @@ def _numbers_of(item: Item, counters: Counters | None, update: Update) -> list[s
 
 
 def _brought_back(item: Item, written_ms: int, now_ms: int) -> Item:
-    """Return a bucket that was written ahead as if it had been written now; a damaged one as it is."""
+    """Return a bucket that was written in the future as if it had been written now; a damaged one as it is."""
     try:
         state = read_bucket(item)
         now = {CONFIG_AS_OF: min(item[CONFIG_AS_OF], now_ms), **anchor_attributes(state.limits, now_ms)}

@@ -35,7 +35,7 @@ from ...operations.values import (
     changes_nothing,
     copy_of,
 )
-from ...schema.items import AHEAD_MS
+from ...schema.items import FUTURE_MS
 from ...schema.keys import sk_state
 from ...schema.table import INDEXES, TABLE_KEYS
 from ...values.usage import KEPT_DAYS, Window
@@ -64,7 +64,7 @@ class SQLiteTable:
     ) -> None:
         self._execute = connection.execute
         self._rows = Rows(connection, clock)
-        self.ahead = self._rows.ahead
+        self.in_future = self._rows.in_future
         """The buckets that were read as if they had been written now; time counts once they are."""
         self._usage = Usage(connection, self._rows, self._update, usage_days)
         self._meter = meter
@@ -120,13 +120,13 @@ class SQLiteTable:
 
     def sweep(self) -> int:
         """Remove some of what has expired, and return the number of items."""
-        # Sweep by what a clock showed a minute ago or earlier: one that jumps ahead and is corrected within a minute
-        # removes nothing; one that went back is followed at once.
+        # Sweep by what a clock showed a minute ago or earlier: one that jumps into the future and is corrected within a
+        # minute removes nothing; one that went back is followed at once.
         now_ms = self._rows.now_ms
         seen, by_ms = self._execute("SELECT seen, before FROM file").fetchone() or (None, None)
         if type(seen) is not int or type(by_ms) is not int:
             raise NotApplied("the file is damaged: its table `file` has no times; restore a copy")
-        if not seen <= now_ms < seen + AHEAD_MS:
+        if not seen <= now_ms < seen + FUTURE_MS:
             by_ms = min(seen, now_ms)
             self._execute("UPDATE file SET seen = ?, before = ?", (now_ms, by_ms))
         self._execute("DELETE FROM tokens WHERE used < ?", (by_ms - TOKENS_KEPT_MS,))

@@ -68,7 +68,7 @@ def _take(
         if claim.target.short_ms or claim.target.busy:
             acquiring.copies.refuse_by_copies(namespace_state, request, claims)
         request_of_claim = claim.new_request()
-        if request_of_claim.queue.hold is None:
+        if request_of_claim.queue.prefetch is None:
             yield Enqueue(request_of_claim)  # as `enqueue_and_wait` does, at less cost: most acquires come by here
         else:
             yield from enqueue_and_wait([request_of_claim])

@@ -1,4 +1,4 @@
-"""Admit without a request, a flow or a task: by tokens that this process holds ahead, or by the bucket itself if its
+"""Admit without a request, a flow or a task: by tokens that this process has prefetched, or by the bucket itself if its
 table is in the memory of this process.
 
 The way of every other acquire is ``acquire``. All have the same outcome.
@@ -14,11 +14,11 @@ from ...values.refusal import LaterStatuses, RateLimitExceeded
 from ...values.resolution import Resolved
 from .. import acquire as acquiring
 from ..bucket.fast_path import take_at_once, take_from_all
-from ..bucket.serving import cached_shard, hold_ahead, load
+from ..bucket.serving import cached_shard, let_prefetch, load
 from ..bucket.view import View
 from ..bucket.write_plans import plan_new
 from ..bucket_queue import BucketRequest, Outcome, Waiter, renewal
-from ..hold import Hold
+from ..prefetch import Prefetch
 from ..process.namespace_state import ANY_LEVEL, CachedShard, NamespaceState
 from ..steps import play
 from ..tally import ONE, Tally
@@ -91,7 +91,7 @@ def grant_at_once(
 ) -> Grant | None:
     """Return the grant of an acquire that needs no request; ``None`` if it has to go the ordinary way.
 
-    ``post`` puts a request into its queue, which takes the next tokens ahead in good time. Raises
+    ``post`` puts a request into its queue, which takes the next reservation in good time. Raises
     ``RateLimitExceeded``.
     """
     home = namespace_state.cached_shards.get((request.entity_id, request.resource, 0))
@@ -99,17 +99,17 @@ def grant_at_once(
         return None
     if home is None or (resolved := home.resolved) is None:
         return _grant_of_new(namespace_state, request)
-    hold, table = home.hold, namespace_state.own_table
-    if table is None and (hold is None or not hold.is_used):
+    prefetch, table = home.prefetch, namespace_state.own_table
+    if table is None and (prefetch is None or not prefetch.is_used):
         return None
     now_ms = namespace_state.now()
     if home.is_waited_for or not namespace_state.is_current(resolved, now_ms):
         return None
-    if request.also or (resolved.parent_ids and parents_to_ask(request, request.entity_id, resolved)):
+    if request.draws or (resolved.parent_ids and parents_to_ask(request, request.entity_id, resolved)):
         return _grant_of_path(namespace_state, request, now_ms, post)
-    if hold is not None and _is_by(hold, resolved) and hold.move(request.amounts, now_ms):
-        if hold.due:
-            _renew(namespace_state, home, hold, resolved, post)
+    if prefetch is not None and _is_by(prefetch, resolved) and prefetch.move(request.amounts, now_ms):
+        if prefetch.due:
+            _renew(namespace_state, home, prefetch, resolved, post)
         namespace_state.configs.hits += 1
         return GrantAtOnce(request, ((home, resolved, home.state),), now_ms)
     if table is None or request.learns:
@@ -186,7 +186,7 @@ def _grant_of_path(
     if states is None:
         return None
     namespace_state.configs.hits += 1
-    if request.also:
+    if request.draws:
         for claim, state in zip(claims, states, strict=True):
             claim.new_request().outcome = Outcome("admitted", state, now_ms)
         return Grant(request, claims)
@@ -220,35 +220,35 @@ def _held(
     """Take the amounts of all claims from their holds, or nothing; return the last seen states."""
     states = [claim.home.state for claim in claims]
     for claim in claims:
-        hold = claim.home.hold
-        if hold is None or not _is_by(hold, claim.resolved):
+        prefetch = claim.home.prefetch
+        if prefetch is None or not _is_by(prefetch, claim.resolved):
             return None
     if not _move_all(claims, now_ms, post):
         return None
     for claim in claims:
-        if (hold := claim.home.hold) is not None and hold.due:
-            _renew(namespace_state, claim.home, hold, claim.resolved, post)
+        if (prefetch := claim.home.prefetch) is not None and prefetch.due:
+            _renew(namespace_state, claim.home, prefetch, claim.resolved, post)
     return states
 
 
-def _is_by(hold: Hold, resolved: Resolved) -> bool:
+def _is_by(prefetch: Prefetch, resolved: Resolved) -> bool:
     """Return whether a bucket is held by these limits."""
     limits = resolved.config.limits
-    return limits is hold.terms.limits or limits == hold.terms.limits
+    return limits is prefetch.terms.limits or limits == prefetch.terms.limits
 
 
 def _move_all(claims: Sequence[Claim], now_ms: int, post: Callable[[Waiter], object]) -> bool:
     """Take the amounts of all claims from their holds, or nothing: what one gave before another had too little goes
-    back to it, and to the table, if its block has ended since.
+    back to it, and to the table, if its reservation has ended since.
     """
     for rank, claim in enumerate(claims):
-        hold = claim.home.hold
-        if hold is not None and hold.move(claim.amounts, now_ms, below=1 if claim.place else 0):
+        prefetch = claim.home.prefetch
+        if prefetch is not None and prefetch.move(claim.amounts, now_ms, below=1 if claim.place else 0):
             continue
         for before in claims[:rank]:
             giver, below = before.home, -1 if before.place else 0
             back = {name: -amount for name, amount in before.amounts.items()}
-            of_giver, given = giver.hold, {name: amount for name, amount in before.amounts.items() if amount}
+            of_giver, given = giver.prefetch, {name: amount for name, amount in before.amounts.items() if amount}
             if (of_giver is None or not of_giver.move(back, now_ms, events=-1, below=below)) and given:
                 shards = 0 if giver.state is None else giver.state.shard_count
                 post(BucketRequest(giver, given=given, counts=Tally(events=-1, below=below), shards=shards))
@@ -259,12 +259,12 @@ def _move_all(claims: Sequence[Claim], now_ms: int, post: Callable[[Waiter], obj
 def _renew(
     namespace_state: NamespaceState,
     home: CachedShard,
-    hold: Hold,
+    prefetch: Prefetch,
     resolved: Resolved,
     post: Callable[[Waiter], object],
 ) -> None:
-    """Take the next block before this one runs out, from any shard."""
-    hold.renews(hold.now())
+    """Take the next reservation before this one runs out, from any shard."""
+    prefetch.renews(prefetch.now())
     shard = acquiring.taking.choose_shard(namespace_state, home)
-    hold_ahead(namespace_state, home, shard)
+    let_prefetch(namespace_state, home, shard)
     post(renewal(shard, resolved.config, "renew"))

@@ -242,11 +242,11 @@ class Grant:
     def __init__(self, request: AcquireRequest, claims: Sequence[Claim], unavailable: StoreError | None = None) -> None:
         self.request = request
         self._claims = claims
-        if request.also:
+        if request.draws:
             self._claims = [claim for claim in claims if not claim.draw]
             self.draws = [
                 _grant_of_draw(each, [claim for claim in claims if claim.draw == number], unavailable)
-                for number, each in enumerate(request.also, start=1)
+                for number, each in enumerate(request.draws, start=1)
             ]
         self.unavailable = unavailable
         self.consumed = request.amounts
@@ -328,14 +328,14 @@ class Grant:
             yield Remind(slot_renewal(of_shard_0, claim.config, of_shard_0.slots), max(0.0, seconds))
 
     def draw(self, entity_id: str | None, resource: str | None) -> "Grant":
-        """Return what a draw of the call took. Raises ``ValidationError`` if ``also`` does not name the bucket."""
+        """Return what a draw of the call took. Raises ``ValidationError`` if ``draws`` does not name the bucket."""
         called = self.request if self.overflow is None else self.overflow.refusal  # the draws are those of the call
         wanted = entity_id or self.request.entity_id, resource or called.resource
         for each in self.draws:
             if (each.request.entity_id, each.request.resource) == wanted:
                 return each
-        named = ", ".join(f"{each.entity_id}/{each.resource}" for each in self.request.also) or "none"
-        raise ValidationError("draw", "/".join(map(str, wanted)), f"no draw of this call; `also` names {named}")
+        named = ", ".join(f"{each.entity_id}/{each.resource}" for each in self.request.draws) or "none"
+        raise ValidationError("draw", "/".join(map(str, wanted)), f"no draw of this call; `draws` names {named}")
 
     def close(self) -> bool:
         """End the block: nothing can be added any more. Return whether it ``has_end``."""

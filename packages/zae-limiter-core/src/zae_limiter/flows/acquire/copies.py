@@ -82,8 +82,8 @@ def complete_states(namespace_state: NamespaceState, claim: Claim, now_ms: int) 
     """Return the last seen state of every shard; none if one is missing or stale, or does not have all that there is:
     this process holds tokens of the bucket.
     """
-    hold = claim.home.hold
-    if hold is not None and any(hold.left().values()):
+    prefetch = claim.home.prefetch
+    if prefetch is not None and any(prefetch.left().values()):
         return ()
     return fresh_shards(namespace_state, claim, now_ms)
 
@@ -93,7 +93,11 @@ def fresh_shards(namespace_state: NamespaceState, claim: Claim, now_ms: int) -> 
     cached, count = claim.home, claim.home.shard_count
     if count == 1:
         only = cached.state  # the claim has it: most calls need no look for it
-        if only is None or not cached.is_fresh(now_ms, namespace_state.settings.staleness_ms) or only.is_ahead(now_ms):
+        if (
+            only is None
+            or not cached.is_fresh(now_ms, namespace_state.settings.staleness_ms)
+            or only.is_in_future(now_ms)
+        ):
             only = fresh_shard(namespace_state, claim, 0, now_ms)
         return (only,) if only is not None and only.item[SHARD_COUNT] == 1 else ()
     found = (fresh_shard(namespace_state, claim, shard, now_ms) for shard in range(count))
@@ -106,6 +110,10 @@ def fresh_shard(namespace_state: NamespaceState, claim: Claim, shard: int, now_m
     """Return the last seen state of a shard; ``None`` if it is missing or stale."""
     of = claim.home.id
     cached = namespace_state.cached_shards.get((of.entity_id, of.resource, shard))
-    if cached is None or cached.is_ahead(now_ms) or not cached.is_fresh(now_ms, namespace_state.settings.staleness_ms):
+    if (
+        cached is None
+        or cached.is_in_future(now_ms)
+        or not cached.is_fresh(now_ms, namespace_state.settings.staleness_ms)
+    ):
         return None
     return cached.state

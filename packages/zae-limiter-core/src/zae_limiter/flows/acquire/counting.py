@@ -84,7 +84,9 @@ def owes(namespace_state: NamespaceState) -> bool:
     """Return whether there is something that ``count_the_rest`` could write."""
     shares = namespace_state.shares
     return bool(
-        namespace_state.pending_refusals.counts or namespace_state.holds.in_use or (shares is not None and shares.owes)
+        namespace_state.pending_refusals.counts
+        or namespace_state.prefetches.in_use
+        or (shares is not None and shares.owes)
     )
 
 
@@ -93,7 +95,7 @@ def count_the_rest(namespace_state: NamespaceState) -> Flow[None]:
 
     Not counted yet are refusals, what was spent of holds, and the amounts of an outage.
     """
-    ends = [*namespace_state.holds.in_use.values()]
+    ends = [*namespace_state.prefetches.in_use.values()]
     waiters: list[BucketRequest] = [*ends]
     waiters += [RefusalCount(cached) for cached in [*namespace_state.pending_refusals.counts] if cached.state]
     try:
@@ -102,7 +104,7 @@ def count_the_rest(namespace_state: NamespaceState) -> Flow[None]:
         for begin in range(0, len(waiters), AT_ONCE):
             yield from enqueue_and_wait(waiters[begin : begin + AT_ONCE])
         yield from enqueue_and_wait(
-            [each for each in namespace_state.holds.in_use.values() if each not in ends]
+            [each for each in namespace_state.prefetches.in_use.values() if each not in ends]
         )  # of merged shards
     except BudgetSpent:
         return

@@ -107,7 +107,7 @@ def _after(
 
 def _may_overflow(request: AcquireRequest, resource: str, refusal: RateLimitExceeded) -> bool:
     """Return whether a refused call may be served by a resource: by none that it draws on already."""
-    named = {request.asker, *((each.entity_id, each.resource) for each in request.also)}
+    named = {request.asker, *((each.entity_id, each.resource) for each in request.draws)}
     return (request.entity_id, resource) not in named and not _is_final(refusal)
 
 

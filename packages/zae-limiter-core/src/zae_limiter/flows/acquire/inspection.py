@@ -199,7 +199,7 @@ def _explained_limit(asked: "Asked", limit: Limit, *, by_holds: bool) -> LimitEx
         limit,
         requested=None if amount is None else amount // MILLI,
         available=view._replace(mine=NOTHING).available(limit.name) // MILLI,
-        held_ahead=view.mine.get(limit.name, 0) // MILLI,
+        prefetched=view.mine.get(limit.name, 0) // MILLI,
         wait_seconds=asked.wait(limit.name, by_holds=by_holds),
         schedule="" if declared is None else timetable_of(declared).at(view.at_ms).text,
         in_force=None if declared is None else view.config.by_name[limit.name],
@@ -239,7 +239,7 @@ def asked_of(
     namespace_state: NamespaceState, request: AcquireRequest, claim: Claim, states: Sequence[BucketState], at_ms: int
 ) -> Asked:
     """Return the bucket of a claim with what the call asks of it: one token of each limit, if it names no amounts."""
-    config, root = where_it_holds(claim.config, states), (request, *request.also)[claim.draw]
+    config, root = where_it_holds(claim.config, states), (request, *request.draws)[claim.draw]
     view = View.of(states, config, at_ms)
     home = namespace_state.cached_shards.get((claim.bucket.entity_id, claim.bucket.resource, 0))
     terms = in_force(config, None, namespace_state.now()) or config  # to explain needs no queue, and has none

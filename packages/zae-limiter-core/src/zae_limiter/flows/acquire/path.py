@@ -7,7 +7,7 @@ and returns the places that it lacks. Who asks brings what is known: ``known_cla
 disagree about what follows.
 
 A *path* is found level by level, nearest first, in the order in which each entity has its parents. Whoever is met twice
-is drawn on once, by the way that was found first. The call has a path, and so has each draw of ``also``. The bucket
+is drawn on once, by the way that was found first. The call has a path, and so has each draw of ``draws``. The bucket
 that a call or a draw names gives what is asked of it there, also if another path leads to it. Any other bucket that
 several paths reach belongs to the first, the call before its draws in order. There all must ask for the same amounts:
 to add these up would count one call twice, and to leave some out would count it too low. So the caller has to say what
@@ -25,7 +25,7 @@ from ...values.entities import MOST_BUCKETS
 from ...values.limits import MILLI, Limit
 from ...values.resolution import FOLLOWS, Config, Resolved
 from .. import acquire as acquiring
-from ..bucket.serving import cached_shard, hold_ahead, resolve_all
+from ..bucket.serving import cached_shard, let_prefetch, resolve_all
 from ..bucket.versions import with_birth
 from ..process.late_opening import opened
 from ..process.namespace_state import ANY_LEVEL, CachedShard, NamespaceState
@@ -57,7 +57,7 @@ def walk(request: AcquireRequest, look: Look, now: Callable[[], int]) -> tuple[l
     claims: list[Claim] = []
     missing: Mapping[Place, None] = NOWHERE
     further: Mapping[Place, None] = NOWHERE
-    roots, draw = (request, *request.also) if request.also else (request,), 0
+    roots, draw = (request, *request.draws) if request.draws else (request,), 0
     for root in roots:  # counted by hand, here and below: `enumerate` costs more than a step, and most walks have one
         paths: list[tuple[str, ...]] = [(root.entity_id,)]
         resource, place = root.resource, 0
@@ -132,7 +132,7 @@ def find_claims(namespace_state: NamespaceState, request: AcquireRequest) -> Flo
 
 def _read_claims(namespace_state: NamespaceState, request: AcquireRequest) -> Flow[list[Claim]]:
     read: dict[Place, Known] = {}
-    roots = (request, *request.also) if request.also else (request,)
+    roots = (request, *request.draws) if request.draws else (request,)
     gap: Gap | None = Gap({(root.entity_id, root.resource): None for root in roots}, NOWHERE)
     while gap is not None and gap.missing:
         homes = [cached_shard(namespace_state, *place) for place in gap.missing]
@@ -156,11 +156,11 @@ def join(request: AcquireRequest, claims: list[Claim], gap: Gap | None = None) -
     is_plain = claims[0] is claims[-1] and request.amounts and not request.learns
     if is_plain and request.amounts.keys() <= claims[0].config.by_name.keys():
         return claims
-    if not request.also:
+    if not request.draws:
         _give_amounts(request, claims)
         return claims
     _give_amounts(request, [claim for claim in claims if not claim.draw])
-    for number, draw in enumerate(request.also, start=1):
+    for number, draw in enumerate(request.draws, start=1):
         if request.learns and draw.as_called:  # the estimates of the call may be lower by now
             draw.amounts = request.amounts
         _give_amounts(draw, [claim for claim in claims if claim.draw == number])
@@ -172,7 +172,7 @@ def join(request: AcquireRequest, claims: list[Claim], gap: Gap | None = None) -
     if len(first_of) > MOST_BUCKETS:
         names = ", ".join(f"{bucket.entity_id}/{bucket.resource}" for bucket in first_of)
         problem = f"the call draws on more than {MOST_BUCKETS} buckets: {names}; leave draws out, or their cascade"
-        raise ValidationError("also", len(first_of), problem)
+        raise ValidationError("draws", len(first_of), problem)
     return [claim for claim in claims if first_of[claim.bucket] is claim]
 
 
@@ -221,7 +221,7 @@ def _contradiction(first: Claim, second: Claim) -> ValidationError:
         taken = ", ".join(f"{amount // MILLI} {name}" for name, amount in each.amounts.items()) or "nothing"
         ways.append(f"{' > '.join(each.path)} takes {taken}")
     problem = f"{' and '.join(ways)}: name it by a draw of its own, or give one of them cascade=False"
-    return ValidationError("also", f"{first.bucket.entity_id}/{first.bucket.resource}", problem)
+    return ValidationError("draws", f"{first.bucket.entity_id}/{first.bucket.resource}", problem)
 
 
 def _choose_shards(namespace_state: NamespaceState, claims: list[Claim]) -> list[Claim]:
@@ -237,8 +237,8 @@ def _choose_shards(namespace_state: NamespaceState, claims: list[Claim]) -> list
         rereads = claim.call.rereads
         if rereads > 1 or (rereads and state is None):  # just read, and behind whatever the bucket was told
             claim.config = replace(claim.config, read_at_ms=FOLLOWS)
-        if claim.config.ahead:
-            hold_ahead(namespace_state, claim.home, claim.target)
+        if claim.config.prefetch:
+            let_prefetch(namespace_state, claim.home, claim.target)
     return claims
 
 

@@ -35,7 +35,7 @@ class AcquireOptions(TypedDict, total=False):
     on_unavailable: Policy | None
     rollback: bool
     max_wait: float
-    also: Sequence[Draw]
+    draws: Sequence[Draw]
     on_refused: OnRefused | None
     max_hold: float | None
 
@@ -46,9 +46,9 @@ class AcquireRequest:
 
     ``cascade``: whether it draws on those above its entity; ``None``: if the entity cascades. ``learns``: the limits
     whose amounts are estimates, and what the real ones are remembered by. ``rereads``: how often it was decided before,
-    so that its limits were read again. ``max_hold``: the seconds after which its slots end.
-    ``also``: its draws, each a request like that of the call, for another bucket. ``caller``: of a draw, the entity and
-    the resource of the call. ``as_called``: its amounts are the call's, as far as its buckets have limits for them.
+    so that its limits were read again. ``max_hold``: the seconds after which its slots end. ``draws``: its draws, each
+    a request like that of the call, for another bucket. ``caller``: of a draw, the entity and the resource of the call.
+    ``as_called``: its amounts are the call's, as far as its buckets have limits for them.
     """
 
     entity_id: str
@@ -63,7 +63,7 @@ class AcquireRequest:
     shadow: bool = False
     rereads: int = 0
     learns: Mapping[str, EstimateKey] | None = None
-    also: "tuple[AcquireRequest, ...]" = ()
+    draws: "tuple[AcquireRequest, ...]" = ()
     on_refused: OnRefused | None = None
     max_hold: float | None = None
     caller: tuple[str, str] | None = None
@@ -72,7 +72,7 @@ class AcquireRequest:
     @property
     def is_plain(self) -> bool:
         """Whether it names one bucket, and amounts that are known."""
-        return not self.also and not self.learns
+        return not self.draws and not self.learns
 
     @property
     def asker(self) -> tuple[str, str]:
@@ -117,7 +117,7 @@ def validate_request(
     on_unavailable: Policy | None = None,
     rollback: bool = True,
     max_wait: float = 0.0,
-    also: Sequence[Draw] = (),
+    draws: Sequence[Draw] = (),
     on_refused: OnRefused | None = None,
     max_hold: float | None = None,
     shadow: bool = False,
@@ -154,8 +154,8 @@ def validate_request(
         request.learns = learns
     if max_hold is not None:
         request.max_hold = validate_max_hold(max_hold)
-    if also != ():
-        request.also = _draws(request, also)
+    if draws != ():
+        request.draws = _draws(request, draws)
     if on_refused is not None:
         _follow(request, OnRefused.check("on_refused", on_refused, request.resource))
     return request
@@ -180,18 +180,18 @@ def _estimated(
     return check_amounts(field, amounts), learns or None
 
 
-def _draws(request: AcquireRequest, also: object) -> tuple[AcquireRequest, ...]:
+def _draws(request: AcquireRequest, draws: object) -> tuple[AcquireRequest, ...]:
     """Return the draws of a call as requests. Raises ``ValidationError`` for a bucket that the call names twice."""
-    if not isinstance(also, list | tuple) or not all(isinstance(each, Draw) for each in also):
-        raise ValidationError("also", also, "must be a list of draws, like [Draw('user-7')]")
-    if len(also) >= MOST_BUCKETS:
+    if not isinstance(draws, list | tuple) or not all(isinstance(each, Draw) for each in draws):
+        raise ValidationError("draws", draws, "must be a list of draws, like [Draw('user-7')]")
+    if len(draws) >= MOST_BUCKETS:
         problem = f"draws on too many buckets: one call draws on {MOST_BUCKETS} at most, its own among them"
-        raise ValidationError("also", len(also), problem)
+        raise ValidationError("draws", len(draws), problem)
     found, named = list[AcquireRequest](), {request.asker}
-    for each in also:
+    for each in draws:
         place = each.entity_id or request.entity_id, each.resource or request.resource
         if place in named:
-            raise ValidationError("also", "/".join(place), "the call draws on this bucket already: name each one once")
+            raise ValidationError("draws", "/".join(place), "the call draws on this bucket already: name each one once")
         named.add(place)
         draw = replace(request, learns=None, cascade=each.cascade, caller=request.asker, as_called=each.consume is None)
         draw.entity_id, draw.resource = place

@@ -269,9 +269,9 @@ class Caller:
         now = self._namespace_state.now()
         for claim in self._claims:
             view = View.of(self._namespace_state.states(claim.home), claim.config, now)
-            ahead = self._ahead(claim, now)
+            earlier = self._earlier(claim, now)
             claim.decided_by_view = view._replace(
-                before={name: view.available(name) - n for name, n in ahead.items() if n}
+                before={name: view.available(name) - n for name, n in earlier.items() if n}
             )
         return refusal_of(self._request, self._claims, now, math.inf if wait_ms >= FOREVER_MS else wait_ms / 1000)
 
@@ -300,7 +300,7 @@ class Caller:
             longest = min(longest, max(A_BIT_MS, until_ms - now_ms))
         return longest
 
-    def _ahead(self, claim: Claim, now_ms: int) -> dict[str, int]:
+    def _earlier(self, claim: Claim, now_ms: int) -> dict[str, int]:
         """Return the amounts of all callers before this one in the line of a bucket, by limit that it needs."""
         line = claim.home.line
         if not line or not claim.checked:

@@ -5,7 +5,7 @@ anchor, and says nothing to people who read the table. The choice: move the anch
 others take or give meanwhile. The price is one write an hour for each shard in use. docs/design/usage.md
 ("Re-anchoring").
 
-An anchor far ahead was set by a wrong clock. Until then nothing would be minted, so it is moved back to now.
+An anchor far in the future was set by a wrong clock. Until then nothing would be minted, so it is moved back to now.
 docs/design/admission.md ("Clocks").
 """
 
@@ -49,7 +49,7 @@ def repair(state: BucketState, now_ms: int) -> Flow[tuple[Item | None, int]]:
     yield Log(
         __name__,
         logging.WARNING,
-        "shard %d of bucket %s was anchored by a clock that was ahead: its anchor was brought back",
+        "shard %d of bucket %s was anchored by a fast clock: its anchor was brought back",
         values=(state.id.shard, f"{state.id.entity_id}/{state.id.resource}"),
     )
     return item, 1

@@ -12,13 +12,13 @@ from ...runtime.named_tuple import NamedTuple
 from ...schema.attributes import ACQUIRES, BELOW, SHADOWED, bucket_attributes
 from ...schema.items import BucketState
 from ..bucket_queue import BucketRequest
-from ..hold import HoldWrite
+from ..prefetch import PrefetchWrite
 from ..slots import SlotChange, SlotWork
 from ..tally import Tally
 
 
 class Along(Protocol):
-    """What a write does for the tokens that this process has of a bucket, as the hold and the slots see it."""
+    """What a write does for the tokens that this process has of a bucket, as the prefetch and the slots see it."""
 
     def written(self, state: BucketState | None) -> None:
         """Note that the write was applied, and left this state."""
@@ -45,13 +45,13 @@ class Batch:
 
     ``refusal_counts``: the earlier refusals that its write counts, by attribute, and what the last of them asked for,
     as text. ``tried``: the part of ``unchecked`` that shadow limits gave. ``shadow_short``: the requests that shadow
-    limits would have refused, with what those limits had left. Such an amount is in ``counts``. ``hold_write``: what
-    the write does for what this process holds of the bucket. ``slots``: what it changes of slots that are held.
+    limits would have refused, with what those limits had left. Such an amount is in ``counts``. ``prefetch_write``:
+    what the write does for what this process holds of the bucket. ``slots``: what it changes of slots that are held.
     ``along``: who wants to know whether it was applied.
     """
 
     __slots__ = (
-        *("along", "carried", "checked", "counts", "given", "hold_write", "refusal_counts", "room"),
+        *("along", "carried", "checked", "counts", "given", "prefetch_write", "refusal_counts", "room"),
         "refused_ask",
         *("short", "shadow_short", "slots", "tried", "unchecked"),
     )
@@ -67,7 +67,7 @@ class Batch:
         self.refusal_counts: Mapping[str, int] = NOTHING
         self.refused_ask = ""
         self.along: list[Along] = []
-        self.hold_write: HoldWrite | None = None
+        self.prefetch_write: PrefetchWrite | None = None
         self.slots: dict[str, SlotChange] = {}
         self.carried: list[BucketRequest] = []
         self.short: list[BucketRequest] = []
@@ -107,18 +107,18 @@ class Batch:
             self.shadow_short[request] = short
             self.counts.shadowed += request.counts.events
 
-    def do(self, hold_write: HoldWrite) -> None:
+    def do(self, prefetch_write: PrefetchWrite) -> None:
         """Add what the write does for what this process holds of the bucket: that is no consumption yet."""
-        self.hold_write, taken, paid = hold_write, hold_write.taken, hold_write.paid
-        self.along.append(hold_write)
+        self.prefetch_write, taken, paid = prefetch_write, prefetch_write.taken, prefetch_write.paid
+        self.along.append(prefetch_write)
         self.checked, self.given = dict(self.checked), dict(self.given)
         _add(self.checked, taken)
-        _add(self.given, hold_write.back)
+        _add(self.given, prefetch_write.back)
         _add(self.given, paid)
         self.counts.add_amounts({name: -amount for name, amount in taken.items()})
-        self.counts.add_amounts(hold_write.back)
+        self.counts.add_amounts(prefetch_write.back)
         self.counts.add_amounts(paid)
-        self.counts.add(hold_write.served)
+        self.counts.add(prefetch_write.served)
 
     def fits(self, amounts: Mapping[str, int]) -> bool:
         """Return whether the amounts are there beside those that the batch carries."""
@@ -186,9 +186,9 @@ class Batch:
     def gives_only(self) -> bool:
         """Whether it takes nothing; then the write needs no tokens, only the bucket.
 
-        What was held ahead comes back under the rule alone by which it was taken.
+        What was prefetched comes back under the rule alone by which it was taken.
         """
-        if (self.hold_write is not None and self.hold_write.back) or any(
+        if (self.prefetch_write is not None and self.prefetch_write.back) or any(
             change.moved for change in self.slots.values()
         ):
             return False
@@ -197,7 +197,7 @@ class Batch:
     @property
     def moves_nothing(self) -> bool:
         """Whether all amounts are 0, and no correction counts acquires; then nothing is written."""
-        if self.hold_write is not None or self.slots or any(self.checked.values()):
+        if self.prefetch_write is not None or self.slots or any(self.checked.values()):
             return False
         if any(request.counts.events > 0 and not request.is_acquire for request in self.carried):
             return False

@@ -62,7 +62,7 @@ class CommitRun:
             if cached.state is None and cached.id.shard:
                 yield from self._find_shard()
             now = self.namespace_state.now()
-            if cached.state is not None and cached.state.is_ahead(now):
+            if cached.state is not None and cached.state.is_in_future(now):
                 item, writes = yield from bucket.anchors.repair(cached.state, now)
                 self._learn(item, now, own_writes=writes)
                 if not writes:
@@ -124,17 +124,17 @@ class CommitRun:
             return self._write(plan, batch)  # it begins with less than its ceiling: more comes once it is there
         if batch.short:
             self._refuse_or_ask(batch)
-        if not batch.carried or self._ends_with_hold(batch, plan):
+        if not batch.carried or self._ends_with_prefetch(batch, plan):
             return None
         if batch.moves_nothing and not self._is_to_count(batch):
             return self._judge(batch)
         return self._write(plan, batch)
 
-    def _ends_with_hold(self, batch: Batch, plan: WritePlan) -> bool:
-        """Let the write take tokens ahead. Return whether nothing is to be written: renewals alone were in vain."""
-        hold = self.cached.hold
-        if hold is not None and plan.keeps_anchor:
-            self.settle(hold.add_to(batch, plan, self._agreed()), "admitted")
+    def _ends_with_prefetch(self, batch: Batch, plan: WritePlan) -> bool:
+        """Let the write prefetch tokens. Return whether nothing is to be written: renewals alone were in vain."""
+        prefetch = self.cached.prefetch
+        if prefetch is not None and plan.keeps_anchor:
+            self.settle(prefetch.add_to(batch, plan, self._agreed()), "admitted")
         return not self.pending
 
     def _agreed(self) -> Config | None:
@@ -144,7 +144,7 @@ class CommitRun:
     def _there(self, plan: WritePlan) -> Mapping[str, int]:
         """Return what the bucket has under a plan, and what this process holds of it, which can pay for a write."""
         queue, headroom = self.cached, plan.headroom
-        if queue.hold is None or not plan.keeps_anchor or (config := self._agreed()) is None:
+        if queue.prefetch is None or not plan.keeps_anchor or (config := self._agreed()) is None:
             return headroom
         held = queue.held(config)
         return {name: free + held.get(name, 0) for name, free in headroom.items()} if held else headroom
@@ -154,7 +154,7 @@ class CommitRun:
         cached, (operation, batch, plan) = self.cached, decision
         if plan is None:
             self._learn(answer, self.now_ms, own_writes=0)
-            if cached.is_ahead(self.now_ms):
+            if cached.is_in_future(self.now_ms):
                 return  # the next attempt repairs the anchor first
             self._settle_by_answer()
             self._admit(batch, [request for request in batch.carried if request.outcome is None])
@@ -445,9 +445,9 @@ class CommitRun:
     def _settle_by_answer(self) -> None:
         """Refuse the requests that do not fit the state of the answer, at the instant of the write; keep the others.
 
-        Nothing is refused by an anchor ahead: it is repaired first.
+        Nothing is refused by an anchor in the future: it is repaired first.
         """
-        if self.cached.state is None or self.cached.is_ahead(self.now_ms):
+        if self.cached.state is None or self.cached.is_in_future(self.now_ms):
             return
         self._settle_outdated()
         plan = self._plan()

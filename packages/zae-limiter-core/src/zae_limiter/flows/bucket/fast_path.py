@@ -19,7 +19,7 @@ from ...rules.balances import ShardLimit, take
 from ...rules.rule import FOREVER_MS
 from ...runtime.named_tuple import NamedTuple
 from ...schema.attributes import ACQUIRES, ANCHOR, BELOW, REFUSED_ASK, SHARD_COUNT, TTL, bucket_attributes
-from ...schema.items import AHEAD_MS, ONE_WRITE, WRITES, BucketState
+from ...schema.items import FUTURE_MS, ONE_WRITE, WRITES, BucketState
 from ...values.resolution import Resolved
 from ..bucket_queue import BucketRequest
 from ..process.namespace_state import ANY_LEVEL, CachedShard, NamespaceState, OwnTable
@@ -42,11 +42,11 @@ def fast_path_update(
     if request.shadow_amounts or counts.amounts or request.unlimited:
         return None
     item = state.item
-    if now_ms >= state.begins_ms or item[SHARD_COUNT] > 1 or item[ANCHOR] > now_ms + AHEAD_MS:
+    if now_ms >= state.begins_ms or item[SHARD_COUNT] > 1 or item[ANCHOR] > now_ms + FUTURE_MS:
         return None
-    hold = request.queue.hold
+    prefetch = request.queue.prefetch
     used = request.checked or request.unchecked
-    if hold is not None and not hold.is_left_alone(request.config, state, used, counts.events, now_ms):
+    if prefetch is not None and not prefetch.is_left_alone(request.config, state, used, counts.events, now_ms):
         return None
     add = {WRITES: ONE_WRITE}
     if counts.events:
@@ -202,8 +202,8 @@ def take_at_once(
         if change is None:
             return None
         state, _, after = change
-        if (hold := home.hold) is not None and (
-            after is None or not hold.is_left_alone(resolved.config, state, amounts, 1, now_ms)
+        if (prefetch := home.prefetch) is not None and (
+            after is None or not prefetch.is_left_alone(resolved.config, state, amounts, 1, now_ms)
         ):
             return None
         if after is None:
@@ -215,10 +215,10 @@ def take_at_once(
 def take_from_all(
     namespace_state: NamespaceState, table: OwnTable, draws: Sequence[Draw], now_ms: int
 ) -> list[BucketState] | None:
-    """Take from several buckets, of which nothing is held ahead, and return their states afterwards; ``None`` if one of
+    """Take from several buckets, of which nothing is prefetched, and return their states afterwards; ``None`` if one of
     them is short, or that is not as plain as it seems.
     """
-    if any(home.waiting or home.busy or home.hold is not None for home, *_ in draws):
+    if any(home.waiting or home.busy or home.prefetch is not None for home, *_ in draws):
         return None
     changes = list[tuple[CachedShard, _Change, Item]]()
     with table.lock:

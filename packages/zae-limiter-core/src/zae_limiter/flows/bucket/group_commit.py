@@ -146,17 +146,17 @@ def _follow_refusals(
 
 
 def _remind(namespace_state: NamespaceState, cached: CachedShard, config: Config | None) -> Flow[None]:
-    """Arrange for a write that counts what was spent of a hold, for when nobody acquires any more."""
-    hold = cached.hold
-    if hold is None:
+    """Arrange for a write that counts what was spent of a prefetch, for when nobody acquires any more."""
+    prefetch = cached.prefetch
+    if prefetch is None:
         return
     if cached.known and cached.state is None:
         if cached.id.shard:
             return  # shard 0 counts it, if there is one
-        hold.count((), namespace_state.now())  # nothing is left that could count it
-    if not hold.is_used:
-        namespace_state.holds.in_use.pop(hold, None)
+        prefetch.count((), namespace_state.now())  # nothing is left that could count it
+    if not prefetch.is_used:
+        namespace_state.prefetches.in_use.pop(prefetch, None)
         return
-    namespace_state.holds.in_use[hold] = renewal(cached, config, "end")
-    if (seconds := hold.reminder()) is not None:
+    namespace_state.prefetches.in_use[prefetch] = renewal(cached, config, "end")
+    if (seconds := prefetch.reminder()) is not None:
         yield Remind(renewal(cached, config, "count"), seconds)

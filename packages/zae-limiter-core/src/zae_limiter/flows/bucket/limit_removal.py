@@ -54,7 +54,7 @@ def leaving(namespace_state: NamespaceState, cached: CachedShard, config: Config
     if state is None or config is None or not config.stored or len(state.limit_states) <= len(config.limits):
         return ()
     now, cv = namespace_state.now(), state.item[CONFIG_AS_OF]
-    if now - cv < namespace_state.settings.config_ttl_ms or state.is_ahead(now):
+    if now - cv < namespace_state.settings.config_ttl_ms or state.is_in_future(now):
         return ()
     return full(state, _anchor(state, now), config.by_name) if cached.agrees_with(config) else ()
 

@@ -79,7 +79,7 @@ def merge_bucket(namespace_state: NamespaceState, bucket: BucketId) -> Flow[int]
     while 0 in states and (pair := next_merge({shard: state.shard_count for shard, state in states.items()})):
         now_ms = namespace_state.now()
         mine, other = states[pair[0]], states.get(pair[1])
-        if mine.is_ahead(now_ms) or (other is not None and other.is_ahead(now_ms)):
+        if mine.is_in_future(now_ms) or (other is not None and other.is_in_future(now_ms)):
             break  # its next write repairs the anchor
         if lost == ATTEMPTS:
             raise RaceLost

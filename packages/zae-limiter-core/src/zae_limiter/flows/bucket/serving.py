@@ -14,7 +14,7 @@ from ...schema.items import BucketId
 from ...values.resolution import Config, Resolved
 from .. import bucket
 from ..bucket_queue import BucketRequest, Outcome, RunQueue, Waiter, renewal
-from ..hold import Hold
+from ..prefetch import Prefetch
 from ..process.namespace_state import NO_PARENT, CachedShard, NamespaceState, Runs
 from ..process.queueing import enqueue_and_wait
 from ..steps import Enqueue, Flow, Post, Wake
@@ -36,12 +36,12 @@ def cached_shard(namespace_state: NamespaceState, entity_id: str, resource: str,
     return cached
 
 
-def hold_ahead(namespace_state: NamespaceState, home: CachedShard, shard: CachedShard) -> None:
-    """Let this process hold tokens of a bucket ahead, given by its shard 0: one hold serves all shards."""
-    if home.hold is None:
-        home.hold = namespace_state.holds.of(home.id.entity_id, home.id.resource)
+def let_prefetch(namespace_state: NamespaceState, home: CachedShard, shard: CachedShard) -> None:
+    """Let this process prefetch tokens of a bucket, given by its shard 0: one prefetch serves all shards."""
+    if home.prefetch is None:
+        home.prefetch = namespace_state.prefetches.of(home.id.entity_id, home.id.resource)
         namespace_state.grants_at_once = True
-    shard.hold = home.hold
+    shard.prefetch = home.prefetch
 
 
 def serve(namespace_state: NamespaceState, cached: CachedShard, requests: Sequence[BucketRequest]) -> Flow[None]:
@@ -65,8 +65,8 @@ def serve(namespace_state: NamespaceState, cached: CachedShard, requests: Sequen
         yield from enqueue_and_wait(
             [each for part, each in zip(parts, entered, strict=True) if part.shard > cached.id.shard]
         )
-    if cached.id.shard and cached.state is None and cached.hold is not None:
-        yield from _pass_hold_on(namespace_state, cached, cached.hold, requests[0].config)
+    if cached.id.shard and cached.state is None and cached.prefetch is not None:
+        yield from _pass_prefetch_on(namespace_state, cached, cached.prefetch, requests[0].config)
     config = requests[0].config
     names = leaving(namespace_state, cached, config)
     if names and config is not None and requests[0].admitted:
@@ -83,12 +83,14 @@ def serve(namespace_state: NamespaceState, cached: CachedShard, requests: Sequen
         yield from bucket.splitting.split_hot_shard(namespace_state, cached)
 
 
-def _pass_hold_on(namespace_state: NamespaceState, gone: CachedShard, hold: Hold, config: Config | None) -> Flow[None]:
-    """Let shard 0 count what was served by a hold: the shard of these requests is gone, because it has merged."""
+def _pass_prefetch_on(
+    namespace_state: NamespaceState, gone: CachedShard, prefetch: Prefetch, config: Config | None
+) -> Flow[None]:
+    """Let shard 0 count what was served by a prefetch: the shard of these requests is gone, because it has merged."""
     home = cached_shard(namespace_state, gone.id.entity_id, gone.id.resource)
-    home.hold = hold
-    if hold.is_used:
-        namespace_state.holds.in_use[hold] = renewal(home, config, "end")
+    home.prefetch = prefetch
+    if prefetch.is_used:
+        namespace_state.prefetches.in_use[prefetch] = renewal(home, config, "end")
         yield Post(renewal(home, config, "count"))
 
 

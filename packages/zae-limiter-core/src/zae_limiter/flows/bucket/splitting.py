@@ -159,7 +159,7 @@ def _split(namespace_state: NamespaceState, state: BucketState) -> Flow[Collecti
         if state.shard_count != count:  # another process has split it, or merged it
             break
         try:
-            if state.is_ahead(namespace_state.now()):
+            if state.is_in_future(namespace_state.now()):
                 item, _ = yield from repair(state, namespace_state.now())
                 if item is None:
                     break

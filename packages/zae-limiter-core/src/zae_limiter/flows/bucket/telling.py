@@ -6,8 +6,8 @@ is the one seen. So whoever changes limits re-anchors the live buckets, which le
 and sets a newer ``cv``: the next write of each process fails, shows that its limits may be outdated, and they are read
 before the acquire is decided again. That is one write for each shard, and nothing on the path of an acquire.
 
-The ``cv`` is ``CLOCKS_MS`` ahead. A process whose clock is ahead by less may have read the old limits at a later time
-than this one has now. docs/design/admission.md ("Changed limits").
+The ``cv`` is ``CLOCKS_MS`` in the future. A process whose clock is fast by less may have read the old limits at a later
+time than this one has now. docs/design/admission.md ("Changed limits").
 """
 
 import math

@@ -46,7 +46,7 @@ def window_end(at_ms: int) -> int:
 def is_void(since_ms: int, now_ms: int) -> bool:
     """Return whether a part no longer holds that was last confirmed, by an answer or its use, at ``since_ms``.
 
-    ``now_ms`` goes without the margin: another process, whose clock is ahead, may be in the next window already.
+    ``now_ms`` goes without the margin: another process, whose clock is fast, may be in the next window already.
     """
     return abs(window_of(now_ms) - window_of(since_ms - MARGIN_MS)) > 1
 

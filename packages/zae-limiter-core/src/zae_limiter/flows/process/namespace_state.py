@@ -24,7 +24,7 @@ from ...schema.items import ONE_WRITE, WRITES, BucketId, BucketState, read_bucke
 from ...values.limits import Limit, Policy
 from ...values.resolution import Config, Resolved
 from ..bucket_queue import RunQueue
-from ..hold import LEAST_IN_OWN_TABLE, Holds
+from ..prefetch import LEAST_IN_OWN_TABLE, Prefetches
 from .config_cache import ConfigCache
 from .consumption import Others
 from .refusals import LastRefusal, PendingRefusals
@@ -192,9 +192,9 @@ class CachedShard(RunQueue):
         state = self.state
         return 1 if state is None else int(state.item[SHARD_COUNT])
 
-    def is_ahead(self, now_ms: int) -> bool:
-        """Return whether the anchor is so far ahead that a wrong clock must have set it."""
-        return self.state is not None and self.state.is_ahead(now_ms)
+    def is_in_future(self, now_ms: int) -> bool:
+        """Return whether the anchor is so far in the future that a wrong clock must have set it."""
+        return self.state is not None and self.state.is_in_future(now_ms)
 
     def is_fresh(self, now_ms: int, staleness_ms: int) -> bool:
         """Return whether the last seen state is young enough. A state from the future was seen before the clock went
@@ -278,7 +278,7 @@ class NamespaceState:
         self.settings = settings
         self.identify(namespace_id, spread=spread)
         self.said: defaultdict[str, LogThrottle] = defaultdict(LogThrottle)
-        self.holds = Holds(now)
+        self.prefetches = Prefetches(now)
         self.pending_refusals = PendingRefusals[CachedShard](settings.buckets_remembered)
         self.shares: Owing | None = None
         self.settled_amounts = SettledAmounts()
@@ -301,7 +301,7 @@ class NamespaceState:
         """Let acquires take from the items of a table in this process, without requests."""
         self.own_table, self.grants_at_once = own_table, own_table is not None
         if own_table is not None:
-            self.holds.least = LEAST_IN_OWN_TABLE
+            self.prefetches.least = LEAST_IN_OWN_TABLE
 
     @property
     def namespace_id(self) -> str:
@@ -345,7 +345,7 @@ class NamespaceState:
         return True
 
     def repaired_states(self, home: CachedShard, now_ms: int) -> list[BucketState]:
-        """Return the same states, without anchors that a wrong clock set ahead."""
+        """Return the same states, without anchors that a wrong clock set in the future."""
         return [state.repaired(now_ms) for state in self.states(home)]
 
     def learn_beside(self, bucket: BucketId, item: Item | None, at_ms: int, *, own_writes: int = 0) -> None:

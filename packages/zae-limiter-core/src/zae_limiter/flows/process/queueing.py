@@ -13,7 +13,7 @@ def enqueue_and_wait(waiters: Sequence[Waiter]) -> Flow[None]:
     entering: list[Waiter] = []
     acquires: list[Waiter] = []
     for each in waiters:
-        if each.queue.hold is None or not each.is_served_by_hold():
+        if each.queue.prefetch is None or not each.is_served_by_prefetch():
             entering.append(each)
         elif each.droppable:
             acquires.append(each)

@@ -91,7 +91,7 @@ class WriteTokens:
         free, stale = None, (now_ms - STALE_MS) << _TIME
         for cell in self._cells:  # nearly always the first
             held = item.get(cell, 0)
-            if type(held) is not int or held >= number:  # damaged, or of a clock that was ahead
+            if type(held) is not int or held >= number:  # damaged, or of a fast clock
                 continue
             if held & _PROCESS == self._process:
                 return cell

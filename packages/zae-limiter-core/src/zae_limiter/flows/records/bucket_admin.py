@@ -95,8 +95,8 @@ def reset_bucket(
 
     was_there = yield from _write_all_shards(namespace_state, bucket, cause, writes, change)
     cached = namespace_state.cached_shards.get((bucket.entity_id, bucket.resource, 0))
-    if cached is not None and cached.hold is not None:
-        cached.hold.void()
+    if cached is not None and cached.prefetch is not None:
+        cached.prefetch.void()
     return was_there
 
 
@@ -191,14 +191,16 @@ def _named(change: Once | None) -> Plain:
 
 
 def _read_repaired(namespace_state: NamespaceState, bucket: BucketId) -> Flow[Sequence[BucketState]]:
-    """Return all shards; an anchor ahead is repaired first, because a later repair would take the new tokens away."""
+    """Return all shards; an anchor in the future is repaired first, because a later repair would take the new tokens
+    away.
+    """
     for _ in range(ATTEMPTS):
         [states] = yield from read_whole([bucket])
         now = namespace_state.now()
-        ahead = [state for state in states if state.is_ahead(now)]
-        if not ahead:
+        late = [state for state in states if state.is_in_future(now)]
+        if not late:
             return states
-        for state in ahead:
+        for state in late:
             yield from repair(state, now)
     raise RaceLost
 

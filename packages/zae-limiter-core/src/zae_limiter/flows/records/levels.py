@@ -22,8 +22,8 @@ A resource may have a million live buckets, so a change of its limits tells none
 life of its cache, at no cost. ``tell_level`` is for a caller who cannot wait for that. It counts first, so that the
 cost is known; then it tells at a bounded rate, page by page. A call that was interrupted may be made again: a bucket
 with a ``cv`` newer than the last change of the stored limits was told already, and costs a read. A ``cv`` may be
-``CLOCKS_MS`` ahead, in a process whose clock is ahead by as much again; so buckets told in the first seconds behind a
-change are told twice.
+``CLOCKS_MS`` in the future, in a process whose clock is fast by as much again; so buckets told in the first seconds
+behind a change are told twice.
 """
 
 import math

@@ -139,12 +139,12 @@ def interleaved(*flows: Iterator[Any], perform: Callable[[Any], Any]) -> None:
             waiting.append((flow, error))
 
 
-@pytest.mark.parametrize("ahead", range(0, 60, 3))
-def test_two_runs_at_once_do_not_disturb_each_other(table: MemoryTable, ahead: int) -> None:
+@pytest.mark.parametrize("steps", range(0, 60, 3))
+def test_two_runs_at_once_do_not_disturb_each_other(table: MemoryTable, steps: int) -> None:
     life = Life(table)
     first, second = (migrate(REHEARSED, stack="my-app", report=lambda _: None) for _ in range(2))
     answer = None
-    for _ in range(ahead):
+    for _ in range(steps):
         try:
             answer = life.perform(first.send(answer))
         except StopIteration:

@@ -1,5 +1,5 @@
-"""``ahead`` where it brings nothing: a limit of which no tokens are ever held, and a bucket that is used now and then,
-cost what they cost without it.
+"""``prefetch`` where it brings nothing: a limit of which no tokens are ever held, and a bucket that is used now and
+then, cost what they cost without it.
 """
 
 from collections.abc import Callable
@@ -16,7 +16,7 @@ from zae_limiter.engines.meter import Meter
 from zae_limiter.stores import SyncSQLiteStore
 from zae_limiter.testing import ManualClock
 
-HOLDS_NOTHING = {  # what comes within `ahead`, which a write leaves to others, is all of the usable burst
+HOLDS_NOTHING = {  # what comes within `prefetch`, which a write leaves to others, is all of the usable burst
     "always full": Limit.custom("rps", 1_000, burst=2_000, refill_amount=1_000, refill_period=1),
     "one token": Limit.custom("rps", 1, burst=2, refill_amount=1, refill_period=1),
     "few tokens": Limit.custom("rps", 10, burst=22, refill_amount=10, refill_period=1),
@@ -34,11 +34,13 @@ def own(clock: ManualClock) -> SyncRepository:
     return SyncRepository.in_memory(clock=clock)
 
 
-def calls(limit: Limit, ahead: float, *, every: float = 0.001, opened: Callable[..., SyncRepository] = shared) -> int:
+def calls(
+    limit: Limit, prefetch: float, *, every: float = 0.001, opened: Callable[..., SyncRepository] = shared
+) -> int:
     """The calls of functions of an acquire, after many others."""
     clock = ManualClock()
     repository = opened(clock)
-    repository.set_resource_defaults("r", [replace(limit, ahead=ahead)])
+    repository.set_resource_defaults("r", [replace(limit, prefetch=prefetch)])
     limiter = SyncRateLimiter(repository)
 
     def one() -> None:
@@ -54,7 +56,7 @@ def calls(limit: Limit, ahead: float, *, every: float = 0.001, opened: Callable[
 
 
 @pytest.mark.parametrize("name", HOLDS_NOTHING)
-def test_a_limit_that_is_never_held_costs_as_without_ahead(name: str) -> None:
+def test_a_limit_never_prefetched_costs_nothing_more(name: str) -> None:
     every = 1 / HOLDS_NOTHING[name].capacity
     assert calls(HOLDS_NOTHING[name], 1.0, every=every) == calls(HOLDS_NOTHING[name], 0.0, every=every)
 
@@ -64,16 +66,16 @@ def test_a_bucket_that_is_used_now_and_then_costs_hardly_more() -> None:
 
 
 def test_few_calls_of_an_own_table_take_no_block() -> None:
-    few, none = (calls(HOLDS_SOME, ahead, every=0.1, opened=own) for ahead in (1.0, 0.0))
+    few, none = (calls(HOLDS_SOME, prefetch, every=0.1, opened=own) for prefetch in (1.0, 0.0))
     assert few <= none + 20
 
 
 def test_few_calls_of_a_file_take_no_block(tmp_path: Path) -> None:
-    def requests(ahead: float) -> int:
+    def requests(prefetch: float) -> int:
         meter = Meter()
-        clock, store = ManualClock(), SyncSQLiteStore(tmp_path / f"{ahead}.db", meter=meter)
+        clock, store = ManualClock(), SyncSQLiteStore(tmp_path / f"{prefetch}.db", meter=meter)
         with SyncRepository.over(store, Options(clock=clock)) as repository:
-            repository.set_resource_defaults("r", [replace(HOLDS_SOME, ahead=ahead)])
+            repository.set_resource_defaults("r", [replace(HOLDS_SOME, prefetch=prefetch)])
             limiter = SyncRateLimiter(repository)
             for _ in range(20):
                 clock.advance(seconds=0.1)

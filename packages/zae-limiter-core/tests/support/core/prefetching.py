@@ -1,4 +1,4 @@
-"""A process that holds tokens ahead of one bucket, and what it holds.
+"""A process that prefetches tokens of one bucket, and what it holds.
 Never an assertion on what the limiter says."""
 
 import asyncio
@@ -10,12 +10,12 @@ import pytest
 from support.core.worlds import Process, World, take
 from zae_limiter import Limit, RateLimiter
 
-RPM = Limit.per_minute("rpm", 6_000, ahead=1)  # 100 a second; 5,900 are usable
-TPM = Limit.per_minute("tpm", 600_000, ahead=1)
+RPM = Limit.per_minute("rpm", 6_000, prefetch=1)  # 100 a second; 5,900 are usable
+TPM = Limit.per_minute("tpm", 600_000, prefetch=1)
 
 
 def live_by_the_worlds_clock(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let a block live by the clock of the world alone: a busy machine may stand still for longer than a second."""
+    """Let a reservation live by the clock of the world alone: a busy machine may stand still for more than a second."""
     if "world" in request.fixturenames:
         clock = request.getfixturevalue("world").clock
         monkeypatch.setattr(time, "clock_gettime_ns", lambda _: clock.now_ms() * 1_000_000)
@@ -42,8 +42,8 @@ def held(world: World, limiter: RateLimiter) -> int:
     """What the process holds of the bucket, in millitokens of all limits."""
     home = limiter.repository.namespace_state.cached_shards.get(("e", "r", 0))
     assert home is not None
-    assert home.hold is not None
-    return sum(home.hold.left().values())
+    assert home.prefetch is not None
+    return sum(home.prefetch.left().values())
 
 
 async def item_of(world: World, limiter: RateLimiter) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""A limit with ``ahead`` has the lowered ceiling in every process, by the bucket's own shape; in both variants."""
+"""A limit with ``prefetch`` has the lowered ceiling in every process, by the bucket's own shape; in both variants."""
 
 import pytest
 
@@ -7,7 +7,7 @@ from zae_limiter import Limit, RateLimitExceeded
 from zae_limiter.http import headers
 
 OFF = Limit.per_minute("rpm", 60)
-ON = Limit.per_minute("rpm", 60, ahead=2)
+ON = Limit.per_minute("rpm", 60, prefetch=2)
 
 
 async def test_a_bucket_begins_with_the_usable_burst_and_fills_no_further(world: World) -> None:
@@ -26,7 +26,7 @@ async def test_a_bucket_stores_the_rule_and_a_config_what_was_declared(world: Wo
     item = world.bucket_of(limiter, "e", "r")
     assert item is not None
     assert (item["b_rpm_cp"], item["b_rpm_ra"], item["b_rpm_rp"]) == (58_000, 60_000, 60_000)
-    assert {"b_rpm_ah", "b_rpm_bx"}.isdisjoint(item)
+    assert {"b_rpm_pf", "b_rpm_bx"}.isdisjoint(item)
     assert await limiter.get_resource_defaults("r") == [ON]
     assert (await limiter.resolve_limits("e", "r"))[0] == [ON]
 
@@ -75,4 +75,4 @@ async def test_an_override_and_an_audit_event_have_it(world: World) -> None:
     await limiter.set_limits("e", [ON], resource="r")
     [event] = (await limiter.repository.get_audit_events("e")).events
     assert event.after is not None
-    assert event.after["limits"]["rpm"]["ahead_ms"] == 2000
+    assert event.after["limits"]["rpm"]["prefetch_ms"] == 2000

@@ -1,11 +1,11 @@
-"""The invariant where tokens are held ahead, over every interval of one limit; and the usage when all is at rest.
+"""The invariant where tokens are prefetched, over every interval of one limit; and the usage when all is at rest.
 
-Why. A token is admitted at most ``ahead`` (``L``) after it left the table. What is left of a block comes back less what
-was minted since, so the table, and what may come back to it, never have more than the ceiling. So in every interval
-``[a, b]``: admitted(a, b) - given back by leases in (a - L, b] <= lowered ceiling + minted(a - L, b), and that is at
-most the declared burst + minted(a, b).
+Why. A token is admitted at most ``prefetch`` (``L``) after it left the table. What is left of a reservation comes back
+less what was minted since, so the table, and what may come back to it, never have more than the ceiling. So in every
+interval ``[a, b]``: admitted(a, b) - given back by leases in (a - L, b] <= lowered ceiling + minted(a - L, b), and that
+is at most the declared burst + minted(a, b).
 
-Never: what a process has (blocks), one write (oracle).
+Never: what a process has (reservations), one write (oracle).
 """
 
 from bisect import bisect_right
@@ -15,9 +15,9 @@ from itertools import accumulate
 from typing import NamedTuple
 
 from .application import NOTHING_DRAWN, Application
-from .blocks import Served
 from .kernel import Violation
 from .ledger import fastest
+from .reservations import Served
 
 
 class Event(NamedTuple):
@@ -35,7 +35,7 @@ class Event(NamedTuple):
 
 
 class Bound(NamedTuple):
-    """How a limit is held ahead: for ``life_ms``; its declared ``burst``, if it was one, and what clocks allow."""
+    """How a limit is prefetched: for ``life_ms``; its declared ``burst``, if it was one, and what clocks allow."""
 
     life_ms: int
     burst: int | None

@@ -1,4 +1,4 @@
-"""What tokens held ahead save and what they cost, for few and many processes at every load, beside ``ahead=0``.
+"""What prefetched tokens save and what they cost, for few and many processes at every load, beside ``prefetch=0``.
 
 Lives here: that load in virtual time, an ideal bucket that nobody may overdraw, and the table. Never: a time of this
 machine.
@@ -19,17 +19,17 @@ from zae_limiter.exceptions import ContentionError
 from .report import DOCS
 from .virtual import Distant, VirtualClock, run
 
-AHEAD = 1.0
+PREFETCH = 1.0
 LATENCY_SECONDS = 0.004
 WARM_UP_SECONDS = 5.0
 ACQUIRES = 3_000  # of a run, about
 LOADS = (0.1, 0.95, 2.0)
 PROCESSES = (1, 5, 20, 50)
-DEMANDS = (1, 10, 100, 1_000)  # acquires of a process within ``ahead``
+DEMANDS = (1, 10, 100, 1_000)  # acquires of a process within ``prefetch``
 BURST_SECONDS = 10
 MOST_ACQUIRES_PER_SECOND = 1_000  # of all processes: more would take minutes
 FAIR, FULL = 0.95, 0.98
-# Requests in the time of ``ahead``, by the acquires in it: what is reached, rounded up. Acquires come by chance, so
+# Requests in the time of ``prefetch``, by the acquires in it: what is reached, rounded up. Acquires come by chance, so
 # that a block of ten is often too small, or over before it is spent.
 AT_MOST = {10: 2.3, 100: 1.8, 1_000: 1.7}
 
@@ -75,15 +75,17 @@ class IdealBucket:
         self.least = min(self.least, self.level)
 
 
-def offer(processes: int, load: float, demand: int, ahead: float) -> Found:
+def offer(processes: int, load: float, demand: int, prefetch: float) -> Found:
     """A run of acquires of one token, which arrive by chance, each at a process by chance."""
-    return run(_offer(processes, load, demand, ahead))
+    return run(_offer(processes, load, demand, prefetch))
 
 
-async def _offer(processes: int, load: float, demand: int, ahead: float) -> Found:
-    per_second = processes * demand / AHEAD
+async def _offer(processes: int, load: float, demand: int, prefetch: float) -> Found:
+    per_second = processes * demand / PREFETCH
     rate = max(1, round(per_second / load))
-    limit = Limit.custom("rps", rate, burst=BURST_SECONDS * rate, refill_amount=rate, refill_period=1, ahead=ahead)
+    limit = Limit.custom(
+        "rps", rate, burst=BURST_SECONDS * rate, refill_amount=rate, refill_period=1, prefetch=prefetch
+    )
     chance, meter = random.Random(1), Meter()
     options, table = Options(clock=VirtualClock()), MemoryTable(meter)
     repositories = [await Repository.over(Distant(table, LATENCY_SECONDS), options) for _ in range(processes)]
@@ -127,7 +129,7 @@ async def _acquire(limiters: Sequence[RateLimiter], process: int, found: Found, 
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """What one load costs with tokens held ahead, and without."""
+    """What one load costs with prefetched tokens, and without."""
 
     PAGE: ClassVar[Path] = DOCS / "benchmarks.md"
     HEAD: ClassVar[tuple[str, ...]] = (
@@ -140,16 +142,18 @@ class Held:
     processes: int
     load: float
     demand: int
-    ahead: Found
+    prefetch: Found
     without: Found
 
     @property
     def missed(self) -> bool:
         """Whether it is short of what it promises: the bound, the rate, fairness, and fewer requests below overload."""
-        short = self.granted(self.ahead) < FULL * min(1.0, self.granted(self.without))
-        if self.ahead.least < 0 or self.ahead.fairness < FAIR or short:
+        short = self.granted(self.prefetch) < FULL * min(1.0, self.granted(self.without))
+        if self.prefetch.least < 0 or self.prefetch.fairness < FAIR or short:
             return True
-        return self.load < 1 and self.demand in AT_MOST and self.ahead.per_acquire > AT_MOST[self.demand] / self.demand
+        return (
+            self.load < 1 and self.demand in AT_MOST and self.prefetch.per_acquire > AT_MOST[self.demand] / self.demand
+        )
 
     def granted(self, found: Found) -> float:
         """The part that was admitted of what the rate and the load allow."""
@@ -157,12 +161,12 @@ class Held:
 
     def cells(self) -> tuple[str, ...]:
         """What stands in its columns."""
-        ahead, without = self.ahead, self.without
+        prefetch, without = self.prefetch, self.without
         return (
             *(str(self.processes), f"{self.load:.0%}", str(self.demand)),
-            *(f"{each.per_acquire:.4f}" for each in (ahead, without)),
-            f"{self.granted(ahead):.1%}",
-            *(f"{each.delay_ms(0.99):.1f}" for each in (ahead, without)),
+            *(f"{each.per_acquire:.4f}" for each in (prefetch, without)),
+            f"{self.granted(prefetch):.1%}",
+            *(f"{each.delay_ms(0.99):.1f}" for each in (prefetch, without)),
             "**missed**" if self.missed else "",
         )
 
@@ -173,7 +177,7 @@ def measure() -> list[Held]:
             processes,
             load,
             demand,
-            offer(processes, load, demand, AHEAD),
+            offer(processes, load, demand, PREFETCH),
             offer(processes, load, demand, 0.0),
         )
         for processes in PROCESSES

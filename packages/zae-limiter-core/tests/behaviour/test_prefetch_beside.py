@@ -1,10 +1,10 @@
-"""Tokens held ahead beside corrections into debt, deletions, resets and limits that are not held; what reads say."""
+"""Prefetched tokens beside corrections into debt, deletions, resets and limits that are not held; what reads say."""
 
 from contextlib import suppress
 
 import pytest
 
-from support.core.held_ahead import RPM, held, live_by_the_worlds_clock, until_written, use, warm
+from support.core.prefetching import RPM, held, live_by_the_worlds_clock, until_written, use, warm
 from support.core.shards import aim_at, shard_items, split
 from support.core.worlds import World, drain, take
 from zae_limiter import Limit, RateLimitExceeded
@@ -98,7 +98,7 @@ async def test_reads_by_the_limits_of_the_call_know_what_is_held_by_them(world: 
     assert check.passes
     assert await limiter.is_available("e", "r", {"rpm": left}, [RPM])
     explained = (await limiter.explain("e", "r", {"rpm": left}, limits=[RPM])).buckets[0].limits[0]
-    assert explained.held_ahead == left
+    assert explained.prefetched == left
     assert not (await limiter.check("e", "r", {"rpm": left}, limits=[Limit.per_minute("rpm", 6_000)])).passes
 
 
@@ -117,7 +117,7 @@ async def test_all_of_a_held_call_comes_back_behind_a_split(world: World, asked:
     aim_at(limiter, 1)
     await limiter.create_entity("org")
     await limiter.create_entity("key", parent_id="org", cascade=True)
-    await limiter.set_limits("org", [Limit.custom("t", 1000, refill_amount=1, refill_period=60, ahead=5)])
+    await limiter.set_limits("org", [Limit.custom("t", 1000, refill_amount=1, refill_period=60, prefetch=5)])
     await limiter.set_limits("key", [Limit.per_hour("t", 10_000)])
     used = 0
     while len(shard_items(world, limiter, "org")) < 2:

@@ -1,4 +1,4 @@
-"""What lives here: processes that hold tokens ahead, some stopped for a while, some killed, against their own notes.
+"""What lives here: processes that prefetch tokens, some stopped for a while, some killed, against their own notes.
 What never does: what a hold decides (core's tests), histories in virtual time (core's simulation).
 """
 
@@ -30,7 +30,7 @@ pytestmark = [pytest.mark.needs("endpoint", "atomic"), pytest.mark.parametrize("
 
 PROCESSES = int(os.environ.get("ZAEL_TEST_PROCESSES", "6"))
 TIMEOUT_SECONDS = 120
-RATE, BURST, AHEAD = 30, 600, 10  # 300 are usable
+RATE, BURST, PREFETCH = 30, 600, 10  # 300 are usable
 
 
 async def _begin_together(paths: list[Path], begin: Path) -> float:
@@ -49,7 +49,7 @@ async def test_processes_that_are_stopped_and_killed_never_admit_more_than_the_b
     harness: Harness, tmp_path: Path
 ) -> None:
     limiter = await harness.open()
-    limit = Limit.custom(LIMIT, BURST, refill_amount=RATE, refill_period=1, ahead=AHEAD)
+    limit = Limit.custom(LIMIT, BURST, refill_amount=RATE, refill_period=1, prefetch=PREFETCH)
     await limiter.set_resource_defaults(RESOURCE, [limit])
     chance, url, begin = random.Random(1), harness.target.endpoint_url or "", tmp_path / "begin"
     paths = [tmp_path / str(number) for number in range(PROCESSES)]

@@ -1,4 +1,4 @@
-"""A process holds tokens ahead: acquires without a request, by tokens that left the table at most ``ahead`` before."""
+"""A process prefetches tokens: acquires without a request, by tokens that left the table no longer before than that."""
 
 import asyncio
 import sys
@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from support.core.held_ahead import RPM, TPM, held, item_of, live_by_the_worlds_clock, until_written, use, warm
+from support.core.prefetching import RPM, TPM, held, item_of, live_by_the_worlds_clock, until_written, use, warm
 from support.core.shards import split_into
 from support.core.worlds import Process, World, drain, take
 from zae_limiter import (
@@ -39,7 +39,7 @@ async def test_a_busy_caller_sends_a_request_per_second_and_not_per_acquire(worl
     assert len(wire.sent()) <= 1.2 * 5 + 1
 
 
-async def test_without_ahead_every_acquire_is_a_request(world: World) -> None:
+async def test_without_prefetch_every_acquire_is_a_request(world: World) -> None:
     limiter, wire = await warm(world, Limit.per_minute("rpm", 6_000))
     await use(world, limiter, 50, rpm=1)
     assert wire.sent() == ["Update"] * 50
@@ -101,7 +101,7 @@ async def test_usage_is_exact_when_the_block_is_over(world: World) -> None:
 
 
 async def test_a_write_of_its_own_counts_the_usage_of_a_process_that_rests(world: World) -> None:
-    limit = Limit.per_minute("rpm", 6_000, ahead=0.2)
+    limit = Limit.per_minute("rpm", 6_000, prefetch=0.2)
     process = await world.process(clock=None)
     limiter, _ = process
     await limiter.set_resource_defaults("r", [limit])
@@ -236,7 +236,7 @@ async def test_a_changed_limit_ends_what_is_held(world: World) -> None:
 
 
 async def test_a_shadow_limit_does_not_take_what_was_held_by_other_limits(world: World) -> None:
-    before, changed = (Limit.per_minute("rpm", rate, ahead=1, shadow=True) for rate in (6_000, 20))
+    before, changed = (Limit.per_minute("rpm", rate, prefetch=1, shadow=True) for rate in (6_000, 20))
     process, (other, _) = await warm(world, before), await world.process()
     await until_written(process)
     assert held(world, process.limiter) > 2_000
@@ -274,7 +274,7 @@ async def test_every_shard_is_drawn_on(world: World) -> None:
 
 async def test_nothing_is_held_of_a_bucket_that_is_short(world: World) -> None:
     limiter, wire = await world.process()
-    await limiter.set_resource_defaults("r", [Limit.per_minute("rpm", 60, ahead=1)])
+    await limiter.set_resource_defaults("r", [Limit.per_minute("rpm", 60, prefetch=1)])
     await drain(limiter, "e", "r", "rpm")
     assert held(world, limiter) < 1_000
     del wire
@@ -326,7 +326,7 @@ async def test_a_bucket_that_is_used_now_and_then_is_not_held(world: World) -> N
 
 
 def test_a_reminder_outlives_its_event_loop() -> None:
-    world, limit = World("async"), Limit.per_minute("rpm", 6_000, ahead=0.2)
+    world, limit = World("async"), Limit.per_minute("rpm", 6_000, prefetch=0.2)
 
     async def begin() -> Process:
         process = await world.process(clock=None)
@@ -350,7 +350,7 @@ def test_a_reminder_outlives_its_event_loop() -> None:
 def test_a_closed_repository_leaves_no_thread() -> None:
     before = {*threading.enumerate()}
     limiter = SyncRateLimiter(SyncRepository.in_memory())
-    limiter.set_resource_defaults("r", [Limit.per_minute("rpm", 600, burst=6_000, ahead=30)])
+    limiter.set_resource_defaults("r", [Limit.per_minute("rpm", 600, burst=6_000, prefetch=30)])
     for _ in range(400):
         with limiter.acquire("e", "r", {"rpm": 1}):
             pass
@@ -364,7 +364,7 @@ def test_a_closed_repository_leaves_no_thread() -> None:
 
 async def test_callers_with_other_limits_in_turn_lose_no_tokens(world: World) -> None:
     limiter, _ = await world.process()
-    some, more = Limit.per_day("rpd", 50_000, ahead=1), Limit.per_day("rpd", 51_000, ahead=1)
+    some, more = Limit.per_day("rpd", 50_000, prefetch=1), Limit.per_day("rpd", 51_000, prefetch=1)
     for number in range(600):
         async with limiter.acquire("e", "r", {"rpd": 1}, limits=[more if number // 20 % 2 else some]):
             pass
@@ -395,12 +395,12 @@ def test_an_exception_of_a_signal_handler_leaves_the_hold_in_order() -> None:
 
 @contextmanager
 def interrupted(line: int) -> Iterator[None]:
-    """Raise an exception before that line of code that runs in ``flows.hold``, counted from now."""
+    """Raise an exception before that line of code that runs in ``flows.prefetch``, counted from now."""
     left = line
 
     def trace(frame: FrameType, event: str, _: object) -> Any:
         nonlocal left
-        if not frame.f_code.co_filename.endswith("flows/hold.py"):
+        if not frame.f_code.co_filename.endswith("flows/prefetch.py"):
             return None
         if event == "line" and frame.f_code.co_name != "__exit__":
             left -= 1
