@@ -60,6 +60,7 @@ TEMPLATES |= {
     r"_refused_by_[^/]+/(?:rpm|tpm)": "_refused_by_{ancestor}/{limit}",
 }
 TEMPLATES |= {r"l_(?:rpm|tpm)": "l_{limit}", r"_rest_(?:rpm|tpm)": "_rest_{limit}", r"_counted_\d+": "_counted_{shard}"}
+SHARED = "limits of a config"  # its rows are of every record that has `l_{limit}_…`, or `o_{limit}_…`
 BUILDERS = {
     "bucket": (keys.pk_bucket("{ns}", "{entity}", "{resource}", "{shard}"), keys.sk_state()),  # type: ignore[arg-type]
     "entity": (keys.pk_entity("{ns}", "{entity}"), keys.sk_meta()),
@@ -119,6 +120,13 @@ def read_page(text: str) -> Page:
             assert cells[0] not in page.attributes.setdefault(record, set()), f"{cells[0]} stands twice at {record}"
             page.attributes[record].add(cells[0])
             page.always.setdefault(record, set()).update(cells[:1] if cells[-1] == "always" else ())
+    names, always = page.attributes.pop(SHARED), page.always.pop(SHARED)
+    for record, own in page.attributes.items():
+        for prefix in ("l", "o"):
+            for found, shared in ((own, names), (page.always[record], always)):
+                if f"{prefix}_{{limit}}_…" in found:
+                    found.remove(f"{prefix}_{{limit}}_…")
+                    found |= {prefix + name[1:] for name in shared}
     return page
 
 
