@@ -53,7 +53,7 @@ def zael(stack: Embedded, *words: str) -> None:
 @pytest.mark.long
 def test_delete_leaves_nothing_behind_and_takes_nothing_of_another_stack(stack: Embedded) -> None:
     before = everything(stack)
-    zael(stack, "deploy", "--name", OTHER, "--app-roles")
+    zael(stack, "deploy", "--yes", "--name", OTHER, "--app-roles")
     made = everything(stack)
     assert [kind for kind in LISTS if len(made[kind]) <= len(before[kind])] == ["alarms"]  # moto makes none
     (bucket,) = {*made["buckets"]} - {*before["buckets"]}

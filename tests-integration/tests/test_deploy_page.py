@@ -13,6 +13,7 @@ import pytest
 from click.testing import CliRunner
 
 from support.integration.empty_account import empty_account
+from zae_limiter_cli import confirmation
 from zae_limiter_cli.main import main
 
 OPERATE = Path(__file__).resolve().parents[2] / "docs" / "operate"
@@ -22,8 +23,9 @@ BLOCK = re.compile(r"^```sh\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 @pytest.fixture
 def account(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """An empty account at moto, and an empty directory."""
+    """An empty account at moto, an empty directory, and somebody at a terminal."""
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(confirmation, "can_ask", lambda: True)
     with empty_account(monkeypatch):
         yield
 
@@ -52,7 +54,7 @@ def run(line: str) -> None:
 def _zae_limiter(words: list[str]) -> None:
     """Run the command; ``> file`` takes its output."""
     end = words.index(">") if ">" in words else len(words)
-    done = CliRunner().invoke(main, words[:end])
+    done = CliRunner().invoke(main, words[:end], input="y\n")
     assert done.exit_code == 0, f"{words}: {done.output}"
     for name in words[end + 1 :]:
         Path(name).write_text(done.stdout, encoding="utf-8")

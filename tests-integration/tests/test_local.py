@@ -123,7 +123,7 @@ def test_up_gives_a_stack_that_shells_and_python_find_by_what_it_prints(monkeypa
     in_shell(f"{sys.executable} -", "\n".join(line[2:] for line in snippet.splitlines()))
     assert in_shell(f"{sys.executable} -", ASYNC) == "{'rpm': 1}\n"
 
-    assert "No changes" in in_shell("zae-limiter deploy")
+    assert "No changes" in in_shell("zae-limiter deploy --yes")
     assert eventually(lambda: delivered() >= 2)
     assert eventually(lambda: "REPORT RequestId" in zael("local", "logs", "aggregator"))
     assert (stream()["function"], stream()["records"], stream()["given_up"]) == (f"{NAME}-aggregator", 2, 0)

@@ -17,6 +17,7 @@ from support.integration.empty_account import empty_account
 from zae_limiter import Limit, SyncRateLimiter, SyncRepository
 from zae_limiter.exceptions import InfrastructureNotFoundError
 from zae_limiter.maintenance import create_table_request
+from zae_limiter_cli import confirmation
 from zae_limiter_cli.main import main
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "operate" / "disaster-recovery.md"
@@ -26,8 +27,9 @@ LIMITS = [Limit.per_day("rpd", 100)]
 
 @pytest.fixture
 def account(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """An empty account at moto, and an empty directory."""
+    """An empty account at moto, an empty directory, and somebody at a terminal."""
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(confirmation, "can_ask", lambda: True)
     with empty_account(monkeypatch):
         yield
 
@@ -39,7 +41,7 @@ def lines() -> list[str]:
 
 
 def zae_limiter(words: list[str]) -> tuple[int, str]:
-    done = CliRunner().invoke(main, words)
+    done = CliRunner().invoke(main, words, input="y\n")
     return done.exit_code, done.output
 
 

@@ -128,7 +128,7 @@ def test_terraform_and_the_command_line_agree_on_capabilities_sizes_and_commands
     module = Folder.read(TERRAFORM / "module").text
     assert 'capabilities  = ["CAPABILITY_NAMED_IAM"]' in module
     assert len(printed("cfn-template", "--production").encode()) < LARGEST_BODY
-    (command,) = re.findall(r'command = "zae-limiter (\S+) (\S+) --name', module)
+    (command,) = re.findall(r'command = "zae-limiter (\S+) (\S+) --yes --name', module)
     assert command == ("upgrade", "--code-only")
     printed(command[0], command[1], "--help")
 

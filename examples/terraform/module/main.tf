@@ -27,7 +27,7 @@ resource "terraform_data" "code" {
   ]
 
   provisioner "local-exec" {
-    command = "zae-limiter upgrade --code-only --name \"$ZAEL_STACK\""
+    command = "zae-limiter upgrade --code-only --yes --name \"$ZAEL_STACK\""
     environment = {
       ZAEL_STACK = var.name
       AWS_REGION = split(":", aws_cloudformation_stack.limiter.id)[3]

@@ -70,7 +70,7 @@ def _deployed(*place: str) -> Iterator[str]:
     name = own_name()
     delete = ["delete", "-n", name, "--yes", *place]
     with afterwards([str(COMMAND), *delete]) as last_will:
-        _cli("deploy", "-n", name, *place)
+        _cli("deploy", "--yes", "-n", name, *place)
         yield name
         _cli(*delete)
         last_will.terminate()

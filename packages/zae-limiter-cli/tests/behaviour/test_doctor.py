@@ -74,7 +74,7 @@ def identity(arn: str = ROLE, date: datetime | None = None) -> dict[str, Any]:
 
 @pytest.fixture
 def stack(aws: str) -> None:
-    done = CliRunner().invoke(main, ["deploy", "-n", "my-app", "-q", "--alarms"])
+    done = CliRunner().invoke(main, ["deploy", "--yes", "-n", "my-app", "-q", "--alarms"])
     assert done.exit_code == 0, done.output
 
 

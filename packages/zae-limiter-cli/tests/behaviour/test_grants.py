@@ -57,7 +57,7 @@ def resources(request: pytest.FixtureRequest) -> dict[str, Any]:
 @pytest.fixture
 def stack(aws: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A deployed stack, and the environment of its Lambdas."""
-    main(["deploy", "-n", "my-app", "--quiet"], standalone_mode=False)
+    main(["deploy", "--yes", "-n", "my-app", "--quiet"], standalone_mode=False)
     monkeypatch.setenv("ZAEL_STACK", "my-app")
     monkeypatch.setattr(handler, "log_as_json", lambda *_, **__: None)
     _table.cache_clear()  # a client of an earlier test may not be the SDK's, which is recorded

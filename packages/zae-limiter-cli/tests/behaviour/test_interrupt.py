@@ -73,7 +73,7 @@ def endpoint() -> Iterator[str]:
 def test_ctrl_c_says_what_goes_on(endpoint: str) -> None:
     ask = "from zae_limiter_cli.main import main; main()"
     waiting = subprocess.Popen(
-        [sys.executable, "-c", ask, "deploy", "-n", "my-app", "--endpoint-url", endpoint],
+        [sys.executable, "-c", ask, "deploy", "--yes", "-n", "my-app", "--endpoint-url", endpoint],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

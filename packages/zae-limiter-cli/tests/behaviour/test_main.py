@@ -64,9 +64,9 @@ def wordless(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     server.server_close()
 
 
-@pytest.mark.parametrize("command", ["check", "delete", "deploy", "status", "list"])
+@pytest.mark.parametrize("command", ["check", "delete --yes", "deploy --yes", "status", "list"])
 def test_an_endpoint_that_refuses_without_a_word_is_one_line(wordless: str, command: str) -> None:
-    done = run(command, "--endpoint-url", wordless)
+    done = run(*command.split(), "--endpoint-url", wordless)
     told = "Error: the endpoint's answer is not in AWS's format: an emulator may not support this request\n"
     assert (done.exit_code, done.stderr) == (1, told)
 

@@ -14,7 +14,7 @@ def run(*args: str) -> tuple[int, str, str]:
 
 @pytest.mark.parametrize("name", ["--name", "-n"])
 def test_a_stack_and_a_region_before_a_command_are_those_of_the_command(aws: str, name: str) -> None:
-    code, _, told = run(name, "other-app", "--region", "eu-west-1", "upgrade")
+    code, _, told = run(name, "other-app", "--region", "eu-west-1", "upgrade", "--yes")
     assert (code, "there is no stack other-app in eu-west-1" in told) == (1, True)
 
 

@@ -20,7 +20,7 @@ def run(*args: str, **more: Any) -> Result:
 @pytest.fixture
 def bucket(aws: str) -> str:
     """The archive of a stack that is there."""
-    assert run("deploy", "-n", "my-app").exit_code == 0
+    assert run("deploy", "--yes", "-n", "my-app").exit_code == 0
     (found,) = boto3.client("s3").list_buckets()["Buckets"]
     boto3.client("s3").put_object(Bucket=found["Name"], Key="audit/one", Body=b"1")
     return str(found["Name"])
@@ -65,7 +65,7 @@ def test_all_versions_of_an_object_go(bucket: str) -> None:
 
 
 def test_a_locked_archive_is_refused_before_anything_goes(aws: str) -> None:
-    assert run("deploy", "-n", "my-app", "--archive-lock", "governance").exit_code == 0
+    assert run("deploy", "--yes", "-n", "my-app", "--archive-lock", "governance").exit_code == 0
     (bucket,) = (each["Name"] for each in boto3.client("s3").list_buckets()["Buckets"])
     boto3.client("s3").put_object(Bucket=bucket, Key="audit/one", Body=b"1")
     done = run("delete", "-n", "my-app", "--yes")
@@ -98,7 +98,7 @@ def test_it_asks_and_names_what_goes(bucket: str) -> None:
 @pytest.mark.long
 def test_a_stack_that_was_deleted_can_be_made_again(bucket: str) -> None:
     assert run("delete", "-n", "my-app", "-y").exit_code == 0
-    assert run("deploy", "-n", "my-app").exit_code == 0
+    assert run("deploy", "--yes", "-n", "my-app").exit_code == 0
 
 
 def test_a_stack_that_is_not_there_is_said_not_to_be(aws: str) -> None:
@@ -110,6 +110,14 @@ def test_off_a_terminal_nothing_goes_without_a_yes(bucket: str) -> None:
     done = run("delete", "-n", "my-app")
     assert done.exit_code == 1
     assert "There is no terminal to answer on: pass --yes" in done.stderr
+    assert boto3.client("dynamodb").list_tables()["TableNames"] == ["my-app"]
+
+
+def test_a_dry_run_shows_what_goes_and_deletes_nothing(bucket: str) -> None:
+    told = run("delete", "-n", "my-app", "--dry-run").stdout
+    assert {line.split()[0] for line in told.splitlines()} == {"-"}
+    assert ("AWS::DynamoDB::Table" in told, bucket in told) == (True, True)
+    assert "AWS::S3::Bucket" not in run("delete", "-n", "my-app", "--dry-run", "--keep-archive").stdout
     assert boto3.client("dynamodb").list_tables()["TableNames"] == ["my-app"]
 
 

@@ -19,11 +19,11 @@ def run(*args: str) -> Result:
 
 @pytest.mark.long
 def test_a_table_with_replicas_is_named_and_nothing_is_deployed_over_it(aws: str) -> None:
-    assert run("deploy", "--no-alarms").exit_code == 0
+    assert run("deploy", "--yes", "--no-alarms").exit_code == 0
     table: dict[str, Any] = boto3.client("dynamodb").describe_table(TableName="my-app")
     table["Table"]["Replicas"] = [{"RegionName": "us-west-2"}, {"RegionName": "eu-west-1"}]
     with answering("DescribeTable", lambda: table):
-        for command in (("deploy", "--alarms"), ("deploy", "--alarms", "--plan"), ("upgrade",)):
+        for command in (("deploy", "--alarms", "--yes"), ("deploy", "--alarms", "--dry-run"), ("upgrade", "--yes")):
             done = run(*command)
             assert done.exit_code == 1
             assert done.stderr.startswith("Error: the table my-app has replicas in eu-west-1, us-west-2: each region ")
@@ -34,4 +34,4 @@ def test_a_table_with_replicas_is_named_and_nothing_is_deployed_over_it(aws: str
         assert (done.exit_code, check["state"], check["commands"]) == (1, "fail", [])
         assert check["fix"].startswith("each region takes the same tokens")
     assert not boto3.client("cloudwatch").describe_alarms()["MetricAlarms"]
-    assert run("deploy", "--plan").exit_code == 0
+    assert run("deploy", "--dry-run").exit_code == 0

@@ -32,7 +32,7 @@ def run(*args: str) -> Result:
 
 
 def deploy(*args: str) -> None:
-    done = run("deploy", "-n", "my-app", "-q", *args)
+    done = run("deploy", "--yes", "-n", "my-app", "-q", *args)
     assert done.exit_code == 0, done.output
 
 
@@ -266,7 +266,7 @@ def deploy_as_before_there_was_a_planner() -> None:
 @pytest.mark.long
 def test_an_older_stack_gets_its_planner_by_an_upgrade(aws: str) -> None:
     deploy_as_before_there_was_a_planner()
-    told = run("upgrade", "-n", "my-app", "--code-only", "-q")
+    told = run("upgrade", "--yes", "-n", "my-app", "--code-only", "-q")
     assert (told.exit_code, "there is no Lambda my-app-limits-planner: run `zae-limiter deploy" in told.stderr) == (
         1,
         True,
@@ -279,7 +279,7 @@ def test_an_older_stack_gets_its_planner_by_an_upgrade(aws: str) -> None:
     assert {parts[name]["message"][:14] for name in ("aggregator", "provisioner")} == {"it has no code"}
     code, found = check()
     assert (code, {"part": "planner", "stack": "-", "here": "0.1.0"} in found["parts"]) == (1, True)
-    assert run("upgrade", "-n", "my-app", "-q").exit_code == 0
+    assert run("upgrade", "--yes", "-n", "my-app", "-q").exit_code == 0
     code, parts = status()
     assert (code, parts["planner"]["version"]) == (0, "0.1.0")
 

@@ -44,7 +44,7 @@ def fail(*args: str) -> str:
 
 
 def upgrade(*args: str) -> Any:
-    return opened(succeed("upgrade", "--output", "json", *args))
+    return opened(succeed("upgrade", "--yes", "--output", "json", *args))
 
 
 def table() -> Any:
@@ -73,7 +73,7 @@ def set_record(schema_version: int = 1, core: str = "0.1.0", oldest: str = "0.1.
 @pytest.fixture
 def stack(aws: str) -> None:
     """A stack with some buckets, before there were migrations."""
-    succeed("deploy", "-q", "--no-alarms")
+    succeed("deploy", "--yes", "-q", "--no-alarms")
     with SyncRateLimiter(SyncRepository.open("default", stack="my-app")) as limiter:
         limiter.set_system_defaults([Limit.per_minute("rpm", 10)])
         for number in range(BUCKETS):
@@ -107,7 +107,7 @@ def test_it_migrates_the_table_and_says_so(migrations: None) -> None:
     assert after == [{name: value for name, value in item.items() if name != "cascade"} for item in before]
     assert all(SHORTER in item for item in buckets())
     assert record() == VersionRecord(3, core_version(), "0.1.0")
-    assert succeed("upgrade") == "No changes: stack my-app is up to date.\n"
+    assert succeed("upgrade", "--yes") == "No changes: stack my-app is up to date.\n"
     assert succeed("check").splitlines()[-1] == "Stack and release match."
 
 
@@ -147,14 +147,18 @@ def test_nobody_is_asked_where_nobody_can_answer_and_nothing_is_changed(migratio
     set_record(core="0.0.9")
     before = items()
     told = fail("upgrade")
-    assert told.startswith("Migrate table my-app from schema 1 to 3?")
+    assert told.startswith("`upgrade` asks before it changes stack my-app.")
     assert told.endswith("pass --yes to confirm")
     assert items() == before
 
 
 def test_a_no_changes_nothing(migrations: None, on_a_terminal: None) -> None:
     before = items()
-    assert run("upgrade", input="n\n").exit_code == 1
+    done = run("upgrade", input="n\n")
+    assert (done.exit_code, "Upgrade stack my-app, and migrate its table from schema 1 to 3?" in done.stderr) == (
+        1,
+        True,
+    )
     assert items() == before
     assert run("upgrade", input="y\n").exit_code == 0
     assert record() == VersionRecord(3, core_version(), "0.1.0")
@@ -164,7 +168,7 @@ def test_a_no_changes_nothing(migrations: None, on_a_terminal: None) -> None:
 def test_while_older_clients_are_let_in_the_stack_is_upgraded_and_the_table_is_not(migrations: None) -> None:
     set_record(core="0.0.9", oldest="0.0.7")
     before = buckets()
-    done = run("upgrade")
+    done = run("upgrade", "--yes")
     assert done.exit_code == 1
     assert "Stack my-app" in done.stdout
     assert "0.0.7, which does not know the new schema. Run `zae-limiter upgrade --name my-app" in done.stderr
@@ -193,8 +197,8 @@ def test_a_deployment_does_not_lower_a_bound_and_a_check_does_not_mind_it(
     monkeypatch.setattr(versions, "OLDEST_CLIENT", "0.0.5")
     set_record(versions.SCHEMA_VERSION, core=core_version(), oldest="0.1.0")
     assert succeed("check").splitlines()[-1] == "Stack and release match."
-    assert succeed("deploy") == "No changes: stack my-app is up to date.\n"
-    assert succeed("deploy", "--plan") == "No changes.\n"
+    assert succeed("deploy", "--yes") == "No changes: stack my-app is up to date.\n"
+    assert succeed("deploy", "--dry-run") == "No changes.\n"
     assert record() == VersionRecord(versions.SCHEMA_VERSION, core_version(), "0.1.0")
 
 
@@ -208,7 +212,6 @@ def test_new_buckets_have_suffixes_behind_an_upgrade_and_none_moves(stack: None)
                 pass
             if name == "before":
                 kept = buckets()
-                assert "Migrate table my-app from schema 1 to 2?" in fail("upgrade")
                 assert "migration spread-indexes schema 1 to 2, 0 of 0 items" in " ".join(
                     succeed("upgrade", "--dry-run").split()
                 )
@@ -220,7 +223,7 @@ def test_new_buckets_have_suffixes_behind_an_upgrade_and_none_moves(stack: None)
     found = {item["entity_id"]: item["GSI4PK"] for item in buckets()}
     assert all(found[item["entity_id"]] == item["GSI4PK"] for item in kept)
     assert ["#" in found[name] for name in ("before", "behind", "later")] == [False, False, True]
-    assert succeed("upgrade") == "No changes: stack my-app is up to date.\n"
+    assert succeed("upgrade", "--yes") == "No changes: stack my-app is up to date.\n"
 
 
 @pytest.mark.long
@@ -243,14 +246,14 @@ def test_a_run_that_is_stopped_is_continued_by_the_next(migrations: None) -> Non
 
 def test_a_new_stack_has_the_newest_schema_at_once(aws: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(maintenance, "MIGRATIONS", REHEARSED)
-    succeed("deploy", "-q", "--no-alarms")
+    succeed("deploy", "--yes", "-q", "--no-alarms")
     assert record() == VersionRecord(3, core_version(), "0.1.0")
     assert upgrade()["migrations"] == []
 
 
 def test_a_table_in_use_without_a_version_record_is_migrated_from_the_first_schema(migrations: None) -> None:
     table().delete_item(Key={"PK": "_/SYSTEM#", "SK": "#VERSION"})
-    assert "0.0.5, which does not know the new schema" in run("upgrade").stderr
+    assert "0.0.5, which does not know the new schema" in run("upgrade", "--yes").stderr
     assert record() == VersionRecord(1, core_version(), "0.0.5")
     succeed("upgrade", "--oldest-client", "0.1.0")
     assert len(upgrade("--yes")["migrations"]) == 2
@@ -278,9 +281,9 @@ def test_from_a_table_of_another_implementation_no_path_leads(stack: None, comma
 
 def test_a_schema_before_the_first_migration_is_not_skipped(stack: None) -> None:
     set_record(0)
-    assert "its items have schema 0, and the migrations of this release begin at schema 1" in fail("upgrade")
+    assert "its items have schema 0, and the migrations of this release begin at schema 1" in fail("upgrade", "--yes")
 
 
 def test_a_release_that_is_shut_out_does_not_come_back_by_a_downgrade(stack: None) -> None:
     set_record(core="99.0.0", oldest="99.0.0")
-    assert "needs zae-limiter-core 99.0.0 or newer" in fail("deploy", "--allow-downgrade")
+    assert "needs zae-limiter-core 99.0.0 or newer" in fail("deploy", "--yes", "--allow-downgrade")

@@ -134,11 +134,15 @@ def _check_warmth(name: str, earlier: StackOptions, options: StackOptions) -> No
 
 
 def deploy(connection: Connection, request: DeployRequest, report: Reporter) -> Deployed:
-    """Bring the stack to the requested form, with our code and record; ``report`` gets the progress.
+    """Bring the stack to the requested form, as ``carry_out`` does."""
+    return carry_out(connection, *begin(connection, request), report)
+
+
+def carry_out(connection: Connection, client: Any, plan: Plan, report: Reporter) -> Deployed:
+    """Bring the stack to its plan, with our code and record; ``report`` gets the progress.
 
     Raises ``CommandError`` and errors of the SDK.
     """
-    client, plan = begin(connection, request)
     artifacts = build_artifacts(plan.options)  # before anything is changed: they may be impossible
     action, stack = _settle(client, connection.name, plan, report)
     return replace(finish(connection, stack, plan.options, action, artifacts, report), bucket_left=plan.bucket_left)

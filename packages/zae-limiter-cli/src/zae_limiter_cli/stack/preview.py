@@ -1,7 +1,9 @@
-"""Show the changes that `deploy` would make. It creates a change set and removes it again, and changes nothing else."""
+"""Show the changes that `deploy`, `upgrade` and `delete` would make. A change set is created and removed again; nothing
+else changes.
+"""
 
 from collections.abc import Iterator
-from typing import Any, TypedDict
+from typing import Any, Final, TypedDict
 
 from zae_limiter.values.versions import record_of_this_release, record_over
 
@@ -9,6 +11,8 @@ from ..connection import Connection
 from . import cloudformation, record
 from .code import find_function, function_name
 from .deploy import Plan, build_artifacts
+
+BUCKET: Final = "AWS::S3::Bucket"
 
 
 class Change(TypedDict):
@@ -25,6 +29,20 @@ def preview(client: Any, plan: Plan, connection: Connection) -> list[Change]:
     return [*_resources(client, connection.name, plan), *beside(connection, plan)]
 
 
+def removal(client: Any, stack: cloudformation.Stack, bucket: str | None) -> list[Change]:
+    """Return what `delete` would remove: the stack's resources, and the archive's ``bucket``."""
+    pages = client.get_paginator("list_stack_resources").paginate(StackName=stack.name)
+    there = [each for page in pages for each in page["StackResourceSummaries"]]
+    gone = [(each["LogicalResourceId"], each["ResourceType"]) for each in there if not _is_archive(each, stack)]
+    gone += [(bucket, BUCKET)] if bucket else []
+    return [{"action": "-", "what": what, "kind": kind, "details": ""} for what, kind in gone]
+
+
+def _is_archive(resource: dict[str, Any], stack: cloudformation.Stack) -> bool:
+    """Return whether it is the bucket that CloudFormation leaves."""
+    return resource["ResourceType"] == BUCKET and resource.get("PhysicalResourceId") == stack.archive_bucket
+
+
 def _resources(client: Any, name: str, plan: Plan) -> Iterator[Change]:
     if plan.stack is None:
         for what, resource in plan.template["Resources"].items():
@@ -32,7 +50,7 @@ def _resources(client: Any, name: str, plan: Plan) -> Iterator[Change]:
     elif not plan.equal:
         for told in cloudformation.preview(client, name, plan.source, plan.tags):
             change = _change(told)
-            if change["action"] == "-" and change["kind"] == "AWS::S3::Bucket":
+            if change["action"] == "-" and change["kind"] == BUCKET:
                 change["details"] = f"bucket {plan.bucket_left} stays, outside the stack"
             yield change
 

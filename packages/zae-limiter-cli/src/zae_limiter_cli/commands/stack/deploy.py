@@ -7,13 +7,15 @@ import click
 
 from ...columns import counted, say_columns, say_json
 from ...errors import CommandError
-from ...options import OutputForm, connected_to_stack, output_option
+from ...options import OutputForm, connected_to_stack, output_option, yes_option
 from ...progress import reporter
+from . import changes
 from .options import errors_only_option, production_option, stack_options, tag_option
 
 if TYPE_CHECKING:
     from ...connection import Connection
-    from ...stack.deploy import Deployed, DeployRequest
+    from ...stack.deploy import Deployed, Plan
+    from ...stack.preview import Change
 
 downgrade_option = click.option(
     "--allow-downgrade", is_flag=True, help="Deploy even if a newer release deployed the stack."
@@ -22,9 +24,10 @@ downgrade_option = click.option(
 
 @click.command()
 @connected_to_stack
-@click.option("--plan", is_flag=True, help="Show the changes without making them.")
 @click.option("--wait/--no-wait", default=True, help="Wait for CloudFormation, then upload the code.  [default: wait]")
 @downgrade_option
+@changes.dry_run_option
+@yes_option
 @output_option
 @errors_only_option
 @tag_option
@@ -33,9 +36,10 @@ downgrade_option = click.option(
 def deploy(
     *,
     connection: "Connection",
-    plan: bool,
     wait: bool,
     allow_downgrade: bool,
+    dry_run: bool,
+    yes: bool,
     output: OutputForm,
     quiet: bool,
     tags: Mapping[str, str],
@@ -44,10 +48,11 @@ def deploy(
 ) -> None:
     """Create or update the stack NAME: table, Lambdas with their code, alarms, policies, archive of audit events.
 
-    A second run changes nothing; an option that is not given keeps its value. At the end the command registers the
-    namespace `default` and lists the parts of the stack.
+    Shows the changes and asks before it makes them, unless --yes is given. A second run changes nothing; an option that
+    is not given keeps its value. At the end the command registers the namespace `default` and lists the parts of the
+    stack.
     """
-    from ...stack.deploy import DeployRequest
+    from ...stack.deploy import DeployRequest, begin
     from ...stack.options import emulator_host, in_production
 
     if production:
@@ -55,21 +60,32 @@ def deploy(
         reporter(quiet=quiet)(_asked_for(chosen))
     if connection.endpoint_url is not None and chosen["response_host"] is None:
         chosen = {**chosen, "response_host": emulator_host(connection.endpoint_url)}
-    request = DeployRequest(chosen, tags, allow_downgrade)
-    if plan:
-        _show_plan(connection, request, output)
-    elif wait:
-        show(connection, bring_about(connection, request, quiet=quiet), output, quiet=quiet)
+    if not (yes or dry_run):
+        changes.check_terminal("deploy", connection.name)
+    client, plan = begin(connection, DeployRequest(chosen, tags, allow_downgrade))
+    if dry_run:
+        changes.show(_changes(client, plan, connection), output)
+        return
+    if not yes and (found := _changes(client, plan, connection)):
+        changes.ask(found, f"{'Create' if plan.stack is None else 'Change'} stack {connection.name}?")
+    if wait:
+        show(connection, bring_about(connection, client, plan, quiet=quiet), output, quiet=quiet)
     else:
-        _start(connection, request, output, quiet=quiet)
+        _start(connection, client, plan, output, quiet=quiet)
 
 
-def bring_about(connection: "Connection", request: "DeployRequest", *, quiet: bool) -> "Deployed":
+def _changes(client: Any, plan: "Plan", connection: "Connection") -> "list[Change]":
+    from ...stack.preview import preview
+
+    return preview(client, plan, connection)
+
+
+def bring_about(connection: "Connection", client: Any, plan: "Plan", *, quiet: bool) -> "Deployed":
     """Deploy, and wait for CloudFormation. Raises ``CommandError``."""
-    from ...stack.deploy import deploy
+    from ...stack.deploy import carry_out
 
     try:
-        return deploy(connection, request, reporter(quiet=quiet))
+        return carry_out(connection, client, plan, reporter(quiet=quiet))
     except KeyboardInterrupt:
         name = connection.name
         raise CommandError(
@@ -78,11 +94,10 @@ def bring_about(connection: "Connection", request: "DeployRequest", *, quiet: bo
         ) from None
 
 
-def _start(connection: "Connection", request: "DeployRequest", output: OutputForm, *, quiet: bool) -> None:
-    from ...stack.deploy import begin, start
+def _start(connection: "Connection", client: Any, plan: "Plan", output: OutputForm, *, quiet: bool) -> None:
+    from ...stack.deploy import start
     from ...stack.preview import beside
 
-    client, plan = begin(connection, request)
     left = sorted({change["kind"] for change in beside(connection, plan)})
     action = start(client, connection.name, plan)
     if output == "json":
@@ -97,19 +112,6 @@ def _start(connection: "Connection", request: "DeployRequest", output: OutputFor
         click.echo(f"Still missing: {' and '.join(left)}: {again}.")
     if plan.bucket_left:
         click.echo(f"Archive: {_left(plan.bucket_left)}.")
-
-
-def _show_plan(connection: "Connection", request: "DeployRequest", output: OutputForm) -> None:
-    from ...stack.deploy import begin
-    from ...stack.preview import preview
-
-    changes = preview(*begin(connection, request), connection)
-    if output == "json":
-        say_json(changes)
-    elif not changes:
-        click.echo("No changes.")
-    else:
-        say_columns([(change["action"], change["what"], change["kind"], change["details"]) for change in changes])
 
 
 def show(connection: "Connection", deployed: "Deployed", output: OutputForm, *, quiet: bool) -> None:

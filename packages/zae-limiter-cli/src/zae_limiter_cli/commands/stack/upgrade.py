@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ...columns import counted, say_columns, say_json
-from ...confirmation import confirm
 from ...errors import CommandError
 from ...options import OutputForm, connected_to_stack, output_option, yes_option
 from ...progress import reporter
+from . import changes
 from .deploy import as_json, bring_about, downgrade_option, show
 from .options import errors_only_option
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from ...connection import Connection
     from ...stack.deploy import Deployed, Plan
+    from ...stack.preview import Change
 
 
 @click.command()
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 @click.option(
     "--code-only", is_flag=True, help="Upload code only; another tool deploys the template of `cfn-template`."
 )
-@click.option("--dry-run", is_flag=True, help="Show the changes and migrations, and their cost, without making them.")
+@click.option("--dry-run", is_flag=True, help="Show the changes, and the migrations with their cost, and end.")
 @click.option(
     "--oldest-client",
     metavar="VERSION",
@@ -49,12 +50,14 @@ def upgrade(
     """Upgrade an existing stack to this release: template, code of the Lambdas, version record. Options stay.
 
     Then migrate the items of its table to the schema of this release, if it has another one. A migration needs that no
-    older client is admitted (--oldest-client); run again, it goes on where it was stopped.
+    older client is admitted (--oldest-client); run again, it goes on where it was stopped. The command shows the
+    changes and asks before it makes them, unless --yes is given.
     """
     from ...stack.deploy import DeployRequest, begin, upgrade_code
 
-    request = DeployRequest(allow_downgrade=allow_downgrade)
-    _, plan = begin(connection, request)
+    if not (yes or dry_run or oldest_client):
+        changes.check_terminal("upgrade", connection.name)
+    client, plan = begin(connection, DeployRequest(allow_downgrade=allow_downgrade))
     if plan.stack is None:
         raise CommandError(f"{connection.no_stack()}: `zae-limiter deploy --name {connection.name}` creates it")
     if oldest_client is not None:
@@ -62,25 +65,37 @@ def upgrade(
     if dry_run:
         return _show_forecast(connection, plan, output, code_only=code_only)
     if not yes:
-        _ask(connection)
+        _ask(connection, plan, code_only=code_only)
     if code_only:
         deployed = upgrade_code(connection, plan.stack, plan.options, reporter(quiet=quiet))
     else:
-        deployed = bring_about(connection, request, quiet=quiet)
+        deployed = bring_about(connection, client, plan, quiet=quiet)
     return _migrate(connection, deployed, output, quiet=quiet)
 
 
-def _ask(connection: "Connection") -> None:
-    """Ask whether a migration may begin, before anything changes. Do not ask about one that is refused anyway."""
+def _ask(connection: "Connection", plan: "Plan", *, code_only: bool) -> None:
+    """Show the changes, and ask before any is made. Do not ask about a migration that is refused anyway."""
     from ...stack.migration import pending
 
+    found = _changes(connection, plan, code_only=code_only)
     wanted, refused = pending(connection)
     if wanted and refused is None:
         before, after = wanted[0].schema_version, wanted[-1].schema_version + 1
-        confirm(
-            f"Migrate table {connection.name} from schema {before} to {after}? "
+        question = (
+            f"Upgrade stack {connection.name}, and migrate its table from schema {before} to {after}? "
             f"No process that uses it may run a release of zae-limiter-core before {wanted[-1].oldest_client}."
         )
+        changes.ask(found, question)
+    elif found:
+        changes.ask(found, f"Upgrade stack {connection.name}?")
+
+
+def _changes(connection: "Connection", plan: "Plan", *, code_only: bool) -> "list[Change]":
+    from ...stack.preview import beside, preview
+
+    return (
+        list(beside(connection, plan)) if code_only else preview(connection.client("cloudformation"), plan, connection)
+    )
 
 
 def _migrate(connection: "Connection", deployed: "Deployed", output: OutputForm, *, quiet: bool) -> None:
@@ -135,17 +150,14 @@ def _shut_out(connection: "Connection", oldest_client: str, output: OutputForm, 
 
 def _show_forecast(connection: "Connection", plan: "Plan", output: OutputForm, *, code_only: bool) -> None:
     from ...stack.migration import forecast, pending
-    from ...stack.preview import beside, preview
 
-    client = connection.client("cloudformation")
-    changes = list(beside(connection, plan)) if code_only else preview(client, plan, connection)
+    found = _changes(connection, plan, code_only=code_only)
     wanted, refused = pending(connection)
     forecasts = forecast(connection, wanted)
     if output == "json":
-        say_json({"changes": changes, "migrations": [_as_json(each) for each in forecasts], "refused": refused})
+        say_json({"changes": found, "migrations": [_as_json(each) for each in forecasts], "refused": refused})
         return
-    rows = [(change["action"], change["what"], change["kind"], change["details"]) for change in changes]
-    rows += [_row(connection.name, each) for each in forecasts]
+    rows = [*changes.rows_of(found), *(_row(connection.name, each) for each in forecasts)]
     if rows:
         say_columns(rows)
     else:
