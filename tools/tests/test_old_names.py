@@ -15,6 +15,12 @@ OLD: Final = {
         r"|\bPLAN#|\$PLAN\b|\bPlanDecl\b|\bplan_in_use\b|\bplan (set|delete)-limits|`plan (show|list)`|--no-plan\b"
         r"|\bplan: (gold|free|silver|pro)\b|\bplan=[\"'](gold|free|silver|pro)|(?m:^plans:)|guides/plans\.md"
     ),
+    "prefetch": (
+        r"\bahead=|\bahead:|`ahead`|\.ahead\b|\[`?ahead`?\]\(|\bahead_ms\b|held_ahead|guides/ahead\.md"
+        r"|\b(hold|holds|holding) (its )?tokens ahead|tokens held ahead|\d(ms|s|/\w+) ahead \d"
+        r"|(clock|anchor)s? (that )?(is|was|are|were) ahead"
+    ),
+    "draws": r"\balso=|`also[=`]|--also\b|\.also\b|\balso(-\d)?/(NAME|rpm|tpm|parent)",
 }
 
 

@@ -31,7 +31,7 @@ NAMES: Final[Mapping[str, str]] = {name: f"{home}.{name}" for home, names in _MO
 ATTRIBUTES: Final[Mapping[str, Mapping[str, str]]] = {"RateLimiter": {}, "Repository": {}}
 
 # An argument, of any function that had it: what to write instead.
-ARGUMENTS: Final[Mapping[str, str]] = {}
+ARGUMENTS: Final[Mapping[str, str]] = {"ahead": "prefetch=", "also": "draws="}
 
 
 def moved(name: str) -> Any:

@@ -7,7 +7,7 @@ import pytest
 
 from zae_limiter import Limit, RateLimiter, SyncRateLimiter, SyncRepository, ValidationError
 
-PLACE = {"self", "entity_id", "resource", "consume"}
+PLACE = {"self", "entity_id", "resource", "consume", "old"}
 
 both_variants = pytest.mark.parametrize("limiter", [RateLimiter, SyncRateLimiter])
 

@@ -1,9 +1,11 @@
 """The table of old names, which is deleted with 1.0."""
 
+from typing import Any
+
 import pytest
 
 import zae_limiter
-from zae_limiter import RateLimiter, Repository, SyncRateLimiter, SyncRepository, renamed
+from zae_limiter import Limit, RateLimiter, Repository, SyncRateLimiter, SyncRepository, renamed
 
 
 def test_a_moved_name_warns_and_works() -> None:
@@ -33,3 +35,17 @@ def test_an_old_argument_names_the_new_one() -> None:
     for old, new in renamed.ARGUMENTS.items():
         with pytest.raises(TypeError, match=f"'{old}': use {new}"):
             renamed.refuse_arguments("f", {old: 1})
+
+
+@pytest.mark.parametrize("kind", [SyncRateLimiter, RateLimiter])
+@pytest.mark.parametrize("method", ["acquire", "check", "explain"])
+async def test_also_is_answered_with_draws(kind: Any, method: str) -> None:
+    limiter = kind((Repository if kind is RateLimiter else SyncRepository).in_memory())
+    with pytest.raises(TypeError, match=rf"^{method}\(\) got an unexpected keyword argument 'also': use draws=$"):
+        await getattr(limiter, method)("e", "r", {"rpm": 1}, also=[])
+
+
+@pytest.mark.parametrize("make", [Limit, Limit.custom, Limit.per_second, Limit.per_minute, Limit.per_day])
+def test_ahead_is_answered_with_prefetch(make: Any) -> None:
+    with pytest.raises(TypeError, match=r"\(\) got an unexpected keyword argument 'ahead': use prefetch=$"):
+        make("rpm", 60, ahead=1)

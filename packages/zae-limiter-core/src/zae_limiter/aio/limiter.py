@@ -6,7 +6,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial, wraps
-from typing import TYPE_CHECKING, Any, NoReturn, Self, Unpack, cast
+from typing import TYPE_CHECKING, Any, Never, NoReturn, Self, Unpack, cast
 
 from ..flows import acquire as acquiring
 from ..flows.acquire.requests import (
@@ -80,6 +80,7 @@ class RateLimiter(LimitMethods, EntityMethods):
         draws: Sequence[Draw] = NO_DRAWS,
         on_refused: OnRefused | None = None,
         max_hold: float | None = None,
+        **old: Never,
     ) -> Lease:
         """Return a ``Lease``: its ``async with`` block takes tokens of every named limit, or of none.
 
@@ -91,6 +92,10 @@ class RateLimiter(LimitMethods, EntityMethods):
         bucket. ``max_hold``: seconds after which slots are released even if the block goes on; see ``lost_slots``.
         Raises ``ValidationError`` here or on entry; on entry ``RateLimitExceeded``, ``RateLimiterUnavailable``.
         """
+        if old:
+            from ..renamed import refuse_arguments
+
+            refuse_arguments("acquire", old)
         if (
             limits is None
             and cascade is False
@@ -216,6 +221,7 @@ class RateLimiter(LimitMethods, EntityMethods):
         *,
         cascade: bool = False,
         draws: Sequence[Draw] = (),
+        **old: Never,
     ) -> Check:
         """Return whether such an acquire would pass, the tokens left of each limit, and the time at which it passes.
         Read-only: takes, counts and writes nothing.
@@ -223,6 +229,10 @@ class RateLimiter(LimitMethods, EntityMethods):
         Without ``consume`` it asks for one token of each limit. The other arguments are those of ``acquire``. One read
         of all buckets, while this process knows the limits. Raises ``RateLimiterUnavailable``, ``ValidationError``.
         """
+        if old:
+            from ..renamed import refuse_arguments
+
+            refuse_arguments("check", old)
         request = self._asked(entity_id, resource, consume, limits, cascade=cascade, draws=draws)
         return await self._run(acquiring.inspection.check(self.namespace_state, request))
 
@@ -235,6 +245,7 @@ class RateLimiter(LimitMethods, EntityMethods):
         *,
         cascade: bool = False,
         draws: Sequence[Draw] = (),
+        **old: Never,
     ) -> Explanation:
         """Return why such an acquire would pass or be refused: every bucket that it draws on, the state of each limit,
         the binding limit, and the time at which it passes. Read-only: takes, counts and writes nothing.
@@ -243,6 +254,10 @@ class RateLimiter(LimitMethods, EntityMethods):
         for an entity and its ancestors, bypassing all caches; one more if the bucket of an ancestor has several shards.
         ``check`` costs less. Raises ``RateLimiterUnavailable``, ``ValidationError``.
         """
+        if old:
+            from ..renamed import refuse_arguments
+
+            refuse_arguments("explain", old)
         request = self._asked(entity_id, resource, consume, limits, cascade=cascade, draws=draws)
         return await self._run(acquiring.inspection.explain(self.namespace_state, request))
 

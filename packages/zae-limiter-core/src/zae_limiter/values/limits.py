@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
-from typing import Any, Final, Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, get_args
 
 from .. import values
 from ..exceptions import ValidationError
@@ -96,6 +96,15 @@ class Limit(NamedLimits):
     """Other values at other times: the first entry that holds wins. Texts become entries."""
     alert: tuple[int, ...] = field(default=(), hash=False)
     """At which percent of its window the aggregator tells: whole numbers, ascending."""
+
+    if not TYPE_CHECKING:
+
+        def __new__(cls, *_: object, **fields: object) -> "Limit":
+            if "ahead" in fields:
+                from ..renamed import refuse_arguments
+
+                refuse_arguments(cls.__name__, ["ahead"])
+            return object.__new__(cls)
 
     def __post_init__(self) -> None:
         check_limit_name("limit", self.name)

@@ -1,7 +1,8 @@
 """The constructors of ``Limit``: ``custom``, and those by the name of a period, such as ``per_minute``."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Final, Literal, Self, get_args
+from collections.abc import Callable, Mapping, Sequence
+from functools import wraps
+from typing import Any, Final, Literal, Self, TypeVar, cast, get_args
 
 from .. import values
 from ..exceptions import ValidationError
@@ -12,6 +13,22 @@ Kind = Literal["token_bucket", "calendar", "first_use", "total", "concurrent"]  
 
 KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
 REFILL_PERIOD: Final = 60  # seconds, unless a limit says otherwise
+
+Maker = TypeVar("Maker", bound=Callable[..., Any])
+
+
+def _names_new_ones(make: Maker) -> Maker:
+    """Let the ``TypeError`` of an argument that was renamed say its new name; gone with 1.0."""
+
+    @wraps(make)
+    def made(*args: Any, **given: Any) -> Any:
+        if "ahead" in given:
+            from ..renamed import refuse_arguments
+
+            refuse_arguments(make.__name__, ["ahead"])
+        return make(*args, **given)
+
+    return cast("Maker", made)
 
 
 class NamedLimits:
@@ -25,6 +42,7 @@ class NamedLimits:
     __slots__ = ()
 
     @classmethod
+    @_names_new_ones
     def custom(
         cls,
         name: str,
@@ -68,6 +86,7 @@ class NamedLimits:
         )
 
     @classmethod
+    @_names_new_ones
     def per_second(
         cls,
         name: str,
@@ -85,6 +104,7 @@ class NamedLimits:
         )
 
     @classmethod
+    @_names_new_ones
     def per_minute(
         cls,
         name: str,
@@ -104,6 +124,7 @@ class NamedLimits:
         return cls.custom(name, capacity, burst=burst, shadow=shadow, weights=weights, alert=alert, **rate)
 
     @classmethod
+    @_names_new_ones
     def per_hour(
         cls,
         name: str,
@@ -123,6 +144,7 @@ class NamedLimits:
         return cls.custom(name, capacity, burst=burst, shadow=shadow, weights=weights, alert=alert, **rate)
 
     @classmethod
+    @_names_new_ones
     def per_day(
         cls,
         name: str,
@@ -143,6 +165,7 @@ class NamedLimits:
         return cls.custom(name, capacity, burst=burst, shadow=shadow, weights=weights, alert=alert, **rate)
 
     @classmethod
+    @_names_new_ones
     def per_week(
         cls,
         name: str,
