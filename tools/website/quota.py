@@ -148,7 +148,7 @@ ROWS: Final = (
     ("35,000 calls a second, 35,000 buckets", Load(calls=35_000, buckets=35_000)),
     ("50,000 calls a second, 50,000 buckets", Load(calls=50_000, buckets=50_000)),
     (
-        f"50,000 calls a second, 500 buckets, {TOGETHER} calls prefetch in one write",
+        f"50,000 calls a second, 500 buckets, {TOGETHER} calls in one write by prefetch",
         Load(calls=50_000, buckets=500, together=TOGETHER),
     ),
 )
