@@ -38,7 +38,7 @@ def namespace(target: Target) -> Iterator[str]:
 
 @pytest.fixture
 def arns(target: Target, namespace: str) -> list[str]:
-    (statement,) = json.loads(delegation(target, "policy", namespace))["Statement"]
+    (statement,) = json.loads(delegation(target, "list", "--policy", namespace))["Statement"]
     assert statement["Action"] == "lambda:InvokeFunction"
     return list(statement["Resource"])
 
@@ -88,6 +88,6 @@ def test_delegations_are_listed_added_again_and_removed(target: Target, namespac
 
 def test_a_namespace_that_is_not_delegated_has_no_policy(target: Target) -> None:
     name, endpoint = own_name(), ["--endpoint-url", target.services_url] if target.services_url else []
-    done = CliRunner().invoke(main, ["delegation", "policy", name, "-n", str(target.stack), *endpoint])
+    done = CliRunner().invoke(main, ["delegation", "list", "--policy", name, "-n", str(target.stack), *endpoint])
     assert (done.exit_code, done.stdout) == (1, "")
     assert f"`zae-limiter delegation add {name} --name {target.stack}` makes it" in done.stderr

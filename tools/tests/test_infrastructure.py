@@ -179,7 +179,7 @@ def test_the_cdk_synthesizes_the_printed_template(tmp_path: Path, template: Mapp
 
 
 def check_delegation(resources: Mapping[str, Any]) -> None:
-    """Check what `zae-limiter delegation add` and `delegation policy` make."""
+    """Check what `zae-limiter delegation add` and `delegation list --policy` make."""
     aliases = {
         each["Properties"]["FunctionName"]: {"Ref": name}
         for name, each in resources.items()

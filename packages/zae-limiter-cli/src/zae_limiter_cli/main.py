@@ -6,6 +6,7 @@ from typing import Final
 import click
 
 from .errors import debug_option
+from .installed import version_option
 from .lazy import Entry, LazyCommands
 from .options import connection_options, refuse_in_vain
 
@@ -36,17 +37,15 @@ ENTRIES: Final[Mapping[str, Entry]] = {
     "deploy": Entry("stack.deploy:deploy", "Create a stack, or update it."),
     "status": Entry("stack.status:status", "Show the health of a stack: table, Lambdas, versions, latency."),
     "list": Entry("stack.status:list_stacks", "List the stacks that `deploy` created in a region."),
-    "check": Entry("stack.versions:check", "Compare a stack with this release."),
     "upgrade": Entry("stack.upgrade:upgrade", "Upgrade a stack to this release, and migrate its table."),
     "delete": Entry("stack.delete:delete", "Delete a stack and everything in it."),
     "cfn-template": Entry("stack.cfn_template:cfn_template", "Print the stack's template for other tools."),
     "lambda-export": Entry("lambda_export:lambda_export", "Write the code of a Lambda to a zip file."),
-    "version": Entry("stack.versions:version", "Print the installed versions."),
 }
 
 
 @click.group(cls=LazyCommands, entries=ENTRIES, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(package_name="zae-limiter-cli")
+@version_option
 @connection_options
 @debug_option
 def main() -> None:

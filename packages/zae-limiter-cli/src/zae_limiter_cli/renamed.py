@@ -4,6 +4,16 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 COMMANDS: Final[Mapping[str, str]] = {
+    "check": "status",
+    "version": "--version",
+    "usage summary": "usage list --total",
+    "system get-defaults": "system show",
+    "resource get-defaults": "resource show NAME",
+    "resource list": "resource show",
+    "tier list": "tier show",
+    "namespace show": "namespace list NAME",
+    "namespace orphans": "namespace list --deleted",
+    "delegation policy": "delegation list --policy NAMESPACE",
     "limits init": "limits export --out FILE",
     "limits state": "limits status",
     "limits history": "limits status",

@@ -56,7 +56,7 @@ def complete(words: str, shell: str = "bash", seconds: float = 30, **environment
         ("zae-limiter entity show a", ["acme", "acme/a"]),
         ("zae-limiter entity tree ", ["acme", "acme/a", "beta", "own"]),
         ("zae-limiter why acme -r ", ["gpt-4", "gpt-5"]),
-        ("zae-limiter resource get-defaults gpt-4", ["gpt-4"]),
+        ("zae-limiter resource show gpt-4", ["gpt-4"]),
         ("zae-limiter usage list -e b", ["beta"]),
         ("zae-limiter entity create x --parent ac", ["acme", "acme/a"]),
         ("zae-limiter entity show -N t", ["tenant-1"]),

@@ -41,7 +41,7 @@ LISTS: Final[Mapping[str, Sequence[str]]] = {  # each with the kinds of records 
     "usage list --since 2h --rows 9000": USAGE,
     "usage list --window daily --since 2d --rows 9000": ("daily usage",),
     "usage list --entity sound --since 2h": (),
-    "usage summary -r gpt-4 --since 2h": (),
+    "usage list --total -r gpt-4 --since 2h": (),
     "usage top -r gpt-4 --by rpm --rows 1000": (),
     "usage top --by total_refused --rows 1000": (),
     "usage export -o json --window hourly": USAGE,
@@ -51,8 +51,8 @@ LISTS: Final[Mapping[str, Sequence[str]]] = {  # each with the kinds of records 
     "audit list --resource sound-r": (),
     "audit list --tier sound-tier": (),
     "audit list --system": (),
-    "resource list": ("resource config",),
-    "tier list": ("tier config",),
+    "resource show": ("resource config",),
+    "tier show": ("tier config",),
     "tier show sound-tier": (),
     "entity children sound-up": ("parent",),
     "entity ancestors sound": (),
@@ -70,24 +70,24 @@ LISTS: Final[Mapping[str, Sequence[str]]] = {  # each with the kinds of records 
     "doctor": (),
 }
 ONE_RECORD: Final = {  # commands that show or change one thing, or that read no table
-    *("demo", "why", "console", "block", "unblock", "lift", "copy", "version", "lambda-export", "cfn-template"),
-    *("deploy", "status", "list", "check", "upgrade", "delete"),
-    *(f"delegation {each}" for each in ("add", "list", "policy", "remove")),
+    *("demo", "why", "console", "block", "unblock", "lift", "copy", "lambda-export", "cfn-template"),
+    *("deploy", "status", "list", "upgrade", "delete"),
+    *(f"delegation {each}" for each in ("add", "list", "remove")),
     *(f"local {each}" for each in ("up", "down", "status", "logs", "env")),
-    *(f"system {each}" for each in ("set-defaults", "get-defaults", "delete-defaults")),
-    *(f"resource {each}" for each in ("set-defaults", "get-defaults", "delete-defaults")),
+    *(f"system {each}" for each in ("set-defaults", "show", "delete-defaults")),
+    *(f"resource {each}" for each in ("set-defaults", "show", "delete-defaults")),
     *(f"tier {each}" for each in ("set-limits", "delete-limits")),
     *(f"entity {each}" for each in ("create", "show", "update", "move", "delete", "effective")),
     *(f"entity {each}" for each in ("set-limits", "get-limits", "delete-limits", "delete-override")),
     *(f"switch {each}" for each in ("set", "show")),
     *(f"bucket {each}" for each in ("reset", "credit", "merge", "tell")),
-    *(f"namespace {each}" for each in ("register", "show", "delete", "recover", "purge", "trace")),
+    *(f"namespace {each}" for each in ("register", "delete", "recover", "purge", "trace")),
     *(f"limits {each}" for each in ("validate", "schema", "cfn-template", "fmt", "apply", "stop", "unlock")),
     "limits rollback",
     "usage cost",  # a file costs nothing; it reads as `usage list` and `entity tree` do
     "limits shares",  # takes no file, which the matrix damages; it sums usage of the tables of regions
 }
-REFUSED: Final = {"limits plan", "limits diff", "limits export", "namespace orphans"}
+REFUSED: Final = {"limits plan", "limits diff", "limits export", "namespace list --deleted"}
 """Commands whose result others act on: they name the record that they cannot read, and give no result."""
 
 KINDS: Final = {  # of records, by the function that makes their sort key

@@ -301,7 +301,7 @@ def test_ctrl_c_while_the_code_is_uploaded_says_what_does_the_rest(aws: str) -> 
         told = fail("deploy", "--yes", "-n", "my-app", "--quiet")
     rest = "zae-limiter upgrade --code-only --name my-app"
     assert told == f"stopped before the Lambdas had all their code: run `{rest}`, which does the rest"
-    for command in (["-n", "my-app", "upgrade", "--code-only", "--yes"], ["-n", "my-app", "check"]):
+    for command in (["-n", "my-app", "upgrade", "--code-only", "--yes"], ["-n", "my-app", "status"]):
         assert CliRunner().invoke(main, command).exit_code == 0
 
 
@@ -391,10 +391,9 @@ def test_without_waiting_the_bucket_that_stays_is_named_too(aws: str) -> None:
     assert f"Archive: bucket {bucket} stays with its audit events: {way}.\n" in told
 
 
-def test_upgrade_and_check_of_a_stack_that_is_not_there_say_so(aws: str) -> None:
+def test_upgrade_of_a_stack_that_is_not_there_says_so(aws: str) -> None:
     told = "there is no stack my-app in us-east-1: `zae-limiter deploy --name my-app` creates it"
     assert fail("upgrade", "--yes", "-n", "my-app") == told
-    assert fail("check", "-n", "my-app") == told
 
 
 ORDERS = {

@@ -16,8 +16,8 @@ NAME = ("--name", "my-app")
 COMMANDS = [
     ("namespace", "list"),
     ("namespace", "register", "ours"),
-    ("namespace", "show", "prod"),
-    ("namespace", "orphans"),
+    ("namespace", "list", "prod"),
+    ("namespace", "list", "--deleted"),
     ("deploy", "--yes", "-q"),
     ("deploy", "--dry-run"),
     ("usage", "list", "--entity", "key-1"),

@@ -37,7 +37,6 @@ WITHOUT_JSON = {
     "limits schema": "prints JSON anyway",
     "cfn-template": "prints a template, which is a document",
     "lambda-export": "writes a file",
-    "delegation policy": "prints a policy, which is JSON anyway",
     "console": "runs",
     "local up": "runs",
     "local down": "shows nothing",
@@ -179,7 +178,7 @@ def test_a_command_in_a_namespace_that_is_not_there_says_how_to_find_one(path: s
     command, url = ALL[path], f"sqlite:///{tmp_path / 'limits.db'}"
     assert run("namespace", "register", "there", "--store", url).exit_code == 0
     needed = [word for each in command.params if each.required for word in _given(each)]
-    extra = {"usage list": ["-e", "e"], "usage summary": ["-e", "e"], "bucket tell": ["--system", "-y"]}
+    extra = {"usage list": ["-e", "e"], "bucket tell": ["--system", "-y"]}
     extra |= {
         "entity move": ["--to-top"],
         "lift": ["--by", "2"],
@@ -208,7 +207,7 @@ def _given(parameter: click.Parameter) -> list[str]:
         (["apply"], "`main limits apply`"),
         (["limits", "top"], "`main usage top` or `main top`"),
         (["doktor"], "`main doctor`"),
-        (["show"], "`main tier show` or `main entity show` or `main switch show`"),
+        (["show"], "`main system show` or `main resource show` or `main tier show`"),
         (["entity", "ls"], "`main entity list`"),
         (["rm"], "`main entity delete` or `main namespace delete` or `main delete`"),
         (["entity", "remove"], "`main entity delete`"),

@@ -21,12 +21,12 @@ def test_a_stack_and_a_region_before_a_command_are_those_of_the_command(aws: str
 def test_the_rightmost_of_several_wins(aws: str) -> None:
     with making():
         for args in (
-            ("--name", "my-app", "system", "get-defaults"),
-            ("--name", "nothing", "system", "--name", "my-app", "get-defaults"),
-            ("--name", "nothing", "system", "get-defaults", "--name", "my-app"),
+            ("--name", "my-app", "system", "show"),
+            ("--name", "nothing", "system", "--name", "my-app", "show"),
+            ("--name", "nothing", "system", "show", "--name", "my-app"),
         ):
             assert run(*args)[0] == 0
-        code, _, told = run("--name", "my-app", "system", "--name", "nothing", "get-defaults")
+        code, _, told = run("--name", "my-app", "system", "--name", "nothing", "show")
     assert (code, "'nothing'" in told) == (1, True)
 
 
@@ -35,7 +35,7 @@ def test_the_rightmost_of_several_wins(aws: str) -> None:
     [
         (["--name", "app", "demo"], "--name", "demo"),
         (["--region", "eu-west-1", "-n", "app", "local", "status"], "--name and --region", "local"),
-        (["--endpoint-url", "http://localhost:1", "version"], "--endpoint-url", "version"),
+        (["--endpoint-url", "http://localhost:1", "lambda-export", "aggregator"], "--endpoint-url", "lambda-export"),
         (["--profile", "p", "lambda-export", "planner"], "--profile", "lambda-export"),
     ],
     ids=str,
@@ -47,4 +47,4 @@ def test_an_option_that_would_mean_nothing_is_refused(args: list[str], option: s
 
 def test_the_stack_of_the_environment_is_no_mistake_before_such_a_command(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ZAEL_STACK", "app")
-    assert run("version")[0] == 0
+    assert run("--version")[0] == 0

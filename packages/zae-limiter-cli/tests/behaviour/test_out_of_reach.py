@@ -15,7 +15,7 @@ from support.cli.tables import Table, making
 SLOW = 3.2  # seconds; a service's requests have 1 s to connect and 2 s for the answer
 REGION = "there is no AWS region: pass --region, or set AWS_REGION"
 CREDENTIALS = "Unable to locate credentials: set AWS_PROFILE or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or pass"
-COMMANDS = [["system", "get-defaults"], ["limits", "state"], ["usage", "list", "--resource", "gpt-4"]]
+COMMANDS = [["system", "show"], ["limits", "status"], ["usage", "list", "--resource", "gpt-4"]]
 
 
 @pytest.fixture(params=COMMANDS, ids=" ".join)
@@ -54,7 +54,7 @@ def test_the_region_may_be_given_as_aws_region_to_every_command(aws: str, monkey
     monkeypatch.setenv("AWS_REGION", "eu-central-1")
     assert run("status").stdout.startswith("FAILED  stack  there is none")
     with making():
-        assert run("system", "get-defaults").exit_code == 0
+        assert run("system", "show").exit_code == 0
 
 
 @pytest.fixture
@@ -88,7 +88,7 @@ def slow(aws: str) -> Iterator[str]:
 @pytest.mark.slow
 def test_a_busy_machine_has_the_seconds_of_timeout(slow: str) -> None:
     with making():
-        asked = ("system", "get-defaults", "--endpoint-url", slow)
+        asked = ("system", "show", "--endpoint-url", slow)
         done = run(*asked)
         assert (done.exit_code, done.stdout) == (0, "The system has no limits in namespace default.\n"), done.stderr
         assert run(*asked, "--timeout", "1").exit_code == 1
@@ -102,22 +102,20 @@ def table(aws: str) -> Iterator[Table]:
 
 def test_a_namespace_that_is_missing_or_deleted(table: Table) -> None:
     known = "`zae-limiter namespace list` lists the namespaces"
-    assert refused("system", "get-defaults", "-N", "missing") == f"there is no namespace 'missing': {known}"
+    assert refused("system", "show", "-N", "missing") == f"there is no namespace 'missing': {known}"
     namespace_id = table.repository.register_namespace("gone").namespace_id
     table.repository.delete_namespace("gone")
     told = f"the namespace 'gone' was deleted: `zae-limiter namespace recover {namespace_id}` recovers it"
-    assert refused("system", "get-defaults", "-N", "gone") == told
+    assert refused("system", "show", "-N", "gone") == told
 
 
 @pytest.mark.parametrize("transport", ["http", "sdk"])
 def test_a_table_that_is_missing(aws: str, transport: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ZAEL_TRANSPORT", transport)
     told = "there is no table 'my-app': create it with `zae-limiter deploy --name my-app`"
-    assert refused("system", "get-defaults") == told
+    assert refused("system", "show") == told
 
 
 def test_a_file_of_certificates_that_cannot_be_read(aws: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_CA_BUNDLE", "missing.pem")
-    assert refused("system", "get-defaults", "--endpoint-url", "https://127.0.0.1:1").endswith(
-        "No such file or directory"
-    )
+    assert refused("system", "show", "--endpoint-url", "https://127.0.0.1:1").endswith("No such file or directory")

@@ -87,7 +87,7 @@ def test_limits_of_a_file_are_planned_applied_used_and_looked_at(folder: Path) -
     assert (used["resource"], used["consumed"]) == ("gpt-4", {"rpm": 4})
     (event,) = document("audit", "list", "--resource", "gpt-4")
     assert (event["action"], event["principal"]) == ("limits_set", "provisioner (claimed: ann)")
-    assert document("limits", "state")["state"]["owner"] == "cli"
+    assert document("limits", "status")["state"]["owner"] == "cli"
     assert ok("limits", "export").startswith("namespace: tenant-alpha\n")
 
 
@@ -162,7 +162,7 @@ def test_a_saved_plan_is_for_its_file_from_wherever_it_is_applied(
         ("system", "set-defaults", "-l", "rpm:1"),
         ("entity", "show", "key-a"),
         ("namespace", "list"),
-        ("limits", "state"),
+        ("limits", "status"),
         ("limits", "export"),
         ("limits", "unlock", "abc", "--yes"),
     ],
@@ -205,7 +205,7 @@ def test_namespaces_of_a_file_come_and_go(folder: Path) -> None:
     ok("bucket", "show", "key-a")
     ok("namespace", "delete", "tenant-alpha", "--yes")
     ok("namespace", "purge", "--yes", "--", made["namespace_id"])
-    assert document("namespace", "orphans") == []
+    assert document("namespace", "list", "--deleted") == []
 
 
 @pytest.mark.long
@@ -216,7 +216,7 @@ def test_processes_that_apply_at_once_apply_once(folder: Path) -> None:
         told = process.communicate(timeout=120)
         assert process.returncode == 0, told
     assert len(document("audit", "list", "--resource", "gpt-4")) == 1
-    assert document("limits", "state")["state"]["lock"] is None
+    assert document("limits", "status")["state"]["lock"] is None
 
 
 @pytest.mark.long

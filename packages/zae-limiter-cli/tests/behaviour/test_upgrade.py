@@ -108,7 +108,7 @@ def test_it_migrates_the_table_and_says_so(migrations: None) -> None:
     assert all(SHORTER in item for item in buckets())
     assert record() == VersionRecord(3, core_version(), "0.1.0")
     assert succeed("upgrade", "--yes") == "No changes: stack my-app is up to date.\n"
-    assert succeed("check").splitlines()[-1] == "Stack and release match."
+    assert succeed("status").splitlines()[-1] == "Stack and release match."
 
 
 @pytest.mark.long
@@ -196,7 +196,7 @@ def test_a_deployment_does_not_lower_a_bound_and_a_check_does_not_mind_it(
 ) -> None:
     monkeypatch.setattr(versions, "OLDEST_CLIENT", "0.0.5")
     set_record(versions.SCHEMA_VERSION, core=core_version(), oldest="0.1.0")
-    assert succeed("check").splitlines()[-1] == "Stack and release match."
+    assert succeed("status").splitlines()[-1] == "Stack and release match."
     assert succeed("deploy", "--yes") == "No changes: stack my-app is up to date.\n"
     assert succeed("deploy", "--dry-run") == "No changes.\n"
     assert record() == VersionRecord(versions.SCHEMA_VERSION, core_version(), "0.1.0")

@@ -57,7 +57,7 @@ class Function:
             add(told.get("unreadable"))
             return Answer.from_dict(told)
         except FormatError as error:
-            raise CommandError(f"{self.name}: {error}; does its version fit? See `zae-limiter check`") from error
+            raise CommandError(f"{self.name}: {error}; does its version fit? See `zae-limiter status`") from error
 
     def apply(self, request: Request) -> Answer:
         """Apply as ``ask`` does. Raises ``GoesOn`` if nobody waits for the answer any more."""
@@ -110,7 +110,7 @@ class Function:
                 way_out = f"has `zae-limiter deploy --name {self.connection.name}` created one here?"
                 return OutOfReach(f"there is no function {self.name}", way_out)
             case "AccessDeniedException":
-                one = f"delegation policy {namespace}{' --plan-only' if self.kind == 'planner' else ''}"
+                one = f"delegation list --policy {namespace}{' --plan-only' if self.kind == 'planner' else ''}"
                 way_out = (
                     f"{told.get('Message')}; the stack's {POLICIES[self.kind]} allows it, "
                     f"and so does `zae-limiter {one}` for this namespace alone"

@@ -27,7 +27,7 @@ class _Words(NamedTuple):
 
 COMMANDS: Final[Mapping[str, _Words]] = {
     "why": _Words(["why"]),
-    "usage": _Words(["usage", "summary"], ["--since", "24h"]),
+    "usage": _Words(["usage", "list"], ["--total", "--since", "24h"]),
     "changes": _Words(["audit", "list"], ["--since", "24h"]),
     "lift": _Words(["lift"], ["--by", "2", "--until", "1h"]),
     "block": _Words(["block"], ["--yes"]),

@@ -2,12 +2,12 @@
 
 from dataclasses import dataclass
 from importlib.metadata import version
-from typing import Final, NamedTuple
+from typing import Any, NamedTuple
 
+from zae_limiter import ZAELimiterError
 from zae_limiter.exceptions import VersionError
 from zae_limiter.maintenance import VersionRecord
 from zae_limiter.values.versions import (
-    SCHEMA_VERSION,
     check_compatible,
     core_version,
     record_of_this_release,
@@ -20,8 +20,6 @@ from ..errors import CommandError
 from . import cloudformation, record
 from .code import find_function, function_name
 from .deploy import earlier_options, lambdas_of
-
-DISTRIBUTIONS: Final = tuple(f"zae-limiter-{part}" for part in ("core", "manifest", "provisioner", "aggregator", "cli"))
 
 
 class Part(NamedTuple):
@@ -40,18 +38,26 @@ class Comparison:
     advice: str
     fits: bool
 
+    def plain(self) -> dict[str, Any]:
+        """Return the same as plain values."""
+        return {"fits": self.fits, "advice": self.advice, "parts": [each._asdict() for each in self.parts]}
 
-def installed_versions() -> dict[str, str | int]:
-    """Return the version of each distribution, and of the schema that they write."""
-    return {**{name: version(name) for name in DISTRIBUTIONS}, "schema": SCHEMA_VERSION}
+
+def compare_if_there(connection: Connection) -> Comparison | None:
+    """Return the stack beside this release; ``None`` where it cannot be read, which a check of `status` shows."""
+    from botocore.exceptions import ClientError
+
+    try:
+        return _compare(connection)
+    except (ClientError, CommandError, ZAELimiterError):
+        return None
 
 
-def compare(connection: Connection) -> Comparison:
-    """Return the stack beside this release. Raises ``CommandError`` if there is no stack."""
+def _compare(connection: Connection) -> Comparison | None:
     client = connection.client("cloudformation")
     stack = cloudformation.find(client, connection.name)
     if stack is None:
-        raise CommandError(f"{connection.no_stack()}: `zae-limiter deploy --name {connection.name}` creates it")
+        return None
     options = earlier_options(cloudformation.template_of(client, connection.name), stack)
     lambdas = lambdas_of(options)
     with connection.open_table() as table:

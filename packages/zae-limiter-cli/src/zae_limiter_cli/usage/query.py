@@ -41,10 +41,10 @@ def usage_query(
     return UsageQuery(entity, resource, window, start, end)
 
 
-def check_subject(entity: str | None, resource: str | None) -> None:
+def check_subject(query: UsageQuery) -> None:
     """Raise ``CommandError`` for a query of neither an entity nor a resource."""
-    if entity is None and resource is None:
-        raise CommandError("usage needs a subject: pass --entity, --resource, or both; `usage list` lists all")
+    if query.entity_id is None and query.resource is None:
+        raise CommandError("a total needs a subject: pass --entity, --resource, or both")
 
 
 def _checked(entity: str | None, resource: str | None) -> tuple[str | None, str | None]:

@@ -13,8 +13,8 @@ from zae_limiter_cli.main import main
 
 RPM, TPM = Limit.per_minute("rpm", 100), Limit.per_minute("tpm", 10_000)
 LEVELS = [
-    (["system", "set-defaults"], ["system", "get-defaults"]),
-    (["resource", "set-defaults", "gpt-4"], ["resource", "get-defaults", "gpt-4"]),
+    (["system", "set-defaults"], ["system", "show"]),
+    (["resource", "set-defaults", "gpt-4"], ["resource", "show", "gpt-4"]),
     (["entity", "set-limits", "key", "-r", "gpt-4"], ["entity", "get-limits", "key", "-r", "gpt-4"]),
     (["entity", "set-limits", "key", "--until", "2h"], ["entity", "get-limits", "key"]),
     (["tier", "set-limits", "gold"], ["tier", "show", "gold"]),

@@ -16,10 +16,10 @@ def test_a_namespace_is_registered_once_listed_and_shown(table: Table) -> None:
     made = document("namespace", "register", "prod")
     assert document("namespace", "register", "prod") == made
     assert (made["name"], made["deleted_at"]) == ("prod", None)
-    assert document("namespace", "show", "prod") == made
+    assert document("namespace", "list", "prod") == made
     assert [each["name"] for each in document("namespace", "list")] == ["default", "prod"]
     assert told("namespace", "list")[2] == ["prod", made["namespace_id"], made["created_at"], "-"]
-    assert told("namespace", "show", "prod") == [
+    assert told("namespace", "list", "prod") == [
         ["namespace", "prod"],
         ["id", made["namespace_id"]],
         ["created", made["created_at"]],
@@ -33,11 +33,11 @@ def test_a_deleted_namespace_comes_back_with_all_that_is_in_it(table: Table) -> 
     assert refused("namespace", "delete", "prod").startswith("Delete the namespace prod? There is no terminal")
     done = run("namespace", "delete", "prod", "--yes")
     assert done.stdout == f"Namespace prod deleted; `{way_back}` recovers it.\n"
-    assert refused("namespace", "show", "prod") == f"the namespace 'prod' was deleted: `{way_back}` recovers it"
-    assert [each["namespace_id"] for each in document("namespace", "orphans")] == [repository.namespace_id]
+    assert refused("namespace", "list", "prod") == f"the namespace 'prod' was deleted: `{way_back}` recovers it"
+    assert [each["namespace_id"] for each in document("namespace", "list", "--deleted")] == [repository.namespace_id]
     assert told("namespace", "recover", repository.namespace_id)[0] == ["namespace", "prod"]
     assert repository.get_system_defaults() == ([Limit.per_minute("rpm", 1)], None)
-    assert run("namespace", "orphans").stdout == "No namespace can be recovered or purged.\n"
+    assert run("namespace", "list", "--deleted").stdout == "No namespace can be recovered or purged.\n"
 
 
 def test_json_of_a_deletion_has_the_id_that_brings_it_back(table: Table) -> None:
@@ -62,7 +62,7 @@ def test_purge_removes_a_deleted_namespace_when_told_yes(table: Table) -> None:
         "items": 4,
         "action": "purged",
     }
-    assert document("namespace", "orphans") == []
+    assert document("namespace", "list", "--deleted") == []
 
 
 @pytest.mark.parametrize(("more", "lines"), [([], ["20 items removed", "40 items removed"]), (["--quiet"], [])])
@@ -103,12 +103,12 @@ def test_namespaces_can_be_looked_after_where_default_was_deleted(table: Table) 
 @pytest.mark.parametrize(
     ("args", "problem"),
     [
-        (["show", "nowhere"], "there is no namespace 'nowhere': `zae-limiter namespace list` lists the namespaces"),
+        (["list", "nowhere"], "there is no namespace 'nowhere': `zae-limiter namespace list` lists the namespaces"),
         (["delete", "nowhere", "-y"], "there is no namespace 'nowhere'"),
         (["register", "a b"], "namespace 'a b': must be 1 to 64 characters"),
         (
             ["recover", "gone"],
-            "there is no namespace with the id 'gone': `zae-limiter namespace orphans` lists the ids",
+            "there is no namespace with the id 'gone': `zae-limiter namespace list --deleted` lists the ids",
         ),
         (["purge", "gone", "-y"], "there is no namespace with the id 'gone'"),
         (["recover", "a b"], "namespace_id 'a b': must be 1 to 64 ASCII letters"),

@@ -12,8 +12,8 @@ STEPS = {"wait": 2.0, "overflow": "credits"}
 @pytest.mark.parametrize(
     ("level", "getter"),
     [
-        (["system", "set-defaults"], ["system", "get-defaults"]),
-        (["resource", "set-defaults", "gpt-4"], ["resource", "get-defaults", "gpt-4"]),
+        (["system", "set-defaults"], ["system", "show"]),
+        (["resource", "set-defaults", "gpt-4"], ["resource", "show", "gpt-4"]),
         (["entity", "set-limits", "acme", "-r", "gpt-4"], ["entity", "get-limits", "acme", "-r", "gpt-4"]),
         (["entity", "set-limits", "acme"], ["entity", "get-limits", "acme"]),
     ],

@@ -14,7 +14,7 @@ def test_it_is_set_and_shown_at_every_level(table: Table) -> None:
     for command in (["entity", "set-limits", "key"], ["resource", "set-defaults", "gpt-4"], ["system", "set-defaults"]):
         assert told(*command, "-l", "tpm:100/day:prefetch=1") == [head, SHOWN]
     assert table.repository.get_limits("key") == [ON]
-    shown = document("resource", "get-defaults", "gpt-4")["limits"]["tpm"]
+    shown = document("resource", "show", "gpt-4")["limits"]["tpm"]
     assert (shown["burst"], shown["usable_burst"], shown["prefetch"]) == (100, 99, 1.0)
     assert ["entity_default", "yes", *SHOWN] in told("entity", "effective", "key", "-r", "gpt-4")
 

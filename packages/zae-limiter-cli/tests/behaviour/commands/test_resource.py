@@ -8,21 +8,25 @@ RPM = Limit.per_minute("rpm", 100)
 def test_limits_are_set_shown_listed_and_deleted(table: Table) -> None:
     expected = [["LIMIT", "CAPACITY", "BURST", "REFILL"], ["rpm", "100", "100", "100/min"]]
     assert told("resource", "set-defaults", "gpt-4", "-l", "rpm:100/min") == expected
-    assert told("resource", "get-defaults", "gpt-4") == expected
+    assert told("resource", "show", "gpt-4") == expected
     assert table.repository.get_resource_defaults("gpt-4") == [RPM]
-    assert told("resource", "list") == [["RESOURCE"], ["gpt-4"]]
+    assert told("resource", "show") == [["RESOURCE", "LIMITS", "LIMITS", "OF", "ENTITIES"], ["gpt-4", "yes", "-"]]
     assert run("resource", "delete-defaults", "gpt-4", "-y").stdout == "Limits of resource gpt-4 deleted.\n"
-    assert run("resource", "get-defaults", "gpt-4").stdout == "Resource gpt-4 has no limits in namespace default.\n"
-    assert run("resource", "list").stdout == "No resource has limits in namespace default.\n"
+    assert run("resource", "show", "gpt-4").stdout == "Resource gpt-4 has no limits in namespace default.\n"
+    assert run("resource", "show").stdout == "No resource has limits in namespace default.\n"
 
 
 def test_json_says_of_which_resource_they_are(table: Table) -> None:
-    assert document("resource", "list") == []
+    assert document("resource", "show") == []
     limits = {"rpm": {"capacity": 100, "burst": 100, "refill_amount": 100, "refill_period": 60, "shadow": False}}
     assert document("resource", "set-defaults", "gpt-4", "-l", "rpm:100") == {"resource": "gpt-4", "limits": limits}
-    assert document("resource", "get-defaults", "gpt-4") == {"resource": "gpt-4", "limits": limits}
-    assert document("resource", "get-defaults", "gpt-5") == {"resource": "gpt-5", "limits": {}}
-    assert document("resource", "list") == ["gpt-4"]
+    assert document("resource", "show", "gpt-4") == {"resource": "gpt-4", "limits": limits}
+    assert document("resource", "show", "gpt-5") == {"resource": "gpt-5", "limits": {}}
+    table.repository.set_limits("key", [RPM], "gpt-5")
+    assert document("resource", "show") == [
+        {"resource": "gpt-4", "limits": True, "entity_limits": False},
+        {"resource": "gpt-5", "limits": False, "entity_limits": True},
+    ]
     assert document("resource", "delete-defaults", "gpt-4", "-y") == {"resource": "gpt-4", "action": "deleted"}
 
 
@@ -41,5 +45,5 @@ def test_mistakes_are_one_line_each(table: Table) -> None:
     assert refused("resource", "delete-defaults", "gpt-5", "-y") == (
         "resource gpt-5 has no limits in namespace default: nothing was deleted"
     )
-    assert refused("resource", "list", "-N", "nowhere").startswith("there is no namespace 'nowhere'")
+    assert refused("resource", "show", "-N", "nowhere").startswith("there is no namespace 'nowhere'")
     assert table.repository.get_resource_defaults("gpt-4") == [RPM]

@@ -25,7 +25,7 @@ def test_a_schedule_is_set_in_json_and_shown_at_every_level(table: Table) -> Non
     for command in (["entity", "set-limits", "key"], ["resource", "set-defaults", "gpt-4"], ["system", "set-defaults"]):
         assert told(*command, "-l", JSON)[1][: len(SHOWN)] == SHOWN
     assert table.repository.get_limits("key") == [RPM]
-    assert document("resource", "get-defaults", "gpt-4")["limits"]["rpm"]["schedule"] == ENTRIES
+    assert document("resource", "show", "gpt-4")["limits"]["rpm"]["schedule"] == ENTRIES
 
 
 def test_a_bucket_shows_the_values_in_force_with_the_schedule(table: Table) -> None:
@@ -65,7 +65,7 @@ def test_why_names_the_entry_that_holds(table: Table) -> None:
 def test_a_window_of_the_first_use_is_a_text(table: Table) -> None:
     told("resource", "set-defaults", "gpt-4", "-l", "rpm: 100 per 3600s from first use")
     assert table.repository.get_resource_defaults("gpt-4") == [Limit.quota("rpm", 100, window=3600)]
-    row = " ".join(told("resource", "get-defaults", "gpt-4")[1])
+    row = " ".join(told("resource", "show", "gpt-4")[1])
     assert row == "rpm 100 100 100 per hour from first use"
 
 

@@ -13,7 +13,7 @@ def test_a_shadow_limit_is_set_and_shown_at_every_level(table: Table) -> None:
     for command in (["entity", "set-limits", "key"], ["resource", "set-defaults", "gpt-4"], ["system", "set-defaults"]):
         assert told(*command, *limits) == [head, MARKED, ["tpm", "100", "100", "100/day"]]
     assert table.repository.get_limits("key") == [RPM, TPM]
-    shown = document("resource", "get-defaults", "gpt-4")["limits"]
+    shown = document("resource", "show", "gpt-4")["limits"]
     assert {name: limit["shadow"] for name, limit in shown.items()} == {"rpm": True, "tpm": False}
     assert ["entity_default", "yes", *MARKED] in told("entity", "effective", "key", "-r", "gpt-4")
     levels = document("entity", "effective", "key", "-r", "gpt-4")["levels"]

@@ -20,7 +20,7 @@ def test_limits_are_set_in_place_of_those_before_and_shown(table: Table) -> None
     *shown, changed = told("system", "set-defaults", "-l", "rpm:100", "-l", "tpm:10000/hour:15000", "-y")
     assert shown == expected
     assert " ".join(changed) == "Changed: old 1/day -> none, rpm none -> 100/min, tpm none -> 10k/hour burst 15k."
-    assert told("system", "get-defaults") == expected
+    assert told("system", "show") == expected
     assert table.repository.get_system_defaults() == ([RPM, TPM], None)
 
 
@@ -46,7 +46,7 @@ def test_limits_that_somebody_sets_meanwhile_stay(table: Table, monkeypatch: pyt
 
 
 def test_json_has_the_limits_by_name(table: Table) -> None:
-    assert document("system", "get-defaults") == {"on_unavailable": None, "limits": {}}
+    assert document("system", "show") == {"on_unavailable": None, "limits": {}}
     assert document("system", "set-defaults", "-l", "rpm:100", "--on-unavailable", "block") == {
         "on_unavailable": "block",
         "limits": {"rpm": {"capacity": 100, "burst": 100, "refill_amount": 100, "refill_period": 60, "shadow": False}},
@@ -61,7 +61,7 @@ def test_delete_removes_limits_and_policy_when_told_yes(table: Table) -> None:
     assert table.repository.get_system_defaults() == ([RPM], "block")
     assert run("system", "delete-defaults", "-y").stdout == "System defaults of namespace default deleted.\n"
     assert table.repository.get_system_defaults() == ([], None)
-    assert run("system", "get-defaults").stdout == "The system has no limits in namespace default.\n"
+    assert run("system", "show").stdout == "The system has no limits in namespace default.\n"
 
 
 def test_what_only_has_a_policy_can_be_deleted_too(table: Table) -> None:
@@ -86,9 +86,9 @@ def test_mistakes_are_one_line_each(table: Table) -> None:
     )
     assert refused("system", "set-defaults", "-l", "rpm:1", "-l", "rpm:2").startswith("limits 'rpm': is given twice")
     assert refused("system", "set-defaults", "-l", "rpm:1", "-N", "nowhere").startswith("there is no namespace")
-    assert refused("system", "get-defaults", "-N", "nowhere").startswith("there is no namespace 'nowhere'")
+    assert refused("system", "show", "-N", "nowhere").startswith("there is no namespace 'nowhere'")
     assert [each.name for each in table.repository.list_namespaces()] == ["default"]
 
 
 def test_a_table_that_is_not_there_is_one_line(aws: str) -> None:
-    assert refused("system", "get-defaults").startswith("there is no table 'my-app'")
+    assert refused("system", "show").startswith("there is no table 'my-app'")

@@ -15,7 +15,7 @@ def test_limits_are_set_shown_listed_and_deleted(table: Table) -> None:
     run("tier", "set-limits", "gold", "-r", "gpt-4", "-l", "rpm:5", "--on-refused", "wait=2")
     assert table.repository.get_tier_limits("gold") == [RPM]
     run("entity", "create", "acme", "--tier", "gold")
-    assert told("tier", "list") == [["TIER", "ENTITIES", "LIMITS", "ON"], ["gold", "1", "all", "resources,", "gpt-4"]]
+    assert told("tier", "show") == [["TIER", "ENTITIES", "LIMITS", "ON"], ["gold", "1", "all", "resources,", "gpt-4"]]
     shown = run("tier", "show", "gold").stdout
     assert shown.startswith("tier gold: 1 entity has it.\n")
     run("tier", "delete-limits", "gold", "-y")
@@ -25,15 +25,15 @@ def test_limits_are_set_shown_listed_and_deleted(table: Table) -> None:
     run("entity", "update", "acme", "--no-tier")
     done = run("tier", "delete-limits", "gold", "-r", "gpt-4", "-y").stdout
     assert done == "Limits of tier gold on gpt-4 deleted.\n"
-    assert run("tier", "list").stdout == "There are no tiers in namespace default.\n"
+    assert run("tier", "show").stdout == "There are no tiers in namespace default.\n"
 
 
 def test_json_has_the_same(table: Table) -> None:
-    assert document("tier", "list") == []
+    assert document("tier", "show") == []
     made = document("tier", "set-limits", "gold", "-l", "rpm:100", "-r", "gpt-4")
     assert (made["tier"], made["entities"], list(made["resources"])) == ("gold", 0, ["gpt-4"])
     assert document("tier", "show", "gold") == made
-    assert document("tier", "list") == [{"tier": "gold", "entities": 0, "resources": ["gpt-4"]}]
+    assert document("tier", "show") == [{"tier": "gold", "entities": 0, "resources": ["gpt-4"]}]
     gone = document("tier", "delete-limits", "gold", "-r", "gpt-4", "-y")
     assert gone == {"tier": "gold", "resource": "gpt-4", "action": "deleted"}
 
@@ -91,7 +91,7 @@ def test_changes_of_a_tier_are_listed(table: Table) -> None:
 
 def test_mistakes_are_one_line_each(table: Table) -> None:
     assert refused("tier", "show", "gold") == (
-        "tier gold has no limits in namespace default: `tier list` shows those that have"
+        "tier gold has no limits in namespace default: `tier show` lists those that have"
     )
     assert refused("tier", "delete-limits", "gold") == (
         "tier gold on all resources has no limits in namespace default: nothing was deleted"

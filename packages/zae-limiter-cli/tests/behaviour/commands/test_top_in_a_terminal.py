@@ -58,7 +58,7 @@ def test_at_80_columns_somebody_finds_out_why_and_who_changed_what(store: str) -
         terminal.until("zae-limiter why -r gpt-4", "key-1 on gpt-4, 1 rpd: refused by acme-corp/rpd")
         back(terminal)
         terminal.press("u")
-        terminal.until("usage summary --since 24h", "refused")
+        terminal.until("usage list --total --since 24h", "refused")
         back(terminal)
         terminal.press("d")
         terminal.until("audit list --since 24h", "entity_created")

@@ -10,11 +10,11 @@ from zae_limiter_cli.main import main
 
 DAY = datetime(2024, 1, 1, tzinfo=UTC)
 PAST = ("--since", "2024-01-01")
-BOTH = pytest.mark.parametrize("command", ["list", "summary"])
+BOTH = pytest.mark.parametrize("command", ["list", "list --total"])
 
 
 def run(command: str, *args: str) -> Result:
-    return CliRunner(env={"COLUMNS": "60"}).invoke(main, ["usage", "-n", "my-app", command, *args])
+    return CliRunner(env={"COLUMNS": "60"}).invoke(main, ["usage", "-n", "my-app", *command.split(), *args])
 
 
 def rows(*args: str) -> Any:
@@ -52,7 +52,7 @@ def test_calls_that_an_outage_let_through_have_a_column_where_there_were_some(ta
     told = table_of(run("list", "--resource", "gpt-4", *PAST).stdout)
     assert [row[-3:] for row in told] == [["SHADOWED", "UNCOUNTED", "rpm"], ["0", "1,200", "3"], ["0", "0", "3"]]
     assert table_of(run("list", "--entity", "key-def", *PAST).stdout)[0][-2:] == ["SHADOWED", "rpm"]
-    assert "0 shadowed, 1,200 uncounted; windows" in run("summary", "--entity", "key-abc", *PAST).stdout
+    assert "0 shadowed, 1,200 uncounted; windows" in run("list", "--total", "--entity", "key-abc", *PAST).stdout
     assert table_of(run("top", "--by", "uncounted", *PAST).stdout)[1][0] == "key-abc"
     exported = run("export", "--month", "2024-01", "--window", "hourly").stdout
     assert [line for line in exported.splitlines() if ",uncounted," in line] == [
@@ -70,7 +70,7 @@ def test_refusals_by_an_ancestor_have_a_column_for_each_of_its_limits(table: Tab
         ["1,400", "0", "1,200", "1", "3"],
         ["2", "0", "-", "-", "1"],
     ]
-    said = run("summary", "--entity", "key-abc", *PAST).stdout
+    said = run("list", "--total", "--entity", "key-abc", *PAST).stdout
     assert "1,402 refused, 0 shadowed; refused 1,200 by acme/rpm, 1 by acme/tpm; windows" in said
 
 
@@ -156,7 +156,7 @@ def test_more_rows_than_the_limit_are_told_beside_the_result(table: Table) -> No
 def test_a_summary_has_total_least_most_and_mean_of_each_limit(table: Table) -> None:
     for hour, amount in enumerate((1000, 2000, 4000)):
         table.used("e", "r", DAY + timedelta(hours=hour), events=10, refused=hour, tpm=amount)
-    done = run("summary", "--entity", "e", *PAST)
+    done = run("list", "--total", "--entity", "e", *PAST)
     first, *rest = done.stdout.splitlines()
     assert (
         first
@@ -170,7 +170,7 @@ def test_a_summary_has_total_least_most_and_mean_of_each_limit(table: Table) -> 
 
 def test_a_summary_as_json_says_what_it_is_of(table: Table) -> None:
     table.used("e", "r", DAY, "daily", events=2, refused=5, refused_by={("acme", "tpm"): 4}, shadowed=1, tpm=7)
-    done = run("summary", "--resource", "r", "--window", "daily", *PAST, "--until", "2024-02-01", "-o", "json")
+    done = run("list", "--total", "--resource", "r", "--window", "daily", *PAST, "--until", "2024-02-01", "-o", "json")
     assert opened(done.stdout) == {
         "entity_id": None,
         "resource": "r",
@@ -192,7 +192,7 @@ def test_a_summary_as_json_says_what_it_is_of(table: Table) -> None:
 def test_plot_draws_a_bar_for_each_window_as_wide_as_the_terminal(table: Table) -> None:
     for hour, amount in ((0, 100), (2, 50)):
         table.used("e", "r", DAY + timedelta(hours=hour), tpm=amount)
-    plain, plotted = (run("summary", "--entity", "e", *PAST, *more).stdout for more in ((), ("--plot",)))
+    plain, plotted = (run("list", "--total", "--entity", "e", *PAST, *more).stdout for more in ((), ("--plot",)))
     assert plotted == plain + (
         f"\ntpm\n  2024-01-01 00:00  100  {'█' * 34}\n  2024-01-01 01:00    0\n  2024-01-01 02:00   50  {'█' * 17}\n"
     )
@@ -207,8 +207,8 @@ def test_no_usage_is_said_with_what_was_asked_for(table: Table, command: str) ->
 
 def test_no_usage_is_empty_json_and_no_plot(table: Table) -> None:
     assert rows("--entity", "e") == []
-    assert opened(run("summary", "--entity", "e", "-o", "json").stdout)["limits"] == []
-    assert run("summary", "--entity", "e", "--plot").stdout.startswith("No usage: ")
+    assert opened(run("list", "--total", "--entity", "e", "-o", "json").stdout)["limits"] == []
+    assert run("list", "--total", "--entity", "e", "--plot").stdout.startswith("No usage: ")
 
 
 @BOTH
@@ -237,7 +237,7 @@ def test_a_list_without_a_subject_is_of_the_whole_namespace(table: Table) -> Non
     table.used("f", "s", DAY + timedelta(hours=1), tpm=2)
     assert [(each["entity_id"], each["resource"]) for each in rows(*PAST)] == [("e", "r"), ("f", "s")]
     assert run("list", "--until", "2023-12-31").stdout.startswith("No usage: all resources, hourly, since 2023-12-30")
-    assert refused(run("summary")).startswith("usage needs a subject: pass --entity, --resource, or both")
+    assert refused(run("list", "--total")).startswith("a total needs a subject: pass --entity, --resource, or both")
 
 
 def test_a_wrong_question_is_told_before_anything_is_asked(aws: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -252,7 +252,9 @@ def test_a_table_that_is_not_there_is_one_line(aws: str, command: str) -> None:
 
 
 def test_a_plot_is_not_for_programs(table: Table) -> None:
-    assert refused(run("summary", "--entity", "e", "--plot", "-o", "json")).startswith("--plot and --output json")
+    assert refused(run("list", "--total", "--entity", "e", "--plot", "-o", "json")).startswith(
+        "--plot and --output json"
+    )
 
 
 def test_looking_registers_no_namespace(table: Table) -> None:

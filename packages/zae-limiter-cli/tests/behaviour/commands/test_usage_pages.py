@@ -90,7 +90,7 @@ def test_the_commands_of_the_guide_on_billing_run(table: Table) -> None:
 
 def test_a_resource_has_a_short_option_here_as_elsewhere(table: Table) -> None:
     used(table)
-    for command in (["usage", "list"], ["usage", "summary"], ["usage", "top"], ["audit", "list"]):
+    for command in (["usage", "list"], ["usage", "list", "--total"], ["usage", "top"], ["audit", "list"]):
         answers = [CliRunner().invoke(main, [*command, "-n", "my-app", name, "gpt-4"]) for name in ("-r", "--resource")]
         assert [answer.exit_code for answer in answers] == [0, 0], (command, answers[0].output)
         assert answers[0].stdout == answers[1].stdout

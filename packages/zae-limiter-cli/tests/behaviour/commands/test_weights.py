@@ -15,7 +15,7 @@ def test_they_are_set_and_shown_at_every_level(table: Table) -> None:
     for command in (["entity", "set-limits", "key"], ["resource", "set-defaults", "gpt-4"], ["system", "set-defaults"]):
         assert told(*command, "-l", "tpm:100/day:weights=output=4,input=1,cached=0.1") == [head, SHOWN]
     assert table.repository.get_limits("key") == [WEIGHTED]
-    shown = document("resource", "get-defaults", "gpt-4")["limits"]["tpm"]
+    shown = document("resource", "show", "gpt-4")["limits"]["tpm"]
     assert shown["weights"] == {"input": 1, "cached": 0.1, "output": 4}
     assert ["entity_default", "yes", *SHOWN] in told("entity", "effective", "key", "-r", "gpt-4")
 

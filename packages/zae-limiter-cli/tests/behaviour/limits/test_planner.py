@@ -76,7 +76,7 @@ def test_where_both_are_out_of_reach_the_error_is_about_the_planner(stack: Stack
     way_out = {
         MISSING: "has `zae-limiter deploy --name my-app` created one here?",
         FORBIDDEN: "by a test; the stack's InvokePlannerPolicy allows it, and so does "
-        "`zae-limiter delegation policy tenant-alpha --plan-only` for this namespace alone",
+        "`zae-limiter delegation list --policy tenant-alpha --plan-only` for this namespace alone",
     }
     assert stack.error("plan", "-f", stack.write(ALPHA)) == f"{WHY[status]}: {way_out[status]}\n"
 
@@ -85,7 +85,7 @@ def test_who_may_not_invoke_the_provisioner_is_told_which_policy_allows_it(stack
     stack.refused[PROVISIONER] = FORBIDDEN
     assert stack.error("apply", "--yes", "-f", stack.write(ALPHA)) == (
         "you may not invoke my-app-limits-provisioner: by a test; the stack's InvokeProvisionerPolicy allows it, and "
-        "so does `zae-limiter delegation policy tenant-alpha` for this namespace alone\n"
+        "so does `zae-limiter delegation list --policy tenant-alpha` for this namespace alone\n"
     )
     assert stack.world.items() == []
 
@@ -130,6 +130,6 @@ def test_who_may_only_plan_one_namespace_cannot_apply_it(delegated: Stack) -> No
     delegated.ok("plan", "-f", file)
     assert delegated.error("apply", "--yes", "-f", file) == (
         "you may not invoke my-app-limits-provisioner: by a test; the stack's InvokeProvisionerPolicy allows it, and "
-        "so does `zae-limiter delegation policy tenant-alpha` for this namespace alone\n"
+        "so does `zae-limiter delegation list --policy tenant-alpha` for this namespace alone\n"
     )
     assert delegated.world.items() == []

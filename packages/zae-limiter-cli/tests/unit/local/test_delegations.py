@@ -42,14 +42,14 @@ def test_functions_that_keep_to_a_namespace_get_an_alias_each(account: Account, 
     assert run("list", "-n", name).stdout == "No namespace is delegated.\n"
     assert run("add", "a", "-n", name).stdout == (
         f"a: the alias ns-a of {name}-limits-planner and {name}-limits-provisioner serves it alone.\n"
-        f"`zae-limiter delegation policy a --name {name}` prints the policy to attach.\n"
+        f"`zae-limiter delegation list --policy a --name {name}` prints the policy to attach.\n"
     )
     assert run("add", "a", "-n", name).exit_code == 0  # again
     listed = run("list", "-n", name).stdout.splitlines()
     assert [each.split() for each in listed[1:]] == [["a", "ns-a", "planner,", "provisioner"]]
     arns = [f"arn:aws:lambda:us-east-1:123456789012:function:{name}-limits-{kind}:ns-a" for kind in KINDS]
     for options, allowed in (((), arns), (("--plan-only",), arns[:1])):
-        assert json.loads(run("policy", "a", *options, "-n", name).stdout) == {
+        assert json.loads(run("list", "--policy", "a", *options, "-n", name).stdout) == {
             "Version": "2012-10-17",
             "Statement": [{"Effect": "Allow", "Action": "lambda:InvokeFunction", "Resource": allowed}],
         }
@@ -74,13 +74,13 @@ def test_other_aliases_are_no_delegations_and_stay(account: Account, run: Callab
     assert json.loads(run("list", "-n", name, "-o", "json").stdout)["items"] == []
 
 
-@pytest.mark.parametrize("command", ["add", "policy", "remove"])
+@pytest.mark.parametrize("command", ["add", "list --policy", "remove"])
 def test_a_stack_or_a_name_that_cannot_be_is_an_error_with_a_way_out(run: Callable[..., Result], command: str) -> None:
-    done = run(command, "a", "-n", "no-such")
+    done = run(*command.split(), "a", "-n", "no-such")
     assert (done.exit_code, done.stdout) == (1, "")
     way_out = "has `zae-limiter deploy --name no-such` created one here?"
     assert done.stderr == f"Error: there is no function no-such-limits-planner: {way_out}\n"
-    done = run(command, "7", "-n", "no-such")
+    done = run(*command.split(), "7", "-n", "no-such")
     assert done.stderr.startswith("Error: namespace '7' must be a letter, then ")
 
 

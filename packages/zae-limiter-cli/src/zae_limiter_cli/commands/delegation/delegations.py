@@ -1,4 +1,4 @@
-"""`zae-limiter delegation add`, `list`, `policy` and `remove`."""
+"""`zae-limiter delegation add`, `list` and `remove`."""
 
 import json
 from typing import TYPE_CHECKING
@@ -21,7 +21,7 @@ _namespace = click.argument("namespace")
 @output_option
 def add(*, connection: "Connection", namespace: str, output: OutputForm) -> None:
     """Make the aliases that serve NAMESPACE alone, and check that they refuse any other one. Nobody may use them until
-    they have the policy that `delegation policy` prints.
+    they have the policy that `delegation list --policy` prints.
     """
     from ...stack.code import function_name
     from ...stack.delegations import add
@@ -31,17 +31,28 @@ def add(*, connection: "Connection", namespace: str, output: OutputForm) -> None
         return say_json(made.as_json())
     functions = " and ".join(function_name(connection.name, kind) for kind in made.arns)
     click.echo(f"{namespace}: the alias {made.alias} of {functions} serves it alone.")
-    click.echo(f"`zae-limiter delegation policy {namespace} --name {connection.name}` prints the policy to attach.")
+    click.echo(
+        f"`zae-limiter delegation list --policy {namespace} --name {connection.name}` prints the policy to attach."
+    )
     return None
 
 
-@click.command("list", short_help="List the delegated namespaces.")
+@click.command("list", short_help="List the delegated namespaces, or print the IAM policy of one.")
 @connected_to_stack
+@click.option(
+    "--policy", metavar="NAMESPACE", help="Print the IAM policy to plan and apply this one, and nothing else."
+)
+@click.option("--plan-only", is_flag=True, help="Have the policy allow to plan and to read, not to apply.")
 @output_option
-def list_delegations(*, connection: "Connection", output: OutputForm) -> None:
+def list_delegations(*, connection: "Connection", policy: str | None, plan_only: bool, output: OutputForm) -> None:
     """List the namespaces that have aliases, with the functions that have them."""
     from ...stack.delegations import find_all
 
+    if policy is not None:
+        _print_policy(connection, policy, plan_only=plan_only)
+        return
+    if plan_only:
+        raise CommandError("--plan-only is for the policy of a namespace: pass --policy NAMESPACE, too")
     found = find_all(connection)
     if output == "json":
         say_json([each.as_json() for each in found])
@@ -53,12 +64,7 @@ def list_delegations(*, connection: "Connection", output: OutputForm) -> None:
         )
 
 
-@click.command(short_help="Print the IAM policy of a delegated namespace.")
-@connected_to_stack
-@_namespace
-@click.option("--plan-only", is_flag=True, help="Allow to plan and to read, not to apply.")
-def policy(*, connection: "Connection", namespace: str, plan_only: bool) -> None:
-    """Print the IAM policy that allows to plan and to apply NAMESPACE, and nothing else."""
+def _print_policy(connection: "Connection", namespace: str, *, plan_only: bool) -> None:
     from ...stack.code import function_name
     from ...stack.delegations import KINDS, find
 

@@ -34,24 +34,27 @@ def register(*, connection: "Connection", namespace: str, output: OutputForm) ->
         _show(registry.register_namespace(namespace), output)
 
 
-@click.command("list", short_help="List the namespaces in use.")
+@click.command("list", short_help="List the namespaces in use, or the deleted ones; show one.")
 @connected
+@click.argument("namespace", required=False)
+@click.option("--deleted", is_flag=True, help="Those that can be recovered or purged, the oldest first.")
 @output_option
-def list_namespaces(*, connection: "Connection", output: OutputForm) -> None:
-    """List the namespaces in use, by name."""
-    with _registry(connection) as registry:
-        found = registry.list_namespaces()
-    show_namespaces(found, output, none="No namespace is in use: `zae-limiter namespace register` creates one.")
+def list_namespaces(*, connection: "Connection", namespace: str | None, deleted: bool, output: OutputForm) -> None:
+    """List the namespaces in use, by name, or those that were --deleted; with NAMESPACE, show that one.
 
-
-@click.command(short_help="Show a namespace.")
-@connected
-@click.argument("namespace")
-@output_option
-def show(*, connection: "Connection", namespace: str, output: OutputForm) -> None:
-    """Show NAMESPACE: its id, and the time of its registration."""
+    A namespace purged within the last two days counts as deleted if something was written to it since.
+    """
+    if deleted and namespace is not None:
+        raise CommandError("--deleted lists all deleted namespaces: pass no NAMESPACE with it")
     with _registry(connection) as registry:
-        _show(_in_use(registry, namespace), output)
+        if namespace is not None:
+            _show(_in_use(registry, namespace), output)
+        elif deleted:
+            none = "No namespace can be recovered or purged."
+            show_namespaces(registry.list_orphan_namespaces(), output, none=none)
+        else:
+            none = "No namespace is in use: `zae-limiter namespace register` creates one."
+            show_namespaces(registry.list_namespaces(), output, none=none)
 
 
 @click.command(short_help="Delete a namespace; it can be recovered.")
@@ -78,22 +81,9 @@ def delete(*, connection: "Connection", namespace: str, yes: bool, output: Outpu
 @click.argument("namespace_id")
 @output_option
 def recover(*, connection: "Connection", namespace_id: str, output: OutputForm) -> None:
-    """Recover the deleted namespace NAMESPACE_ID under its name, with all its data; `orphans` lists the ids."""
+    """Recover the deleted namespace NAMESPACE_ID under its name, with all its data; `list --deleted` has the ids."""
     with _registry(connection) as registry, _by_id(namespace_id):
         _show(registry.recover_namespace(namespace_id), output)
-
-
-@click.command(short_help="List the namespaces that can be recovered or purged.")
-@connected
-@output_option
-def orphans(*, connection: "Connection", output: OutputForm) -> None:
-    """List the deleted namespaces, the oldest first, which can be recovered or purged.
-
-    The list includes a namespace purged within the last two days if something was written to it since.
-    """
-    with _registry(connection) as registry:
-        found = registry.list_orphan_namespaces()
-    show_namespaces(found, output, none="No namespace can be recovered or purged.")
 
 
 @click.command(short_help="Remove a deleted namespace for good.")
@@ -103,7 +93,7 @@ def orphans(*, connection: "Connection", output: OutputForm) -> None:
 @output_option
 @quiet_option
 def purge(*, connection: "Connection", namespace_id: str, yes: bool, output: OutputForm, quiet: bool) -> None:
-    """Remove the deleted namespace NAMESPACE_ID and all its data for good; `orphans` lists the ids.
+    """Remove the deleted namespace NAMESPACE_ID and all its data for good; `list --deleted` has the ids.
 
     Asks first, unless --yes is given. After an interruption, run the same command again to remove the rest.
     """
@@ -159,7 +149,9 @@ def _by_id(namespace_id: str) -> Iterator[None]:
     try:
         yield
     except NamespaceNotFoundError as error:
-        told = f"there is no namespace with the id {namespace_id!r}: `zae-limiter namespace orphans` lists the ids"
+        told = (
+            f"there is no namespace with the id {namespace_id!r}: `zae-limiter namespace list --deleted` lists the ids"
+        )
         raise CommandError(told) from error
 
 

@@ -1,14 +1,15 @@
-"""`zae-limiter resource set-defaults`, `get-defaults`, `delete-defaults` and `list`."""
+"""`zae-limiter resource set-defaults`, `show` and `delete-defaults`."""
 
 from typing import TYPE_CHECKING
 
 import click
 
+from ...columns import say_columns, say_json
 from ...confirmation import confirm
 from ...data.changing import Change, before_change
 from ...data.parsing import limits_option
 from ...data.refusals import on_refused_option, plain_on_refused, say_on_refused, stored_on_refused
-from ...data.showing import show_done, show_limits, show_names
+from ...data.showing import show_done, show_limits
 from ...errors import CommandError
 from ...now import check_all_told, consent, now_option, plain_told, show_told, tell
 from ...options import (
@@ -62,13 +63,28 @@ def set_defaults(
         check_all_told(connection, repository, resource, told)
 
 
-@click.command(short_help="Show the limits of a resource.")
+@click.command(short_help="Show the limits of a resource, or list the resources.")
 @in_repository
-@click.argument("resource")
+@click.argument("resource", required=False)
 @output_option
-def get_defaults(*, repository: "SyncRepository", resource: str, output: OutputForm) -> None:
-    """Show the limits of RESOURCE."""
-    _show(repository, resource, output)
+def show(*, repository: "SyncRepository", resource: str | None, output: OutputForm) -> None:
+    """Show the limits of RESOURCE; without it, list the resources that have limits, and those on which entities have
+    limits of their own (_default_ are those on all resources).
+
+    The list may miss a change of the last second.
+    """
+    if resource is not None:
+        _show(repository, resource, output)
+        return
+    defaults, own = repository.list_resources_with_defaults(), repository.list_resources_with_entity_configs()
+    names = sorted({*defaults, *own})
+    if output == "json":
+        say_json([{"resource": each, "limits": each in defaults, "entity_limits": each in own} for each in names])
+    elif names:
+        head = ("RESOURCE", "LIMITS", "LIMITS OF ENTITIES")
+        say_columns([head, *((each, _there(each in defaults), _there(each in own)) for each in names)])
+    else:
+        click.echo(f"No resource has limits in namespace {repository.name}.")
 
 
 @click.command(short_help="Delete the limits of a resource.")
@@ -89,13 +105,8 @@ def delete_defaults(
     show_done({"resource": resource}, "deleted", output, message=f"Limits of resource {resource} deleted.")
 
 
-@click.command("list", short_help="List the resources that have limits.")
-@in_repository
-@output_option
-def list_resources(*, repository: "SyncRepository", output: OutputForm) -> None:
-    """List the resources that have limits. The list may miss a change of the last second."""
-    found = repository.list_resources_with_defaults()
-    show_names("RESOURCE", found, output, none=f"No resource has limits in namespace {repository.name}.")
+def _there(truth: bool) -> str:  # noqa: FBT001  it is what is shown
+    return "yes" if truth else "-"
 
 
 def _show(

@@ -10,22 +10,42 @@ from ...options import OutputForm, connected_to_stack, output_option
 if TYPE_CHECKING:
     from ...connection import Connection
     from ...stack.status import Check
+    from ...stack.versions import Comparison
 
 
 @click.command()
 @connected_to_stack
 @output_option
 def status(*, connection: "Connection", output: OutputForm) -> None:
-    """Check every part of the stack NAME. The exit code is 0 if all parts are healthy, and 1 otherwise."""
+    """Check every part of the stack NAME, and compare it with this release: schema, version record, code of the
+    Lambdas.
+
+    The exit code is 0 for a healthy stack of this release, 1 if a part failed, and 2 if all are healthy and one needs
+    an upgrade; the last line names it.
+    """
     from ...stack.status import checks
+    from ...stack.versions import compare_if_there
 
     found = list(checks(connection))
+    versions = compare_if_there(connection)
     if output == "json":
-        say_json([{"part": each.part, "ok": each.ok, "message": each.message, **each.details} for each in found])
+        parts = [{"part": each.part, "ok": each.ok, "message": each.message, **each.details} for each in found]
+        say_json({"parts": parts, "versions": versions and versions.plain()})
     else:
         _show(found)
+        if versions is not None:
+            _show_versions(versions)
     if any(each.ok is False for each in found):
         raise click.exceptions.Exit(1)
+    if versions is not None and not versions.fits:
+        raise click.exceptions.Exit(2)
+
+
+def _show_versions(versions: "Comparison") -> None:
+    if not versions.fits:
+        click.echo()
+        say_columns([("", "STACK", "HERE"), *((each.part, each.stack, each.here) for each in versions.parts)])
+    click.echo(versions.advice)
 
 
 def _show(found: list["Check"]) -> None:

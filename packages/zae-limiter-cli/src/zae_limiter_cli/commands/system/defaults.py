@@ -1,4 +1,4 @@
-"""`zae-limiter system set-defaults`, `get-defaults` and `delete-defaults`."""
+"""`zae-limiter system set-defaults`, `show` and `delete-defaults`."""
 
 from typing import TYPE_CHECKING
 
@@ -75,7 +75,7 @@ def set_defaults(
 @click.command(short_help="Show the system's limits and its on_unavailable.")
 @in_repository
 @output_option
-def get_defaults(*, repository: "SyncRepository", output: OutputForm) -> None:
+def show(*, repository: "SyncRepository", output: OutputForm) -> None:
     """Show the system's limits and its on_unavailable."""
     _show(repository, output)
 

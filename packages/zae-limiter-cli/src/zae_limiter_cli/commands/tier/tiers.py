@@ -1,4 +1,4 @@
-"""`zae-limiter tier set-limits`, `show`, `delete-limits` and `list`."""
+"""`zae-limiter tier set-limits`, `show` and `delete-limits`."""
 
 from typing import TYPE_CHECKING
 
@@ -57,13 +57,19 @@ def set_limits(
     _show(repository, tier, output, change)
 
 
-@click.command(short_help="Show the limits of a tier, and how many entities have it.")
+@click.command(short_help="Show a tier, or list the tiers, with the number of their entities.")
 @in_repository
-@click.argument("tier")
+@click.argument("tier", required=False)
 @output_option
-def show(*, repository: "SyncRepository", tier: str, output: OutputForm) -> None:
-    """Show the limits of TIER, resource by resource, and how many entities have it."""
-    _show(repository, tier, output)
+def show(*, repository: "SyncRepository", tier: str | None, output: OutputForm) -> None:
+    """Show the limits of TIER, resource by resource, and how many entities have it; without TIER, list the tiers.
+
+    The list may miss a change of the last second.
+    """
+    if tier is not None:
+        _show(repository, tier, output)
+    else:
+        _list(repository, output)
 
 
 @click.command(short_help="Delete the limits of a tier on a resource, or on all.")
@@ -89,11 +95,7 @@ def delete_limits(
     show_done({"tier": tier, "resource": resource}, "deleted", output, message=f"Limits of {place} deleted.")
 
 
-@click.command("list", short_help="List the tiers, and how many entities have each.")
-@in_repository
-@output_option
-def list_tiers(*, repository: "SyncRepository", output: OutputForm) -> None:
-    """List the tiers, and how many entities have each. The list may miss a change of the last second."""
+def _list(repository: "SyncRepository", output: OutputForm) -> None:
     found = repository.list_tiers()
     counts = {tier: len(repository.list_entities_of_tier(tier)) for tier in found}
     if output == "json":
@@ -111,7 +113,7 @@ def _show(repository: "SyncRepository", tier: str, output: OutputForm, change: C
     limits = _limits_of(repository, tier)
     if not limits:
         raise CommandError(
-            f"tier {tier} has no limits in namespace {repository.name}: `tier list` shows those that have"
+            f"tier {tier} has no limits in namespace {repository.name}: `tier show` lists those that have"
         )
     if output == "json":
         resources = {resource: plain_limits(own) for resource, own in limits.items()}

@@ -22,20 +22,17 @@ _entity_option = click.option(
 _resource_option = click.option("--resource", "-r", metavar="NAME", help="Usage of this resource by all entities.")
 
 
-def query_options(function: Function) -> Function:
-    """Add the options of a query of an entity, a resource or both; the command gets ``query``, a `UsageQuery`."""
-    return _asking(function, _entity_option, _resource_option)
-
-
 def list_options(function: Function) -> Function:
-    """Add the options of a query of an entity, a resource, both, or the namespace; the command gets ``query``."""
-    return _asking(function, _entity_option, _resource_option, whole_namespace=True)
+    """Add the options of a query of an entity, a resource, both, or the namespace; the command gets ``query``, a
+    `UsageQuery`.
+    """
+    return _asking(function, _entity_option, _resource_option)
 
 
 def resource_options(function: Function) -> Function:
     """Add the options of a query about all entities, on a resource or in the namespace; the command gets ``query``."""
     resource = click.option("--resource", "-r", metavar="NAME", help="On this resource only.  [default: all]")
-    return _asking(function, resource, whole_namespace=True)
+    return _asking(function, resource)
 
 
 month_option = click.option("--month", metavar="MONTH", help="Month in UTC, such as 2026-11.  [default: this month]")
@@ -61,8 +58,8 @@ def snapshots_of(
     return fetch
 
 
-def _asking(function: Function, *subject: Callable[[Any], Any], whole_namespace: bool = False) -> Function:
-    """Add the options of a subject, and those of the windows; ``whole_namespace``: the subject may be missing."""
+def _asking(function: Function, *subject: Callable[[Any], Any]) -> Function:
+    """Add the options of a subject, which may be missing, and those of the windows."""
 
     @wraps(function)
     def command(
@@ -74,10 +71,8 @@ def _asking(function: Function, *subject: Callable[[Any], Any], whole_namespace:
         entity: str | None = None,
         **kwargs: Any,
     ) -> Any:
-        from ...usage.query import check_subject, usage_query
+        from ...usage.query import usage_query
 
-        if not whole_namespace:
-            check_subject(entity, resource)
         return function(query=usage_query(entity, resource, window, since, until), **kwargs)
 
     options = (

@@ -1,4 +1,4 @@
-"""`zae-limiter usage list` and `zae-limiter usage summary`."""
+"""`zae-limiter usage list`."""
 
 from collections.abc import Iterable
 from dataclasses import asdict
@@ -10,7 +10,7 @@ from ...columns import say_json
 from ...errors import CommandError
 from ...options import OutputForm, connected, in_namespace, output_option
 from ...paging import FetchPage, every_row, first_rows, open_namespace, rows_option, say_more
-from .options import list_options, query_options
+from .options import list_options
 
 if TYPE_CHECKING:
     from zae_limiter import SyncRepository, UsageSnapshot
@@ -19,23 +19,50 @@ if TYPE_CHECKING:
     from ...usage.query import UsageQuery
 
 
-@click.command("list", short_help="List the consumption of each window.")
+@click.command("list", short_help="List the consumption of each window, or its total.")
 @connected
 @in_namespace
 @list_options
+@click.option("--total", is_flag=True, help="Sum up the windows, by limit.")
+@click.option("--plot", is_flag=True, help="Sum up the windows, and draw a bar for each.")
 @rows_option
 @output_option
-def list_usage(*, connection: "Connection", namespace: str, query: "UsageQuery", rows: int, output: OutputForm) -> None:
+def list_usage(
+    *,
+    connection: "Connection",
+    namespace: str,
+    query: "UsageQuery",
+    total: bool,
+    plot: bool,
+    rows: int,
+    output: OutputForm,
+) -> None:
     """List the acquires of each window, and its net consumption in tokens by limit, the oldest window first.
 
     Without --entity and --resource it lists the windows of the whole namespace.
     Acquires are admitted or refused. Shadowed ones were admitted although shadow limits would have refused them.
     For an entity on all resources, the resources follow one another. The aggregator is some seconds behind.
+
+    With --total: total, minimum, maximum and mean of the windows with any use, of an entity, a resource, or both. Of
+    several entities, a call that cascades counts once, at the entity that was asked.
     """
+    from ...usage.query import check_subject
+
+    if plot and output == "json":
+        raise CommandError("--plot and --output json exclude each other: pass one of them")
+    if total or plot:
+        check_subject(query)
+    with open_namespace(connection, namespace) as repository:
+        if total or plot:
+            _show_total(repository, query, output, plot=plot)
+        else:
+            _list_windows(repository, query, rows, output)
+
+
+def _list_windows(repository: "SyncRepository", query: "UsageQuery", rows: int, output: OutputForm) -> None:
     from ...usage.showing import plain_snapshot, say_snapshots
 
-    with open_namespace(connection, namespace) as repository:
-        found, more = first_rows(_snapshots(repository, query), rows)
+    found, more = first_rows(_snapshots(repository, query), rows)
     if output == "json":
         say_json([plain_snapshot(each) for each in found])
     elif found:
@@ -46,32 +73,19 @@ def list_usage(*, connection: "Connection", namespace: str, query: "UsageQuery",
         say_more("windows")
 
 
-@click.command(short_help="Sum up the consumption by limit.")
-@connected
-@in_namespace
-@query_options
-@click.option("--plot", is_flag=True, help="Also draw a bar for each window.")
-@output_option
-def summary(*, connection: "Connection", namespace: str, query: "UsageQuery", plot: bool, output: OutputForm) -> None:
-    """Sum up acquires, and the consumption by limit: total, minimum, maximum and mean of the windows with any use.
-
-    Of several entities, a call that cascades counts once, at the entity that was asked.
-    """
+def _show_total(repository: "SyncRepository", query: "UsageQuery", output: OutputForm, *, plot: bool) -> None:
     from ...usage.own import with_own
     from ...usage.showing import plain_summary, say_summary, summary_line
 
-    if plot and output == "json":
-        raise CommandError("--plot and --output json exclude each other: pass one of them")
-    with open_namespace(connection, namespace) as repository:
-        found = repository.get_usage_summary(**asdict(query))
-        snapshots = every_row(_snapshots(repository, query)) if plot and found.windows else iter(())
-        of_one = query.entity_id is not None
-        drawn = list(snapshots) if of_one else [own for _, own in with_own(repository, snapshots)]
+    found = repository.get_usage_summary(**asdict(query))
     if output == "json":
         say_json(plain_summary(query, found))
     elif not found.windows:
         click.echo(f"No usage: {query}.")
     else:
+        snapshots = every_row(_snapshots(repository, query)) if plot else iter(())
+        of_one = query.entity_id is not None
+        drawn = list(snapshots) if of_one else [own for _, own in with_own(repository, snapshots)]
         click.echo(summary_line(query, found))
         say_summary(found)
         _draw(query, drawn)
