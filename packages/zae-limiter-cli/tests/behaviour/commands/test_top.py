@@ -279,7 +279,7 @@ async def test_an_outage_leaves_the_rows_and_says_so(file: Path, monkeypatch: py
 
 
 def test_a_command_that_does_not_end_is_given_up() -> None:
-    assert running.run(["version"], 80, seconds=0) == "no answer within 0 s"
+    assert running.run(["--version"], 80, seconds=0) == "no answer within 0 s"
 
 
 @pytest.fixture
