@@ -8,6 +8,8 @@ from collections.abc import Iterable, Mapping
 from importlib import import_module
 from typing import Any, Final, NoReturn
 
+from .runtime import namesake
+
 # A name of `zae_limiter`: the module that has it now, and its name there. The import works, and warns.
 _MOVED: Final = {
     "zae_limiter.exceptions": (
@@ -36,6 +38,8 @@ ARGUMENTS: Final[Mapping[str, str]] = {"ahead": "prefetch=", "also": "draws="}
 
 def moved(name: str) -> Any:
     """Return what an old name of ``zae_limiter`` stands for, and warn. Raises ``AttributeError`` for any other name."""
+    if name in namesake.NAMES:  # for an AttributeError, `from zae_limiter import …` would say another text
+        raise ImportError(namesake.told(f"cannot import name {name!r} from 'zae_limiter'", namesake.NAMES[name]))
     if name not in NAMES:
         raise AttributeError(f"module 'zae_limiter' has no attribute {name!r}", name=name)
     module, _, new = NAMES[name].rpartition(".")
@@ -53,6 +57,8 @@ def refuse_attribute(of: object, name: str) -> NoReturn:
         if new is not None:
             message = f"{message}: use {new}"
             break
+    else:
+        message = namesake.told(message, namesake.ATTRIBUTES.get(name))
     raise AttributeError(message, name=name, obj=of)
 
 
@@ -60,4 +66,6 @@ def refuse_arguments(function: str, given: Iterable[str]) -> None:
     """Raise ``TypeError`` for a keyword argument that a function lacks; it says the new name of an old one."""
     for name in given:
         message = f"{function}() got an unexpected keyword argument {name!r}"
-        raise TypeError(f"{message}: use {ARGUMENTS[name]}" if name in ARGUMENTS else message)
+        if name in ARGUMENTS:
+            raise TypeError(f"{message}: use {ARGUMENTS[name]}")
+        raise TypeError(namesake.told(message, namesake.ARGUMENTS.get(name)))

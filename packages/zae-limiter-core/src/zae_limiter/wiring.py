@@ -192,6 +192,18 @@ def refuse_construction(kind: str, given: Sequence[object], named: Mapping[str, 
     raise TypeError(f"{kind}(...) opens nothing: use {ways}")
 
 
+def refuse_other_limiter(kind: str, given: Sequence[object], named: Mapping[str, object]) -> None:
+    """Raise ``TypeError`` for the arguments of the other project's limiter, which opens its table itself."""
+    if not given and named.keys() <= {"repository", "default_limits", "observers", "shadow"}:
+        return
+    from .renamed import refuse_arguments
+    from .runtime.namesake import ARGUMENTS, told
+
+    if given and isinstance(given[0], str):
+        raise TypeError(told(f"{kind}() needs a repository, not the name of a stack", ARGUMENTS["name"]))
+    refuse_arguments(kind, [name for name in named if name in ARGUMENTS])
+
+
 def check_decorated(function: object, kind: type) -> None:
     """Raise ``ValidationError`` for a function that a limiter of the variant ``kind`` cannot run inside its block: one
     of the other variant, or one that yields.

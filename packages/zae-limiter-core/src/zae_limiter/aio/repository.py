@@ -85,6 +85,10 @@ class Repository(LimitMethods, EntityMethods, HistoryMethods, BucketMethods, Sta
         namespace, and raises what ``open`` raises. Raises ``InfrastructureNotFoundError`` without a table,
         ``NamespaceNotFoundError``, ``RateLimiterUnavailable``, ``StoreRefusedError``, ``ValidationError``.
         """
+        if unknown := options.keys() - OpenOptions.__annotations__.keys():
+            from ..renamed import refuse_arguments
+
+            refuse_arguments(f"{cls.__name__}.open", sorted(unknown))
         chosen = Options(
             namespace=namespace,
             stack=stack,

@@ -1,6 +1,56 @@
-"""A warning of the distribution ``zae-limiter``: another project, whose files have the paths of this one's."""
+"""What the other project ``zae-limiter`` calls otherwise: a warning where both are installed, and what its names are
+here, for the errors of code that was written for it.
+
+Its names are those of its public documentation. docs/guides/from-zae-limiter.md has the whole comparison.
+"""
 
 import warnings
+from collections.abc import Mapping
+from typing import Final
+
+PAGE: Final = "https://github.com/zae-limiter/zae-limiter/blob/main/docs/guides/from-zae-limiter.md"
+
+_DEPLOY: Final = "no code deploys: run `zae-limiter deploy`, or pass create_table=True to Repository.open"
+_OPEN: Final = "open a repository with Repository.open(stack=…, region=…), and pass that"
+_BY_POLICY: Final = "on_unavailable='block', 'allow' or 'share', of Repository.open or of acquire"
+
+# A name that code imports: what stands for it here.
+NAMES: Final[Mapping[str, str]] = {
+    "BucketState": "limiter.available() or limiter.explain() says what a bucket has",
+    "ConfigSource": "repository.resolve_limits() and limiter.explain() say the level as a text",
+    "FailureMode": f"OnUnavailable is its enum: {_BY_POLICY}",
+    "IncompatibleSchemaError": "catch VersionError, of zae_limiter.exceptions",
+    "RepositoryProtocol": "Store and SyncStore are the protocols of a backend",
+    "StackAlreadyExistsError": _DEPLOY,
+    "StackCreationError": _DEPLOY,
+    "StackOptions": _DEPLOY,
+    "VersionMismatchError": "catch VersionError, of zae_limiter.exceptions",
+}
+
+# A method or an attribute, of whatever has it there.
+ATTRIBUTES: Final[Mapping[str, str]] = {
+    "create_stack": _DEPLOY,
+    "delete_stack": "run `zae-limiter delete`",
+    "refill_period_seconds": "Limit.refill_period",
+    "refill_rate": "Limit.refill_amount / Limit.refill_period",
+}
+
+# A keyword argument, of whatever takes it there.
+ARGUMENTS: Final[Mapping[str, str]] = {
+    "auto_update": "run `zae-limiter upgrade`",
+    "create_stack": _DEPLOY,
+    "endpoint_url": _OPEN,
+    "failure_mode": _BY_POLICY,
+    "name": _OPEN,
+    "rate": "capacity; the ceiling of a bucket is its burst",
+    "refill_period_seconds": "refill_period",
+    "region": _OPEN,
+    "skip_version_check": "check_version=False, of Repository.open",
+    "stack_options": _DEPLOY,
+    "strict_version": "check_version, of Repository.open",
+    "table_name": _OPEN,
+    "use_stored_limits": "leave it out: stored limits hold unless `limits` replaces them",
+}
 
 
 def warn() -> None:
@@ -11,3 +61,12 @@ def warn() -> None:
         RuntimeWarning,
         stacklevel=3,
     )
+
+
+def told(problem: str, here: str | None) -> str:
+    """Return the message of an error for a name of the other project, with what stands for it here; for any other name,
+    ``None``, the problem alone.
+    """
+    if here is None:
+        return problem
+    return f"{problem}: the other zae-limiter has it; here: {here}. {PAGE}"

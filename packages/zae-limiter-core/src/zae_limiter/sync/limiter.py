@@ -24,7 +24,7 @@ from ..values.draws import Draw
 from ..values.estimates import Estimate
 from ..values.limits import Limit, Policy, check_limits
 from ..values.on_refused import OnRefused
-from ..wiring import SyncDecorated, check_decorated, check_repository, of_call
+from ..wiring import SyncDecorated, check_decorated, check_repository, of_call, refuse_other_limiter
 from .entities import SyncEntityMethods
 from .lease import SyncLease
 from .limits import SyncLimitMethods
@@ -42,6 +42,13 @@ class SyncRateLimiter(SyncLimitMethods, SyncEntityMethods):
     ``shadow=True`` is dry-run mode: nothing is refused, ``lease.shadowed`` lists the limits that would have refused,
     and calls pass if the store is down. ``observers`` receive an event for every acquire and every lease.
     """
+
+    if not TYPE_CHECKING:
+
+        def __new__(cls, *given: Any, **named: Any) -> Self:
+            if cls.__init__ is SyncRateLimiter.__init__:
+                refuse_other_limiter(cls.__name__, given, named)
+            return super().__new__(cls)
 
     def __init__(
         self,
