@@ -1,5 +1,5 @@
 """What lives here: the check that core's wheel fits into an environment of others, the newest boto3 among them;
-its size and import time, alone and with each library of AWS.
+its size and import time, alone and with each library of AWS; those of the command line, without and with its extra.
 What never does: an environment that stays.
 
     install_beside.py     with tests-integration on the path, whose emulator answers the acquire
@@ -98,11 +98,10 @@ def _uv(*arguments: str, folder: Path = ROOT) -> str:
     return subprocess.run([uv, *arguments], cwd=folder, stdout=subprocess.PIPE, text=True, check=True).stdout
 
 
-def build(folder: Path) -> str:
-    """Return the path of core's wheel, built from the tree."""
-    _uv("build", "--quiet", "--package", "zae-limiter-core", "--wheel", "--out-dir", str(folder))
-    (wheel,) = folder.glob("*.whl")
-    return str(wheel)
+def build(folder: Path) -> dict[str, str]:
+    """Return the paths of all wheels, built from the tree, by the distribution's name."""
+    _uv("build", "--quiet", "--all-packages", "--wheel", "--out-dir", str(folder))
+    return {wheel.name.partition("-")[0].replace("_", "-"): str(wheel) for wheel in folder.glob("*.whl")}
 
 
 def changes(before: Mapping[str, str], after: Mapping[str, str]) -> list[str]:
@@ -133,10 +132,10 @@ def beside(home: Path, wheel: str) -> list[str]:
     return changed
 
 
-def measure(home: Path, wanted: str) -> str:
+def measure(home: Path, *wanted: str) -> str:
     """Size and import time of an environment that has nothing else."""
     environment = Environment(home)
-    environment.install(wanted)
+    environment.install(*wanted)
     versions = environment.versions()
     size = environment.megabytes()
     environment.run(IMPORT, {})  # compiles
@@ -148,11 +147,14 @@ def measure(home: Path, wanted: str) -> str:
 def main() -> int:
     """Print what was found; 1 where the wheel changed something."""
     with tempfile.TemporaryDirectory() as scratch:
-        wheel = build(Path(scratch))
+        wheels = build(Path(scratch))
+        wheel, cli = wheels["zae-limiter-core"], wheels["zae-limiter-cli"]
         changed = beside(Path(scratch) / "beside", wheel)
         print("core[aioboto3] alone:", measure(Path(scratch) / "sdk", f"{wheel}[aioboto3]"))
         print("core[dynamodb] alone:", measure(Path(scratch) / "http", f"{wheel}[dynamodb]"))
         print("core alone:", measure(Path(scratch) / "core", wheel))
+        print("command line:", measure(Path(scratch) / "cli", *wheels.values()))
+        print("cli[local]:", measure(Path(scratch) / "local", *wheels.values(), f"{cli}[local]"))
     print(*changed, sep="\n", end="\n" if changed else "", file=sys.stderr)
     return 1 if changed else 0
 

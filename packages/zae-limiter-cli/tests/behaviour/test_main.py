@@ -34,6 +34,24 @@ def test_help_imports_neither_a_client_nor_the_library() -> None:
         assert answer.stdout.endswith("\nset()\n")
 
 
+def test_commands_import_no_module_of_the_local_aws(tmp_path: Path) -> None:
+    """Counted in one process, after commands that read, write, plan and print: 0 of its modules, 0 of its extra."""
+    ask = (
+        "import sys; from zae_limiter_cli.main import main\n"
+        "for line in sys.argv[1:]:\n"
+        "    main(line.split(), standalone_mode=False)\n"
+        "of_local = ('zae_limiter_cli.local', 'moto', 'werkzeug', 'flask', 'awslambdaric')\n"
+        "print(len([each for each in sys.modules if each.startswith(of_local)]))"
+    )
+    lines = ["namespace register default", "system set-defaults -l rpm:1", "entity list", "limits export", "doctor"]
+    lines += [f"{words} --help" for words in ("local", "local up", "deploy", "upgrade", "console", "top", "copy")]
+    environment = {**os.environ, "ZAEL_STORE": f"sqlite:///{tmp_path / 'limits.db'}"}
+    done = subprocess.run(
+        [sys.executable, "-c", ask, *lines], capture_output=True, text=True, check=True, env=environment
+    )
+    assert done.stdout.splitlines()[-1] == "0"
+
+
 def test_help_lists_the_commands() -> None:
     assert "demo" in run("--help").stdout
 

@@ -33,7 +33,6 @@ class UpRequest:
 def run(request: UpRequest, ready: Callable[[Running], None]) -> None:
     """Run a local stack until a signal comes; call ``ready`` once it is up. Raises ``CommandError``."""
     begun, days = time.monotonic(), request.audit_retention_days
-    _check_extra()
     request = replace(request, data=_writable(request.data))
     state_dir = StateDir(request.name)
     engine = choose(request.data_plane, name=request.name, data=request.data, scratch=state_dir.items)
@@ -48,10 +47,12 @@ def run(request: UpRequest, ready: Callable[[Running], None]) -> None:
     state_dir.forget()
 
 
-def _check_extra() -> None:
+def check_extra() -> None:
+    """Raise ``CommandError`` if a library of the extra `local` is not installed."""
     missing = [name for name in ("moto", "flask_cors", "werkzeug") if find_spec(name) is None]
     if missing:
-        raise CommandError(f"{' and '.join(missing)} missing: pip install 'moto[server]>=5.2.5'")
+        problem = f"`local up` needs the extra `local`, of which {' and '.join(missing)} cannot be found"
+        raise CommandError(f"{problem}: pip install 'zae-limiter-cli[local]'")
 
 
 def _writable(data: Path | None) -> Path | None:

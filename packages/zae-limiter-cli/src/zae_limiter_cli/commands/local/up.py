@@ -55,8 +55,9 @@ def up(
     """
     from ...local import detached, messages
     from ...local.state_dir import StateDir
-    from ...local.up import UpRequest, run
+    from ...local.up import UpRequest, check_extra, run
 
+    check_extra()
     state_dir = StateDir(name)
     click.echo(f"Starting {name}, which takes a few seconds.")
 
