@@ -146,7 +146,7 @@ async def _crowd(url: str, start: Barrier) -> Run:
     meter, served, instants = Meter(), [], []
     store = DynamoDBStore(TABLE, endpoint_url=url, region="us-east-1", meter=meter)
     async with RateLimiter(await Repository.over(store, Options(stack=TABLE))) as limiter:
-        await limiter.is_available("everyone", "gpt-4", {"rps": 1})
+        await limiter.check("everyone", "gpt-4", {"rps": 1})
         meter.reset()
         start.wait(60)  # nothing else runs in this loop yet
 

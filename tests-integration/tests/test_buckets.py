@@ -109,7 +109,7 @@ async def test_giving_costs_a_read_and_a_transaction(harness: Harness, limiter: 
 
 async def test_who_is_reset_passes_at_once(limiter: RateLimiter) -> None:
     await take(limiter, "a", rpm=60)
-    assert not await limiter.is_available("a", "gpt-4", {"rpm": 1})
+    assert not (await limiter.check("a", "gpt-4", {"rpm": 1})).passes
     await limiter.repository.reset_bucket("a", "gpt-4")
     await take(limiter, "a", rpm=100)
     await limiter.repository.credit_bucket("a", "gpt-4", {"rpm": 3})

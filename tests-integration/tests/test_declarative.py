@@ -82,7 +82,7 @@ def test_drift_is_found_and_repaired_and_what_was_set_by_hand_stays(deployed: De
         assert deployed.ask("diff", ALPHA).plan.changes == ()  # type: ignore[union-attr]
         deployed.ask("apply", LimitsManifest("tenant-alpha"))
         assert limiter.get_resource_defaults("by-hand") == [Limit.per_minute(RPM, 7)]
-        assert limiter.list_resources_with_defaults() == ["by-hand"]
+        assert limiter.repository.list_resources_with_defaults() == ["by-hand"]
 
 
 def test_what_was_exported_changes_no_limits_when_it_is_applied(deployed: Deployed) -> None:
@@ -123,9 +123,9 @@ def test_an_apply_neither_removes_an_override_nor_takes_it_for_drift(deployed: D
         assert deployed.ask("apply", LimitsManifest("tenant-alpha")).plan.deleted == 4  # type: ignore[union-attr]
         assert capacity_of(limiter, "user-123") == capacity_of(limiter, "stranger") == 9
         deployed.ask("apply", ALPHA)
-        limiter.delete_override("user-123", "gpt-4")
+        limiter.repository.delete_override("user-123", "gpt-4")
         assert capacity_of(limiter, "user-123") == 500
-        limiter.delete_override("stranger", "gpt-4")
+        limiter.repository.delete_override("stranger", "gpt-4")
         assert {plan_of(deployed, "plan").changes_hash()} == hashes
 
 
@@ -136,4 +136,4 @@ def plan_of(deployed: Deployed, action: str) -> Plan:
 
 
 def capacity_of(limiter: SyncRateLimiter, entity: str) -> int:
-    return limiter.resolve_limits(entity, "gpt-4")[0][0].capacity
+    return limiter.repository.resolve_limits(entity, "gpt-4")[0][0].capacity

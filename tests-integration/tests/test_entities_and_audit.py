@@ -102,10 +102,10 @@ async def test_entities_are_changed_with_their_events(harness: Harness) -> None:
     assert await costs(harness, lambda: limiter.get_children("p"), Query=1) == [made]
     await limiter.create_entity("q")
     update = {"BatchGetItem": 1, "TransactWriteItems": 1}
-    await costs(harness, lambda: limiter.update_entity("e", name=None, principal="ann"), writes=2, **update)
-    moved = await costs(harness, lambda: limiter.update_entity("e", parent_id="q"), writes=4, **update)
+    await costs(harness, lambda: limiter.repository.update_entity("e", name=None, principal="ann"), writes=2, **update)
+    moved = await costs(harness, lambda: limiter.repository.update_entity("e", parent_id="q"), writes=4, **update)
     assert (moved.name, moved.parent_id, moved.cascade, moved.version) == (None, "q", True, 3)
-    assert await costs(harness, lambda: limiter.update_entity("e", cascade=True), BatchGetItem=1) == moved
+    assert await costs(harness, lambda: limiter.repository.update_entity("e", cascade=True), BatchGetItem=1) == moved
     assert (await limiter.get_children("p"), await limiter.get_children("q")) == ([], [moved])
     await limiter.set_resource_defaults("r", [RPM])
     async with limiter.acquire("e", "r", {"rpm": 1}):
@@ -147,9 +147,9 @@ async def test_the_tree_refuses_what_it_has_to(harness: Harness) -> None:
     with pytest.raises(EntityNotFoundError, match="'nobody'"):
         await limiter.create_entity("d", parent_ids=["c", "nobody"])
     with pytest.raises(ValidationError, match="no entity can be above itself"):
-        await limiter.update_entity("p", parent_ids=["other", "c"])
+        await limiter.repository.update_entity("p", parent_ids=["other", "c"])
     with pytest.raises(EntityNotFoundError, match="'nobody'"):
-        await limiter.update_entity("nobody", name="x")
+        await limiter.repository.update_entity("nobody", name="x")
     with pytest.raises(EntityHasChildrenError, match="children, 1"):
         await costs(harness, lambda: limiter.delete_entity("p"), GetItem=1)
     with pytest.raises(EntityNotFoundError):
@@ -165,9 +165,9 @@ async def test_lists_say_where_limits_are_set(harness: Harness) -> None:
         await limiter.set_resource_defaults(resource, [RPM])
     for entity, resource in (("y", "b"), ("x", "b"), ("x", "_default_")):
         await limiter.set_limits(entity, [RPM], resource)
-    assert await costs(harness, limiter.list_resources_with_defaults, Query=1) == ["a/1", "b"]
-    assert await costs(harness, lambda: limiter.list_entities_with_custom_limits("b"), Query=1) == ["x", "y"]
-    assert await costs(harness, limiter.list_resources_with_entity_configs, Query=1) == ["_default_", "b"]
+    assert await costs(harness, limiter.repository.list_resources_with_defaults, Query=1) == ["a/1", "b"]
+    assert await costs(harness, lambda: limiter.repository.list_entities_with_custom_limits("b"), Query=1) == ["x", "y"]
+    assert await costs(harness, limiter.repository.list_resources_with_entity_configs, Query=1) == ["_default_", "b"]
 
 
 async def test_resources_with_many_entity_configs_cost_at_most_one_query_each(harness: Harness) -> None:
@@ -179,7 +179,7 @@ async def test_resources_with_many_entity_configs_cost_at_most_one_query_each(ha
     puts = [Put({"PK": place.key.pk, "SK": place.key.sk, **place.fixed, "config_version": 1}) for place in places]
     for start in range(0, len(puts), 25):
         harness.perform(BatchWrite(tuple(puts[start : start + 25])))
-    assert await costs(harness, limiter.list_resources_with_entity_configs, Query=4) == list(counts)
+    assert await costs(harness, limiter.repository.list_resources_with_entity_configs, Query=4) == list(counts)
     assert harness.meter.read_units < 25
 
 
@@ -190,18 +190,18 @@ async def test_the_limits_of_a_thousand_entities_are_set_and_removed(harness: Ha
     places = [(f"e-{number:04d}", f"r-{number % 4}") for number in range(many)]
     changes = {place: [RPM] for place in places}
     costs_of_all = {"writes": 2 * many, "BatchGetItem": many // 50, "TransactWriteItems": many // 25}
-    result = await costs(harness, lambda: limiter.set_many_limits(changes, principal="ann"), **costs_of_all)
+    result = await costs(harness, lambda: limiter.repository.set_many_limits(changes, principal="ann"), **costs_of_all)
     assert (result.done, result.failed) == (tuple(places), {})
-    resources = await costs(harness, limiter.list_resources_with_entity_configs, Query=1)
+    resources = await costs(harness, limiter.repository.list_resources_with_entity_configs, Query=1)
     assert resources == ["r-0", "r-1", "r-2", "r-3"]
     for resource in resources:
         own = [entity for entity, where in places if where == resource]
-        assert await limiter.list_entities_with_custom_limits(resource) == own
+        assert await limiter.repository.list_entities_with_custom_limits(resource) == own
     assert await limiter.get_limits("e-0099", "r-3") == [RPM]
     assert audited(harness) == [(entity, resource, "limits_set", "ann") for entity, resource in places]
-    gone = await costs(harness, lambda: limiter.delete_many_limits(places), **costs_of_all)
+    gone = await costs(harness, lambda: limiter.repository.delete_many_limits(places), **costs_of_all)
     assert (len(gone.done), gone.failed) == (many, {})
-    assert await limiter.list_resources_with_entity_configs() == []
+    assert await limiter.repository.list_resources_with_entity_configs() == []
     assert len(audited(harness)) == 2 * many
     assert await actions(limiter, "e-0050") == [("limits_deleted", None), ("limits_set", "ann")]
 

@@ -36,7 +36,7 @@ def configs(harness: Harness) -> list[Item]:
 
 
 async def limits_of(limiter: RateLimiter, entity: str = ENTITY) -> list[Limit]:
-    return (await limiter.resolve_limits(entity, RESOURCE))[0]
+    return (await limiter.repository.resolve_limits(entity, RESOURCE))[0]
 
 
 async def drain(limiter: RateLimiter, entity: str = ENTITY, *, step: int = 1, most: int = 1000) -> int:
@@ -69,7 +69,7 @@ async def test_an_override_holds_everywhere_and_ends_at_its_instant_without_a_wr
 ) -> None:
     admin, *others = three
     await admin.set_limits(ENTITY, [MORE], RESOURCE, override_until=later(clock, seconds=60))
-    until_ms = (await admin.get_override(ENTITY, RESOURCE)).until_ms  # type: ignore[union-attr]
+    until_ms = (await admin.repository.get_override(ENTITY, RESOURCE)).until_ms  # type: ignore[union-attr]
     stored = configs(harness)
     assert await limits_of(admin) == [MORE]
     clock.advance(CACHE_LIFE + 0.001)
@@ -82,7 +82,7 @@ async def test_an_override_holds_everywhere_and_ends_at_its_instant_without_a_wr
     clock.advance(ms=1)
     assert [await limits_of(each) for each in three] == [[OWN]] * 3
     assert sum([await drain(each) for each in three]) <= OWN.burst
-    assert await admin.list_entities_with_custom_limits(RESOURCE) == []
+    assert await admin.repository.list_entities_with_custom_limits(RESOURCE) == []
     assert configs(harness) == stored
 
 
@@ -96,7 +96,7 @@ async def test_an_override_that_is_changed_or_ended_by_hand_is_followed_in_a_cac
     await admin.set_limits(ENTITY, [NONE], RESOURCE, override_until=later(clock, hours=2))
     clock.advance(CACHE_LIFE + 0.001)
     assert [await drain(each) for each in others] == [0, 0]
-    await admin.delete_override(ENTITY, RESOURCE)
+    await admin.repository.delete_override(ENTITY, RESOURCE)
     clock.advance(CACHE_LIFE + 0.001)
     assert [await drain(each) for each in others] == [0, 0]  # a bucket that was blocked begins empty
     clock.advance(60)
@@ -109,7 +109,7 @@ async def test_an_override_is_of_its_namespace_alone(harness: Harness, clock: Ma
         await limiter.set_limits(ENTITY, [OWN], RESOURCE)
     await here.set_limits(ENTITY, [MORE], RESOURCE, override_until=later(clock, hours=1))
     assert [await limits_of(each) for each in (here, there)] == [[MORE], [OWN]]
-    assert await there.get_override(ENTITY, RESOURCE) is None
+    assert await there.repository.get_override(ENTITY, RESOURCE) is None
 
 
 async def test_an_override_of_a_parent_holds_its_children(clock: ManualClock, three: list[RateLimiter]) -> None:
@@ -148,7 +148,7 @@ async def test_changes_of_two_processes_at_the_same_time_are_one_after_the_other
             limit, until = Limit.per_minute("rpm", own + number), later(clock, hours=1 + number)
             await limiter.set_limits(ENTITY, [limit], RESOURCE, override_until=until)
             await limiter.set_limits(ENTITY, [limit], RESOURCE)
-            await limiter.delete_override(ENTITY, RESOURCE)
+            await limiter.repository.delete_override(ENTITY, RESOURCE)
 
     await asyncio.gather(change(three[1], 100), change(three[2], 200))
     page = await three[0].repository.get_audit_events(ENTITY, limit=100)
@@ -157,7 +157,7 @@ async def test_changes_of_two_processes_at_the_same_time_are_one_after_the_other
     assert [version(each.after) for each in by_version] == list(range(1, len(events) + 1))
     assert all(former.after == later.before for former, later in pairwise(by_version))
     last: Any = by_version[-1].after
-    assert await three[0].get_override(ENTITY, RESOURCE) is None
+    assert await three[0].repository.get_override(ENTITY, RESOURCE) is None
     assert (await three[0].get_limits(ENTITY, RESOURCE))[0].capacity == last["limits"]["rpm"]["capacity"]
     assert {each.action for each in events} == {"limits_set", "override_set", "override_deleted"}
 
@@ -173,7 +173,7 @@ async def test_an_entity_and_a_namespace_take_their_overrides_with_them(harness:
     for resource in (RESOURCE, "_default_"):
         await limiter.set_limits(ENTITY, [MORE], resource, override_until=later(clock, hours=1))
     await limiter.delete_limits(ENTITY, RESOURCE)
-    assert await limiter.list_resources_with_entity_configs() == ["/v1/chat#7", "_default_"]
+    assert await limiter.repository.list_resources_with_entity_configs() == ["/v1/chat#7", "_default_"]
     await limiter.delete_entity(ENTITY)
     assert configs(harness) == []
     await limiter.set_limits(ENTITY, [MORE], RESOURCE, override_until=later(clock, hours=1))

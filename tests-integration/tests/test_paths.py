@@ -75,12 +75,12 @@ async def test_a_move_is_obeyed_by_the_next_call_of_the_process_and_by_new_ones(
     [limiter] = await grown(harness, 1)
     await take(limiter, "key-1")
     await limiter.create_entity("umbrella")
-    await limiter.update_entity("team-blue", parent_ids=["umbrella"])
+    await limiter.repository.update_entity("team-blue", parent_ids=["umbrella"])
     await take(limiter, "key-1")
-    await limiter.update_entity("user-7", parent_ids=["umbrella"])
+    await limiter.repository.update_entity("user-7", parent_ids=["umbrella"])
     late = await harness.open()
     await take(late, "key-1")
     counted = {each: harness.consumed(each, "gpt-4", "rpm") for each in ("key-1", "acme-corp", "umbrella")}
     assert counted == {"key-1": 3000, "acme-corp": 2000, "umbrella": 2000}
     with pytest.raises(ValidationError, match="no entity can be above itself"):
-        await limiter.update_entity("umbrella", parent_ids=["key-1"])
+        await limiter.repository.update_entity("umbrella", parent_ids=["key-1"])

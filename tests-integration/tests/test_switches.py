@@ -46,9 +46,9 @@ def two(harness: Harness, admin: RateLimiter, pair: list[AskedProcess]) -> list[
 async def test_who_is_disabled_is_refused_at_once_and_let_in_within_a_second(
     admin: RateLimiter, two: list[AskedProcess], who: str
 ) -> None:
-    assert await admin.set_switches(who, disabled=True, reason="unpaid") == 1
+    assert await admin.repository.set_switches(who, disabled=True, reason="unpaid") == 1
     assert not any(each.passes(ENTITY, RESOURCE) for each in two * 2)
-    assert await admin.set_switches(who, disabled=None) == 1
+    assert await admin.repository.set_switches(who, disabled=None) == 1
     time.sleep(STALE_SECONDS)  # noqa: ASYNC251 - for the other processes
     assert all(each.passes(ENTITY, RESOURCE) for each in two)
 
@@ -57,8 +57,8 @@ async def test_a_resource_is_disabled_at_once_when_its_buckets_are_told(
     admin: RateLimiter, two: list[AskedProcess]
 ) -> None:
     await admin.set_limits(ENTITY, [MANY], RESOURCE)
-    await admin.set_resource_switches(RESOURCE, disabled=True)
-    assert (await admin.tell_live_buckets(RESOURCE, for_switches=True)).told == 2
+    await admin.repository.set_resource_switches(RESOURCE, disabled=True)
+    assert (await admin.repository.tell_live_buckets(RESOURCE, for_switches=True)).told == 2
     assert not any(each.passes(ENTITY, RESOURCE) for each in two)
 
 
@@ -70,9 +70,9 @@ async def test_the_path_changes_with_the_next_request(admin: RateLimiter, two: l
         return bucket.limits[0].consumed
 
     assert await drawn_on() == 4
-    assert await admin.set_switches(ENTITY, RESOURCE, cascade="off") == 1
+    assert await admin.repository.set_switches(ENTITY, RESOURCE, cascade="off") == 1
     assert all(each.passes(ENTITY, RESOURCE) for each in two)
     assert await drawn_on() == 4
-    assert await admin.set_switches(ENTITY, RESOURCE, cascade="on") == 1
+    assert await admin.repository.set_switches(ENTITY, RESOURCE, cascade="on") == 1
     assert all(each.passes(ENTITY, RESOURCE) for each in two)
     assert await drawn_on() == 6

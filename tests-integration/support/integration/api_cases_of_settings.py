@@ -33,10 +33,10 @@ async def system_and_resource_limits(api_case: ApiCase) -> None:
     await limiter.set_resource_defaults("gpt-4", [TPM])
     assert await limiter.get_resource_defaults("openai/gpt-4") == [RPM, TPM]
     assert await limiter.get_resource_defaults("other") == []
-    assert await limiter.list_resources_with_defaults() == ["gpt-4", "openai/gpt-4"]
+    assert await limiter.repository.list_resources_with_defaults() == ["gpt-4", "openai/gpt-4"]
     await limiter.delete_resource_defaults("gpt-4")
     await limiter.delete_resource_defaults("gpt-4")
-    assert await limiter.list_resources_with_defaults() == ["openai/gpt-4"]
+    assert await limiter.repository.list_resources_with_defaults() == ["openai/gpt-4"]
     await limiter.delete_system_defaults()
     assert await limiter.get_system_defaults() == ([], None)
     await refused(
@@ -52,34 +52,34 @@ async def system_and_resource_limits(api_case: ApiCase) -> None:
 
 async def tiers(api_case: ApiCase) -> None:
     limiter, repository = api_case.limiter, api_case.repository
-    await limiter.set_tier_limits("gold", [RPM, TPM], principal="ann")
-    await limiter.set_tier_limits("gold", [TPM], "openai/gpt-4")
-    await limiter.set_tier_limits("silver", [RPM])
-    assert await limiter.get_tier_limits("gold") == [RPM, TPM]
-    assert await limiter.get_tier_limits("silver", "gpt-4") == []
-    assert await limiter.list_tiers() == {"gold": ["_default_", "openai/gpt-4"], "silver": ["_default_"]}
+    await limiter.repository.set_tier_limits("gold", [RPM, TPM], principal="ann")
+    await limiter.repository.set_tier_limits("gold", [TPM], "openai/gpt-4")
+    await limiter.repository.set_tier_limits("silver", [RPM])
+    assert await limiter.repository.get_tier_limits("gold") == [RPM, TPM]
+    assert await limiter.repository.get_tier_limits("silver", "gpt-4") == []
+    assert await limiter.repository.list_tiers() == {"gold": ["_default_", "openai/gpt-4"], "silver": ["_default_"]}
     await limiter.set_resource_defaults("openai/gpt-4", [RPM])
     await limiter.create_entity("e/1", tier="gold")
-    assert (await limiter.resolve_limits("e/1", "openai/gpt-4"))[::2] == ([TPM], "tier")
-    assert (await limiter.resolve_limits("e/1", "other"))[::2] == ([RPM, TPM], "tier_default")
+    assert (await limiter.repository.resolve_limits("e/1", "openai/gpt-4"))[::2] == ([TPM], "tier")
+    assert (await limiter.repository.resolve_limits("e/1", "other"))[::2] == ([RPM, TPM], "tier_default")
     async with limiter.acquire("e/1", "openai/gpt-4", {"tpm": 10}) as lease:
         assert lease.consumed == {"tpm": 10}
-    assert await limiter.list_entities_of_tier("gold") == ["e/1"]
+    assert await limiter.repository.list_entities_of_tier("gold") == ["e/1"]
     await refused(
         ValidationError,
         limiter.create_entity("new", tier="golf"),
-        limiter.update_entity("e/1", tier="a b"),
-        limiter.set_tier_limits("gold", []),
-        limiter.set_tier_limits("1", [RPM]),
-        limiter.get_tier_limits("gold", ""),
-        limiter.list_entities_of_tier("$SYSTEM"),
+        limiter.repository.update_entity("e/1", tier="a b"),
+        limiter.repository.set_tier_limits("gold", []),
+        limiter.repository.set_tier_limits("1", [RPM]),
+        limiter.repository.get_tier_limits("gold", ""),
+        limiter.repository.list_entities_of_tier("$SYSTEM"),
     )
-    await limiter.delete_tier_limits("gold")
-    await refused(ValidationError, limiter.delete_tier_limits("gold", "openai/gpt-4"))
-    assert (await limiter.update_entity("e/1", tier="silver")).tier == "silver"
-    await limiter.delete_tier_limits("gold", "openai/gpt-4")
-    assert await limiter.list_tiers() == {"silver": ["_default_"]}
-    assert (await limiter.resolve_limits("e/1", "openai/gpt-4"))[::2] == ([RPM], "tier_default")
+    await limiter.repository.delete_tier_limits("gold")
+    await refused(ValidationError, limiter.repository.delete_tier_limits("gold", "openai/gpt-4"))
+    assert (await limiter.repository.update_entity("e/1", tier="silver")).tier == "silver"
+    await limiter.repository.delete_tier_limits("gold", "openai/gpt-4")
+    assert await limiter.repository.list_tiers() == {"silver": ["_default_"]}
+    assert (await limiter.repository.resolve_limits("e/1", "openai/gpt-4"))[::2] == ([RPM], "tier_default")
     assert [event.action for event in (await repository.get_audit_events("$TIER:gold")).events] == [
         "limits_deleted",
         "limits_deleted",
@@ -114,42 +114,42 @@ async def limits_of_entities(api_case: ApiCase) -> None:
     await limiter.set_limits("e", [RPM, TPM], "r")
     await limiter.set_limits("e", [TPM], principal="ann")
     assert (await limiter.get_limits("e", "r"), await limiter.get_limits("e")) == ([RPM, TPM], [TPM])
-    result = await limiter.set_many_limits({("f", "r"): [RPM], ("f", "s"): [RPM]})
+    result = await limiter.repository.set_many_limits({("f", "r"): [RPM], ("f", "s"): [RPM]})
     assert (result.done, result.failed) == ((("f", "r"), ("f", "s")), {})
-    assert await limiter.list_entities_with_custom_limits("r") == ["e", "f"]
-    assert await limiter.list_entities_with_custom_limits("r", limit=1) == ["e"]
-    assert await limiter.list_entities_with_custom_limits("r", limit=1, next="e", begins_with="f") == ["f"]
-    assert await limiter.list_resources_with_entity_configs() == ["_default_", "r", "s"]
-    gone = await limiter.delete_many_limits([("f", "r"), ("f", "s"), ("nobody", "r")])
+    assert await limiter.repository.list_entities_with_custom_limits("r") == ["e", "f"]
+    assert await limiter.repository.list_entities_with_custom_limits("r", limit=1) == ["e"]
+    assert await limiter.repository.list_entities_with_custom_limits("r", limit=1, next="e", begins_with="f") == ["f"]
+    assert await limiter.repository.list_resources_with_entity_configs() == ["_default_", "r", "s"]
+    gone = await limiter.repository.delete_many_limits([("f", "r"), ("f", "s"), ("nobody", "r")])
     assert (len(gone.done), gone.failed) == (3, {})
     until = datetime.fromtimestamp(api_case.clock.now_ms() // 1000, UTC) + timedelta(hours=1)
     await limiter.set_limits("e", [TPM], "r", override_until=until, principal="ann")
-    override = await limiter.get_override("e", "r")
+    override = await limiter.repository.get_override("e", "r")
     assert override is not None
     assert (override.limits, override.until, await limiter.get_limits("e", "r")) == ((TPM,), until, [RPM, TPM])
     await limiter.delete_limits("e", "r")
-    assert await limiter.list_entities_with_custom_limits("r") == ["e"]
-    await limiter.delete_override("e", "r")
-    assert await limiter.list_entities_with_custom_limits("r") == []
-    assert await limiter.list_resources_with_entity_configs() == ["_default_"]
+    assert await limiter.repository.list_entities_with_custom_limits("r") == ["e"]
+    await limiter.repository.delete_override("e", "r")
+    assert await limiter.repository.list_entities_with_custom_limits("r") == []
+    assert await limiter.repository.list_resources_with_entity_configs() == ["_default_"]
     await refused(
         ValidationError,
         limiter.set_limits("e", [], "r"),
         limiter.get_limits("e", "r "),
         limiter.set_limits("e", [RPM], "r", override_until=datetime(2000, 1, 1, tzinfo=UTC)),
-        limiter.get_override("e "),
-        limiter.delete_override("e", "r "),
+        limiter.repository.get_override("e "),
+        limiter.repository.delete_override("e", "r "),
         limiter.delete_limits("e "),
-        limiter.set_many_limits({("e", "r"): [RPM, RPM]}),
-        limiter.delete_many_limits(["er"]),  # type: ignore[list-item]
-        limiter.list_entities_with_custom_limits("r "),
-        limiter.list_entities_with_custom_limits("r", next="e"),
+        limiter.repository.set_many_limits({("e", "r"): [RPM, RPM]}),
+        limiter.repository.delete_many_limits(["er"]),  # type: ignore[list-item]
+        limiter.repository.list_entities_with_custom_limits("r "),
+        limiter.repository.list_entities_with_custom_limits("r", next="e"),
     )
 
 
 async def which_limits_hold(api_case: ApiCase) -> None:
     limiter, repository = api_case.limiter, api_case.repository
-    assert await limiter.resolve_limits("e", "r") == ([], None, None)
+    assert await limiter.repository.resolve_limits("e", "r") == ([], None, None)
     levels: list[tuple[str, Callable[[], Awaitable[object]]]] = [
         ("system", lambda: limiter.set_system_defaults([RPM], "allow")),
         ("resource", lambda: limiter.set_resource_defaults("r", [TPM])),
@@ -158,17 +158,19 @@ async def which_limits_hold(api_case: ApiCase) -> None:
     ]
     for number, (source, set_them) in enumerate(levels):
         await set_them()
-        assert await limiter.resolve_limits("e", "r") == ([(RPM, TPM)[number % 2]], "allow", source)
+        assert await limiter.repository.resolve_limits("e", "r") == ([(RPM, TPM)[number % 2]], "allow", source)
     before = repository.get_cache_stats()
-    await limiter.resolve_limits("e", "r")
+    await limiter.repository.resolve_limits("e", "r")
     assert repository.get_cache_stats() == replace(before, hits=before.hits + 1)
     assert repository.get_store_stats().breaker == "closed"
     other = await api_case.harness.open(namespace=repository.name, clock=api_case.clock)
     await other.delete_limits("e", "r")
-    assert (await limiter.resolve_limits("e", "r"))[2] == "entity"
+    assert (await limiter.repository.resolve_limits("e", "r"))[2] == "entity"
     await repository.invalidate_config_cache()
-    assert (await limiter.resolve_limits("e", "r"))[2] == "entity_default"
-    await refused(ValidationError, limiter.resolve_limits("e", "_default_"), limiter.resolve_limits("", "r"))
+    assert (await limiter.repository.resolve_limits("e", "r"))[2] == "entity_default"
+    await refused(
+        ValidationError, limiter.repository.resolve_limits("e", "_default_"), limiter.repository.resolve_limits("", "r")
+    )
 
 
 async def switches_of_every_level(api_case: ApiCase) -> None:
@@ -176,30 +178,30 @@ async def switches_of_every_level(api_case: ApiCase) -> None:
     await limiter.set_limits("e", [RPM], "r")
     async with limiter.acquire("e", "r", {"rpm": 1}):
         pass
-    await limiter.set_system_switches(cascade="off", bypass=True)
-    await limiter.set_resource_switches("r", disabled=True, reason="down")
-    resolved = await limiter.resolve_switches("e", "r")
+    await limiter.repository.set_system_switches(cascade="off", bypass=True)
+    await limiter.repository.set_resource_switches("r", disabled=True, reason="down")
+    resolved = await limiter.repository.resolve_switches("e", "r")
     assert (resolved.disables, resolved.bypasses) == (True, False)
     await refused(AccessDisabled, limiter.acquire("e", "r", {"rpm": 1}).__aenter__())
-    assert await limiter.set_switches("e", "r", disabled=False) == 1
-    assert (await limiter.resolve_switches("e", "r")).bypasses
-    assert await limiter.get_switches() == Switches(bypass=True, cascade="off")
-    assert await limiter.get_switches(None, "r") == Switches(disabled=True, reason="down")
-    assert await limiter.get_switches("e", "r") == Switches(disabled=False)
-    assert not await limiter.get_switches("e")
+    assert await limiter.repository.set_switches("e", "r", disabled=False) == 1
+    assert (await limiter.repository.resolve_switches("e", "r")).bypasses
+    assert await limiter.repository.get_switches() == Switches(bypass=True, cascade="off")
+    assert await limiter.repository.get_switches(None, "r") == Switches(disabled=True, reason="down")
+    assert await limiter.repository.get_switches("e", "r") == Switches(disabled=False)
+    assert not await limiter.repository.get_switches("e")
     assert (await repository.tell_live_buckets("r", for_switches=True)).told == 1
     async with limiter.acquire("e", "r", {"rpm": 1000}) as lease:
         assert [status.limit_name for status in lease.shadowed] == ["rpm"]
     await limiter.delete_limits("e", "r")
-    assert await limiter.get_switches("e", "r") == Switches(disabled=False)
+    assert await limiter.repository.get_switches("e", "r") == Switches(disabled=False)
     await refused(
         ValidationError,
-        limiter.set_system_switches(),
-        limiter.set_resource_switches("_default_", disabled=True),
-        limiter.set_switches("e ", disabled=True),
-        limiter.set_switches("e", disabled=True, bypass=True),
-        limiter.get_switches("e", "r "),
-        limiter.resolve_switches("e", "_default_"),
+        limiter.repository.set_system_switches(),
+        limiter.repository.set_resource_switches("_default_", disabled=True),
+        limiter.repository.set_switches("e ", disabled=True),
+        limiter.repository.set_switches("e", disabled=True, bypass=True),
+        limiter.repository.get_switches("e", "r "),
+        limiter.repository.resolve_switches("e", "_default_"),
     )
 
 
@@ -209,9 +211,9 @@ async def entities(api_case: ApiCase) -> None:
     made = await limiter.create_entity("e", "A key", "p", True, {"team": "blue"}, principal="ann")
     assert (await limiter.get_entity("e"), await limiter.get_entity("nobody")) == (made, None)
     assert await limiter.get_children("p") == [made]
-    after = await limiter.update_entity("e", name=None, cascade=False, expected_version=1)
+    after = await limiter.repository.update_entity("e", name=None, cascade=False, expected_version=1)
     assert after == replace(made, name=None, cascade=False, version=2)
-    await refused(StaleEntityError, limiter.update_entity("e", name="x", expected_version=1))
+    await refused(StaleEntityError, limiter.repository.update_entity("e", name="x", expected_version=1))
     await refused(EntityHasChildrenError, limiter.delete_entity("p"))
     await limiter.delete_entity("e")
     assert (await limiter.get_entity("e"), await limiter.get_children("p")) == (None, [])
@@ -223,8 +225,8 @@ async def entities(api_case: ApiCase) -> None:
     await refused(
         EntityNotFoundError,
         limiter.create_entity("f", parent_id="nobody"),
-        limiter.update_entity("nobody", name="x"),
-        limiter.update_entity("p", parent_id="nobody"),
+        limiter.repository.update_entity("nobody", name="x"),
+        limiter.repository.update_entity("p", parent_id="nobody"),
         limiter.delete_entity("e"),
     )
     await refused(
@@ -232,7 +234,7 @@ async def entities(api_case: ApiCase) -> None:
         limiter.create_entity("f", cascade=True),
         limiter.get_entity("a b"),
         limiter.get_children(" "),
-        limiter.update_entity("p", parent_id="p"),
+        limiter.repository.update_entity("p", parent_id="p"),
         limiter.delete_entity(""),
     )
 
@@ -245,22 +247,22 @@ async def paths(api_case: ApiCase) -> None:
     assert made is not None
     assert (made.parent_id, made.parent_ids) == ("user", ("user", "team"))
     assert await limiter.get_children("user") == await limiter.get_children("team") == [made]
-    assert [each.entity_id for each in await limiter.get_ancestors("key")] == ["user", "team", "org"]
-    await refused(EntityNotFoundError, limiter.get_ancestors("nobody"))
+    assert [each.entity_id for each in await limiter.repository.get_ancestors("key")] == ["user", "team", "org"]
+    await refused(EntityNotFoundError, limiter.repository.get_ancestors("nobody"))
     await refused(
         ValidationError,
-        limiter.get_ancestors(" "),
-        limiter.update_entity("org", parent_ids=["key"]),
-        limiter.update_entity("org", parent_ids=["user", "user"]),
+        limiter.repository.get_ancestors(" "),
+        limiter.repository.update_entity("org", parent_ids=["key"]),
+        limiter.repository.update_entity("org", parent_ids=["user", "user"]),
         limiter.create_entity("f", parent_ids=["user"], parent_id="team"),
         limiter.create_entity("f", parent_ids=["1", "2", "3", "4", "5"]),
     )
-    moved = await limiter.update_entity("key", parent_ids=["team", "org"])
+    moved = await limiter.repository.update_entity("key", parent_ids=["team", "org"])
     assert moved == await limiter.get_entity("key")
     assert [each.entity_id for each in await limiter.get_children("org")] == ["key", "team", "user"]
     assert await limiter.get_children("user") == []
-    await limiter.update_entity("team", parent_ids=["user"])
-    assert [each.entity_id for each in await limiter.get_ancestors("key")] == ["team", "org", "user"]
+    await limiter.repository.update_entity("team", parent_ids=["user"])
+    assert [each.entity_id for each in await limiter.repository.get_ancestors("key")] == ["team", "org", "user"]
     await refused(EntityHasChildrenError, limiter.delete_entity("team"))
     for each in ("key", "team", "user", "org"):
         await limiter.delete_entity(each)

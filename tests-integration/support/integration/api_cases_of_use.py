@@ -142,12 +142,12 @@ async def acquires(api_case: ApiCase) -> None:
         assert [(each.limit_name, each.available) for each in lease.shadowed] == [("rpm", 60)]
     assert (caught.value.retry_after_seconds, len(caught.value.statuses)) == (3.0, 2)
     assert await limiter.time_until_available("e", "r", {"rpm": 3}) == 3.0
-    assert not await limiter.is_available("e", "r", {"rpm": 3})
+    assert not (await limiter.check("e", "r", {"rpm": 3})).passes
     found = await limiter.explain("e", "r", {"rpm": 3})
     [rpm, tpm] = found.buckets[0].limits
     assert (found.wait_seconds, rpm.available, rpm.refuses, tpm.available, tpm.requested) == (3.0, 0, True, 900, None)
     api_case.clock.advance(3)
-    assert await limiter.is_available("e", "r", {"rpm": 3})
+    assert (await limiter.check("e", "r", {"rpm": 3})).passes
     assert (await limiter.explain("e", "r", {"rpm": 3})).passes
     checked = await limiter.check("e", "r", {"rpm": 4, "tpm": 5})
     assert (checked.passes, checked.retry_after_seconds) == (False, 1.0)
@@ -161,7 +161,6 @@ async def acquires(api_case: ApiCase) -> None:
         ValidationError,
         limiter.available("e", "without-limits"),
         limiter.time_until_available("e", "r", {}),
-        limiter.is_available("e", "r", {"unknown": 1}),
         limiter.explain("e", "r", {"unknown": 1}),
         limiter.check("e", "r", {"unknown": 1}),
     )
@@ -355,7 +354,6 @@ async def without_the_store(api_case: ApiCase) -> None:
         RateLimiterUnavailable,
         limiter.available("e", "r"),
         limiter.time_until_available("e", "r", {"rpm": 1}),
-        limiter.is_available("e", "r", {"rpm": 1}),
         limiter.explain("e", "r"),
         limiter.check("e", "r"),
         limiter.get_system_defaults(),
@@ -364,28 +362,28 @@ async def without_the_store(api_case: ApiCase) -> None:
         limiter.get_resource_defaults("r"),
         limiter.set_resource_defaults("r", [RPM]),
         limiter.delete_resource_defaults("r"),
-        limiter.list_resources_with_defaults(),
-        limiter.get_tier_limits("gold"),
-        limiter.set_tier_limits("gold", [RPM]),
-        limiter.delete_tier_limits("gold"),
-        limiter.list_tiers(),
-        limiter.list_entities_of_tier("gold"),
+        limiter.repository.list_resources_with_defaults(),
+        limiter.repository.get_tier_limits("gold"),
+        limiter.repository.set_tier_limits("gold", [RPM]),
+        limiter.repository.delete_tier_limits("gold"),
+        limiter.repository.list_tiers(),
+        limiter.repository.list_entities_of_tier("gold"),
         limiter.get_limits("e", "r"),
         limiter.set_limits("e", [RPM]),
         limiter.delete_limits("e"),
-        limiter.set_many_limits({("e", "r"): [RPM]}),
-        limiter.delete_many_limits([("e", "r")]),
-        limiter.list_entities_with_custom_limits("r"),
-        limiter.list_resources_with_entity_configs(),
-        limiter.resolve_limits("e", "r"),
-        limiter.set_system_switches(cascade="off"),
-        limiter.set_resource_switches("r", cascade="off"),
-        limiter.set_switches("e", cascade="off"),
-        limiter.get_switches("e"),
-        limiter.resolve_switches("e", "r"),
+        limiter.repository.set_many_limits({("e", "r"): [RPM]}),
+        limiter.repository.delete_many_limits([("e", "r")]),
+        limiter.repository.list_entities_with_custom_limits("r"),
+        limiter.repository.list_resources_with_entity_configs(),
+        limiter.repository.resolve_limits("e", "r"),
+        limiter.repository.set_system_switches(cascade="off"),
+        limiter.repository.set_resource_switches("r", cascade="off"),
+        limiter.repository.set_switches("e", cascade="off"),
+        limiter.repository.get_switches("e"),
+        limiter.repository.resolve_switches("e", "r"),
         limiter.create_entity("e"),
         limiter.get_entity("e"),
-        limiter.update_entity("e", name="x"),
+        limiter.repository.update_entity("e", name="x"),
         limiter.delete_entity("e"),
         limiter.get_children("e"),
         repository.get_bucket("e", "r"),

@@ -121,8 +121,6 @@ ACQUIRES = [
     Case("lease.release", "at the end of the block", at.release, (*WARM, at.enter)),
     case("available", KEY, MODEL, before=WARM),
     case("time_until_available", KEY, MODEL, {"rpm": 1}, before=WARM),
-    case("is_available", KEY, MODEL, {"rpm": 1}, before=WARM),
-    case("is_available", KEY, MODEL, {"rpm": 1}, when="nothing known", before=(at.resource_limits,)),
     case("check", KEY, MODEL, {"rpm": 1}, before=WARM),
     case("check", KEY, MODEL, {"rpm": 1}, when="8 buckets", before=(at.resource_limits, at.path(8), at.take)),
     case("check", KEY, MODEL, {"rpm": 1}, when="8 buckets, nothing known", before=(at.resource_limits, at.path(8))),

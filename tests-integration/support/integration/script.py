@@ -102,7 +102,7 @@ async def _set_own(limiter: RateLimiter, entity: str, resource: str, limits: lis
 
 async def _set_resource(limiter: RateLimiter, entity: str, resource: str, limits: list[Limit]) -> Any:
     await limiter.set_resource_defaults(resource, limits)
-    return repr(await limiter.resolve_limits(entity, resource))
+    return repr(await limiter.repository.resolve_limits(entity, resource))
 
 
 async def _create(limiter: RateLimiter, entity: str, resource: str, parent: str | None, *, cascade: bool) -> Any:

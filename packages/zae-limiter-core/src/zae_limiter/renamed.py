@@ -30,7 +30,19 @@ _MOVED: Final = {
 NAMES: Final[Mapping[str, str]] = {name: f"{home}.{name}" for home, names in _MOVED.items() for name in names.split()}
 
 # A method or an attribute of a class, or of its blocking variant: what to write instead.
-ATTRIBUTES: Final[Mapping[str, Mapping[str, str]]] = {"RateLimiter": {}, "Repository": {}}
+_ON_THE_REPOSITORY: Final = (
+    "delete_many_limits delete_override delete_tier_limits get_ancestors get_override get_switches get_tier_limits "
+    "list_entities list_entities_of_tier list_entities_with_custom_limits list_resources_with_defaults "
+    "list_resources_with_entity_configs list_tiers resolve_limits resolve_switches set_many_limits "
+    "set_resource_switches set_switches set_system_switches set_tier_limits update_entity"
+)
+ATTRIBUTES: Final[Mapping[str, Mapping[str, str]]] = {
+    "RateLimiter": {
+        **{name: f"limiter.repository.{name}" for name in _ON_THE_REPOSITORY.split()},
+        "is_available": "(await limiter.check(...)).passes",
+    },
+    "Repository": {},
+}
 
 # An argument, of any function that had it: what to write instead.
 ARGUMENTS: Final[Mapping[str, str]] = {"ahead": "prefetch=", "also": "draws="}

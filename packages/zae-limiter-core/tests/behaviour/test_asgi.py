@@ -138,7 +138,7 @@ async def test_a_client_that_leaves_while_it_waits_leaves_the_line(limiter: Rate
     if not options:
         await limiter.set_resource_defaults("api", [RPM], on_refused=OnRefused(wait=60))
         if waits_by == "a level":
-            await world.limiter.resolve_limits("user", "api")
+            await world.limiter.repository.resolve_limits("user", "api")
     world.received = [{"type": "http.request", "body": b"question"}, GONE]
     await asyncio.wait_for(world.ask(app, **options), 30)
     assert [message.get("status") for message in world.sent] == [499, None]

@@ -80,7 +80,7 @@ async def test_what_happens_to_an_entity_is_told(world: World) -> None:
     limiter, _ = await world.process()
     await limiter.create_entity("p")
     await limiter.create_entity("e", "A key", metadata={"team": "blue"}, principal="ann")
-    await limiter.update_entity("e", parent_id="p", cascade=True, principal="bob")
+    await limiter.repository.update_entity("e", parent_id="p", cascade=True, principal="bob")
     await limiter.set_limits("e", [RPM], "r")
     await limiter.delete_entity("e", principal="eve")
     made = {"name": "A key", "parent_id": None, "cascade": False, "metadata": {"team": "blue"}, "version": 1}
@@ -174,7 +174,7 @@ async def test_a_principal_has_1_to_256_printable_characters(world: World, princ
         lambda: limiter.delete_limits("e", principal=principal),
         lambda: limiter.create_entity("e", principal=principal),
         lambda: limiter.delete_entity("e", principal=principal),
-        lambda: limiter.set_many_limits({("e", "r"): [RPM]}, principal=principal),
+        lambda: limiter.repository.set_many_limits({("e", "r"): [RPM]}, principal=principal),
     ):
         with pytest.raises(ValidationError, match="principal"):
             await change()

@@ -184,7 +184,7 @@ async def test_names_and_metadata_of_any_size_within_the_bounds_are_kept(world: 
     made = await limiter.create_entity("e", **LARGEST)
     assert (made.name, made.metadata) == (LARGEST["name"], LARGEST["metadata"])
     await limiter.create_entity("f", metadata={str(n): "v" * 1024 for n in range(15)})
-    assert await limiter.update_entity("f", **LARGEST) == await limiter.get_entity("f")
+    assert await limiter.repository.update_entity("f", **LARGEST) == await limiter.get_entity("f")
 
 
 @pytest.mark.parametrize(("fields", "why"), TOO_LARGE, ids=lambda each: each if isinstance(each, str) else "")
@@ -195,5 +195,5 @@ async def test_names_and_metadata_beyond_the_bounds_are_refused(world: World, fi
     with pytest.raises(ValidationError, match=why):
         await limiter.create_entity("e", **fields)
     with pytest.raises(ValidationError, match=why):
-        await limiter.update_entity("there", **fields)
+        await limiter.repository.update_entity("there", **fields)
     assert wire.sent() == []

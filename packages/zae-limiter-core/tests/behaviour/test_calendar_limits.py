@@ -88,7 +88,7 @@ async def test_a_new_bucket_admits_no_more_than_it_begins_with(world: World, sta
         assert refused.violations[0].available == 10
         assert 0 < refused.retry_after_seconds < 32 * 86_400
     assert (await refusal(limiter, credits=6)).retry_after_seconds == math.inf
-    assert not await limiter.is_available("e", "r", {"usd": 11})
+    assert not (await limiter.check("e", "r", {"usd": 11})).passes
     await take(limiter, "e", "r", usd=10, credits=5)
     await limiter.repository.create_entity("parent")
     await limiter.repository.create_entity("child", parent_id="parent", cascade=True)

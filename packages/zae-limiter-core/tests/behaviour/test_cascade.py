@@ -85,7 +85,7 @@ async def test_who_waits_for_both_waits_for_the_later(world: World) -> None:
     assert caught.value.retry_after_seconds == 40.0  # of the project: 90 an hour
     assert caught.value.primary_violation.entity_id == "project"
     assert await it.limiter.time_until_available("key-1", "r", {"rpm": 1}) == 40.0
-    assert not await it.limiter.is_available("key-2", "r", {"rpm": 1})
+    assert not (await it.limiter.check("key-2", "r", {"rpm": 1})).passes
 
 
 async def test_a_fresh_refusal_of_a_parent_sends_nothing(world: World) -> None:

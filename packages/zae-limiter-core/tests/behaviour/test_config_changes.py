@@ -164,8 +164,8 @@ async def test_questions_are_answered_by_the_new_limits_too(world: World) -> Non
     await take(user.limiter, "e", "r", rpm=1)
     await change(world, admin, [LOWERED, TPM])
     assert await user.limiter.available("e", "r") == {"rpm": 30, "tpm": 6000}
-    assert await user.limiter.is_available("e", "r", {"rpm": 30, "tpm": 6000})
-    assert not await user.limiter.is_available("e", "r", {"rpm": 31})
+    assert (await user.limiter.check("e", "r", {"rpm": 30, "tpm": 6000})).passes
+    assert not (await user.limiter.check("e", "r", {"rpm": 31})).passes
 
 
 async def test_within_the_cache_life_the_old_limits_hold(world: World) -> None:
@@ -197,7 +197,7 @@ async def test_who_sees_a_newer_config_reads_it_before_the_acquire_is_decided(wo
     assert user.wire.sent() == ["Update", "BatchGet", "Update"]
     await take(user.limiter, "e", "r", rpm=1)
     assert user.wire.sent() == ["Update"]
-    assert (await user.limiter.resolve_limits("e", "r"))[0] == [LOWERED]
+    assert (await user.limiter.repository.resolve_limits("e", "r"))[0] == [LOWERED]
 
 
 async def test_a_limit_that_the_older_config_lacks_is_found_by_reading_it_again(world: World) -> None:
@@ -299,7 +299,7 @@ async def test_a_read_under_way_does_not_bring_back_what_this_process_has_change
     wire.let_go()
     await change
     await task
-    assert (await limiter.resolve_limits("e", "r"))[0] == [LOWERED]
+    assert (await limiter.repository.resolve_limits("e", "r"))[0] == [LOWERED]
     assert await drain(limiter, "e", "r", "rpm") == 29
 
 

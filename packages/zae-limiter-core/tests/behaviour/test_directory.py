@@ -49,7 +49,9 @@ async def test_an_entity_is_known_by_a_record_by_limits_or_by_a_bucket(world: Wo
     assert await known(repository, size) == []
     await limiter.create_entity("acme", "Acme")
     await limiter.create_entity("acme-2", parent_id="acme")
-    await limiter.set_many_limits({(each, on): [RPM] for each in ("acme", "own") for on in ("r", "s", "_default_")})
+    await limiter.repository.set_many_limits(
+        {(each, on): [RPM] for each in ("acme", "own") for on in ("r", "s", "_default_")}
+    )
     for entity in ("acme", "used", "auth0|1"):
         for resource in ("r", "s", "t"):
             await take(limiter, entity, resource, rpm=1)

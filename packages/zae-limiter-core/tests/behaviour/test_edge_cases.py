@@ -46,8 +46,8 @@ async def test_an_amount_of_zero_passes_a_blocked_limit(world: World) -> None:
     limiter, _ = await world.process(default_limits=[Limit.per_minute("rpm", 0), Limit.per_minute("tpm", 9)])
     await take(limiter, "e", "r", rpm=0)
     await take(limiter, "e", "r", rpm=0, tpm=1)
-    assert await limiter.is_available("e", "r", {"rpm": 0})
-    assert not await limiter.is_available("e", "r", {"rpm": 1})
+    assert (await limiter.check("e", "r", {"rpm": 0})).passes
+    assert not (await limiter.check("e", "r", {"rpm": 1})).passes
     with pytest.raises(RateLimitExceeded, match="1 rpm requested, which is blocked"):
         await take(limiter, "e", "r", rpm=1)
 
@@ -60,7 +60,7 @@ async def test_what_only_asks_raises_in_an_outage_where_an_acquire_goes_on(world
     wire.break_down(Unreachable("connection refused"))
     async with limiter.acquire("e", "r", {"rpm": 1}) as lease:
         assert lease.degraded
-    for asking in (limiter.is_available, limiter.time_until_available):
+    for asking in (limiter.check, limiter.time_until_available):
         with pytest.raises(RateLimiterUnavailable):
             await asking("e", "r", {"rpm": 1})
 
@@ -205,7 +205,7 @@ async def test_every_spelling_of_an_id_is_one_entity(world: World) -> None:
     async with limiter.acquire("e\u0301", "n\u0303", {"rpm": 1}):
         pass
     assert (await repository.get_bucket("é", "ñ")).limits[0].consumed == 2  # type: ignore[union-attr]
-    assert await limiter.list_entities_with_custom_limits("n\u0303") == ["é"]
+    assert await limiter.repository.list_entities_with_custom_limits("n\u0303") == ["é"]
     await limiter.delete_entity("e\u0301")
     assert await repository.get_entity("é") is None
 
@@ -229,7 +229,7 @@ async def test_two_spellings_of_one_place_are_one_in_a_call_that_reads_or_delete
     places = [("é", "r"), ("e\u0301", "r")]
     await limiter.set_limits("é", [RPM], "r")
     assert await limiter.repository.get_configs(places) == {("é", "r"): StoredConfig((RPM,))}
-    assert (await limiter.delete_many_limits(places)).done == (("é", "r"),)
+    assert (await limiter.repository.delete_many_limits(places)).done == (("é", "r"),)
     assert await limiter.get_limits("é", "r") == []
 
 
@@ -245,7 +245,7 @@ async def test_ids_are_listed_in_their_order_whatever_it_is_in_keys(world: World
         async with limiter.acquire("a-b", each, {"rpm": 1}, limits=[RPM]):
             pass
     assert [child.entity_id for child in await limiter.repository.get_children("p")] == ids
-    assert await limiter.list_entities_with_custom_limits("r") == ids
-    assert await limiter.list_resources_with_defaults() == ids
-    assert await limiter.list_resources_with_entity_configs() == sorted([*ids, "r"])
+    assert await limiter.repository.list_entities_with_custom_limits("r") == ids
+    assert await limiter.repository.list_resources_with_defaults() == ids
+    assert await limiter.repository.list_resources_with_entity_configs() == sorted([*ids, "r"])
     assert [bucket.resource for bucket in await limiter.repository.get_buckets("a-b")] == ids

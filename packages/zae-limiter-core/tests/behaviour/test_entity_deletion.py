@@ -37,7 +37,7 @@ async def family(world: World) -> Process:
     for entity, parent in (("p", None), ("e", "p"), ("other", "p")):
         await limiter.create_entity(entity, parent_id=parent)
     places = [("e", f"r-{number:03}") for number in range(CONFIGS)]
-    await limiter.set_many_limits({place: [RPM] for place in (*places, ("other", "r-000"))})
+    await limiter.repository.set_many_limits({place: [RPM] for place in (*places, ("other", "r-000"))})
     for number in range(BUCKETS):
         await take(limiter, "e", f"r-{number:03}", rpm=60)
     await take(limiter, "other", "r-000", rpm=60)
@@ -178,7 +178,7 @@ async def test_limits_and_buckets_of_an_id_that_was_never_created_go_alike(world
 
 async def test_a_parent_that_is_not_deleted_keeps_all(world: World) -> None:
     process = await family(world)
-    await process.limiter.set_many_limits({("p", f"r-{number}"): [RPM] for number in range(100)})
+    await process.limiter.repository.set_many_limits({("p", f"r-{number}"): [RPM] for number in range(100)})
     before = of(world.table, "p")
     with pytest.raises(EntityHasChildrenError):
         await process.limiter.delete_entity("p")

@@ -97,7 +97,7 @@ async def test_the_decorator_learns_with_one_estimate_for_all_calls(world: World
         await settle(limiter, 30)
     async with limiter.acquire("e", "r", cost) as lease:
         assert lease.consumed == {"tpm": 30}
-    assert await limiter.is_available("e", "r", cost)
+    assert (await limiter.check("e", "r", cost)).passes
 
 
 @pytest.mark.parametrize(
@@ -171,7 +171,7 @@ async def test_it_is_never_more_than_the_limit_can_hold(world: World) -> None:
         async with limiter.acquire("large", "r", {"tpm": estimate(limiter)}, large) as lease:
             await lease.settle(tpm=6000)
     assert estimate(limiter).amount("tpm") > 5000
-    assert await limiter.is_available("small", "r", {"tpm": estimate(limiter)}, small)
+    assert (await limiter.check("small", "r", {"tpm": estimate(limiter)}, small)).passes
     assert (await limiter.explain("small", "r", {"tpm": estimate(limiter)}, small)).passes
     async with limiter.acquire("small", "r", {"tpm": estimate(limiter)}, small) as lease:
         assert lease.consumed == {"tpm": 5000}

@@ -215,4 +215,4 @@ async def test_it_names_the_buckets_that_the_acquire_draws_on(world: World) -> N
             taken = [(each.entity_id, each.resource, each.path) for each in lease.statuses]
         assert taken == [(each.entity_id, each.resource, each.path) for each in found.buckets]
         assert len(taken) == (7 if switch is None else 4)
-        await limiter.set_system_switches(cascade="off")
+        await limiter.repository.set_system_switches(cascade="off")

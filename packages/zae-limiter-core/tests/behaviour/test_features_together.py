@@ -58,7 +58,7 @@ async def test_the_slots_of_a_draw_come_back_if_the_call_is_refused_or_fails(wor
 @pytest.mark.parametrize("of_draw", [False, True])
 async def test_nothing_follows_a_disabled_bucket(world: World, *, of_draw: bool) -> None:
     limiter = await opened(world)
-    await limiter.set_switches("b" if of_draw else "a", "gpt-4", disabled=True, reason="unpaid")
+    await limiter.repository.set_switches("b" if of_draw else "a", "gpt-4", disabled=True, reason="unpaid")
     with pytest.raises(AccessDisabled) as caught:
         async with limiter.acquire("a", "gpt-4", {"rpm": 1}, draws=[Draw("b")], on_refused=OnRefused(30, "credits")):
             pass
@@ -70,7 +70,7 @@ async def test_nothing_follows_a_disabled_bucket(world: World, *, of_draw: bool)
 
 async def test_a_disabled_bucket_refuses_for_ever_also_if_another_of_its_entity_comes_first(world: World) -> None:
     limiter = await opened(world)
-    await limiter.set_switches("a", "tools", disabled=True)
+    await limiter.repository.set_switches("a", "tools", disabled=True)
     with pytest.raises(AccessDisabled) as caught:
         async with limiter.acquire("a", "gpt-4", {"rpm": 1}, draws=[Draw("a", "tools")], max_wait=30):
             pass
@@ -112,7 +112,7 @@ async def test_an_estimate_is_lowered_for_the_call_and_for_draws_with_its_amount
 
 async def test_a_bypass_leaves_the_limits_of_a_draw_as_they_are(world: World) -> None:
     limiter = await opened(world)
-    await limiter.set_switches("a", "gpt-4", bypass=True)
+    await limiter.repository.set_switches("a", "gpt-4", bypass=True)
     async with limiter.acquire("a", "gpt-4", {"rpm": 30}, draws=[Draw("b", consume={"rpm": 3})]):
         pass
     with pytest.raises(RateLimitExceeded) as caught:
@@ -136,7 +136,7 @@ async def test_a_schedule_holds_for_a_draw(world: World) -> None:
 async def test_deleted_defaults_of_the_system_take_its_policy_and_leave_its_switches(world: World) -> None:
     limiter = (await world.process()).limiter
     await limiter.set_system_defaults(None, on_refused=OVERFLOW)
-    await limiter.set_system_switches(bypass=True)
+    await limiter.repository.set_system_switches(bypass=True)
     await limiter.delete_system_defaults()
     [config] = (await limiter.repository.get_configs([(None, None)])).values()
     assert (config.on_refused, config.switches.bypass) == (None, True)

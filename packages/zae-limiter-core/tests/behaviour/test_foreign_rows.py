@@ -118,7 +118,7 @@ async def filled(world: World, name: str = "default") -> Process:
     limiter, repository = process.limiter, process.repository
     await limiter.set_system_defaults([RPM])
     await limiter.set_resource_defaults("gpt-4", [RPM])
-    await limiter.set_tier_limits("gold", [RPM])
+    await limiter.repository.set_tier_limits("gold", [RPM])
     await limiter.create_entity("project", tier="gold")
     for number in range(2):
         await limiter.create_entity(f"key-{number}", parent_id="project")

@@ -490,7 +490,7 @@ async def test_limits_of_the_call_count_in_what_is_available(world: World) -> No
     await take_with(limiter, 4)
     assert await limiter.available("e", "r", limits=[RPM]) == {"rpm": 56}
     assert await limiter.time_until_available("e", "r", {"rpm": 58}, limits=[RPM]) == 2
-    assert await limiter.is_available("e", "r", {"rpm": 56}, limits=[RPM])
+    assert (await limiter.check("e", "r", {"rpm": 56}, limits=[RPM])).passes
     with pytest.raises(ValidationError, match="limits"):
         await limiter.available("e", "r")
 

@@ -17,7 +17,7 @@ async def test_the_strongest_level_that_has_limits_holds(world: World) -> None:
     seen: list[tuple[int, ConfigSource | None]] = []
 
     async def look() -> None:
-        limits, _, source = await limiter.resolve_limits("e", "r")
+        limits, _, source = await limiter.repository.resolve_limits("e", "r")
         seen.append((limits[0].capacity if limits else 0, source))
         assert await limiter.available("e", "r") == {"rpm": limits[0].capacity if limits else 1}
 
@@ -194,7 +194,7 @@ async def test_invalidate_has_everything_read_again(world: World) -> None:
     await here.repository.invalidate_config_cache()
     assert here.repository.get_cache_stats().entries == 0
     wire.sent()
-    assert (await here.resolve_limits("e", "r"))[0] == [Limit.per_minute("rpm", 100)]
+    assert (await here.repository.resolve_limits("e", "r"))[0] == [Limit.per_minute("rpm", 100)]
     assert wire.sent() == ["BatchGet"]
 
 

@@ -118,9 +118,9 @@ async def test_a_request_above_the_ceiling_says_that_it_can_never_pass(world: Wo
 
 async def test_questions_take_nothing(world: World) -> None:
     limiter, wire = await world.process(default_limits=[RPM])
-    assert await limiter.is_available("e", "r", {"rpm": 60})
+    assert (await limiter.check("e", "r", {"rpm": 60})).passes
     await take(limiter, "e", "r", rpm=60)
-    assert not await limiter.is_available("e", "r", {"rpm": 1})
+    assert not (await limiter.check("e", "r", {"rpm": 1})).passes
     assert await limiter.time_until_available("e", "r", {"rpm": 3}) == 3.0
     assert await limiter.available("e", "r") == {"rpm": 0}
     assert [name for name in wire.sent() if name in {"Put", "Update", "Transact"}] == ["Put"]

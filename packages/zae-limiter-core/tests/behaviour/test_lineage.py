@@ -47,7 +47,7 @@ async def test_an_entity_has_its_parents_in_order_and_comes_back_as_it_was(world
 async def test_children_are_listed_by_each_of_their_parents_and_ancestors_nearest_first(world: World) -> None:
     limiter, _ = await world.process()
     await grow(limiter, {"world": (), **DIAMOND, "lone": ("team",)})
-    await limiter.update_entity("org", parent_id="world")
+    await limiter.repository.update_entity("org", parent_id="world")
     assert {each: ids(await limiter.get_children(each)) for each in ("world", "org", "user", "team", "key")} == {
         "world": ["org"],
         "org": ["team", "user"],
@@ -55,17 +55,17 @@ async def test_children_are_listed_by_each_of_their_parents_and_ancestors_neares
         "team": ["key", "lone"],
         "key": [],
     }
-    assert ids(await limiter.get_ancestors("key")) == ["user", "team", "org", "world"]
-    assert await limiter.get_ancestors("world") == []
+    assert ids(await limiter.repository.get_ancestors("key")) == ["user", "team", "org", "world"]
+    assert await limiter.repository.get_ancestors("world") == []
     with pytest.raises(EntityNotFoundError, match="'nobody'"):
-        await limiter.get_ancestors("nobody")
+        await limiter.repository.get_ancestors("nobody")
 
 
 async def test_a_move_leaves_no_link_behind(world: World) -> None:
     limiter, _ = await world.process()
     await grow(limiter, {**dict.fromkeys("abcd", ()), "key": ("a", "b", "c")})
     for parents in (["b", "d"], ["d", "b"], ["a"], [], ["c", "a", "b", "d"], ["d"]):
-        moved = await limiter.update_entity("key", parent_ids=parents, cascade=False)
+        moved = await limiter.repository.update_entity("key", parent_ids=parents, cascade=False)
         assert moved.parent_ids == tuple(parents)
         assert await limiter.get_entity("key") == moved
         assert {each: ids(await limiter.get_children(each)) for each in "abcd"} == {
@@ -84,10 +84,10 @@ async def test_circles_are_refused_wherever_they_close(world: World) -> None:
     await grow(limiter, DIAMOND)
     for entity_id, parents in (("org", ["key"]), ("org", ["team"]), ("team", ["key"]), ("user", ["team", "key"])):
         with pytest.raises(ValidationError, match="no entity can be above itself"):
-            await limiter.update_entity(entity_id, parent_ids=parents)
-    assert ids(await limiter.get_ancestors("key")) == ["user", "team", "org"]
-    await limiter.update_entity("user", parent_id="team")  # deeper, and no circle
-    assert ids(await limiter.get_ancestors("key")) == ["user", "team", "org"]
+            await limiter.repository.update_entity(entity_id, parent_ids=parents)
+    assert ids(await limiter.repository.get_ancestors("key")) == ["user", "team", "org"]
+    await limiter.repository.update_entity("user", parent_id="team")  # deeper, and no circle
+    assert ids(await limiter.repository.get_ancestors("key")) == ["user", "team", "org"]
 
 
 async def test_a_parent_is_deleted_after_its_last_child(world: World) -> None:
@@ -107,10 +107,10 @@ async def test_at_most_seven_are_above_one_also_after_a_move_of_somebody_above(w
     with pytest.raises(ValidationError, match=r"x would have .* above it: at most 7 entities can be"):
         await limiter.create_entity("x", parent_ids=["a6", "b1"])
     with pytest.raises(ValidationError, match=r"b1 would have b0, a6, .* above it"):
-        await limiter.update_entity("b0", parent_id="a6")
-    assert ids(await limiter.get_ancestors("b2")) == ["b1", "b0"]
-    await limiter.update_entity("b0", parent_id="a3")
-    assert ids(await limiter.get_ancestors("c")) == ["a3", "b1", "a2", "b0", "a1", "a0"]
+        await limiter.repository.update_entity("b0", parent_id="a6")
+    assert ids(await limiter.repository.get_ancestors("b2")) == ["b1", "b0"]
+    await limiter.repository.update_entity("b0", parent_id="a3")
+    assert ids(await limiter.repository.get_ancestors("c")) == ["a3", "b1", "a2", "b0", "a1", "a0"]
 
 
 async def test_unknown_parents_are_named_and_nothing_is_created(world: World) -> None:
@@ -122,13 +122,13 @@ async def test_unknown_parents_are_named_and_nothing_is_created(world: World) ->
     assert await limiter.get_children("p") == []
     await limiter.create_entity("e")
     with pytest.raises(EntityNotFoundError, match="'nobody'"):
-        await limiter.update_entity("e", parent_ids=["nobody", "p"])
+        await limiter.repository.update_entity("e", parent_ids=["nobody", "p"])
 
 
 async def test_each_change_is_audited_with_all_parents(world: World) -> None:
     limiter, _ = await world.process()
     await grow(limiter, DIAMOND)
-    await limiter.update_entity("key", parent_ids=["team"], principal="ann")
+    await limiter.repository.update_entity("key", parent_ids=["team"], principal="ann")
     await limiter.delete_entity("key", principal="bob")
     deleted, moved, created = (await limiter.repository.get_audit_events("key")).events
     assert created.after is not None

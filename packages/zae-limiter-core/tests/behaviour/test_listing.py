@@ -27,14 +27,14 @@ LOST_RACE = TransactionCancelled((Reason("ConditionalCheckFailed"),) + (Reason(N
 
 async def test_resources_with_defaults_are_listed_by_name(world: World) -> None:
     limiter, _ = await world.process()
-    assert await limiter.list_resources_with_defaults() == []
+    assert await limiter.repository.list_resources_with_defaults() == []
     for resource in ("z", "openai/gpt-4", "a"):
         await limiter.set_resource_defaults(resource, [RPM])
     await limiter.set_system_defaults([RPM])
     await limiter.set_limits("e", [RPM], "only-an-entity")
-    assert await limiter.list_resources_with_defaults() == ["a", "openai/gpt-4", "z"]
+    assert await limiter.repository.list_resources_with_defaults() == ["a", "openai/gpt-4", "z"]
     await limiter.delete_resource_defaults("a")
-    assert await limiter.list_resources_with_defaults() == ["openai/gpt-4", "z"]
+    assert await limiter.repository.list_resources_with_defaults() == ["openai/gpt-4", "z"]
     other = await limiter.repository.namespace("other")
     assert await other.list_resources_with_defaults() == []
 
@@ -43,18 +43,21 @@ async def test_entities_with_limits_of_their_own_are_listed_by_resource(world: W
     limiter, _ = await world.process()
     for entity, resource in (("b", "r"), ("a", "r"), ("c", "r/2"), ("d", "_default_")):
         await limiter.set_limits(entity, [RPM], resource)
-    lists = [await limiter.list_entities_with_custom_limits(resource) for resource in ("r", "r/2", "_default_", "s")]
+    lists = [
+        await limiter.repository.list_entities_with_custom_limits(resource)
+        for resource in ("r", "r/2", "_default_", "s")
+    ]
     assert lists == [["a", "b"], ["c"], ["d"], []]
     await limiter.delete_limits("a", "r")
-    assert await limiter.list_entities_with_custom_limits("r") == ["b"]
+    assert await limiter.repository.list_entities_with_custom_limits("r") == ["b"]
     with pytest.raises(ValidationError):
-        await limiter.list_entities_with_custom_limits("r ")
+        await limiter.repository.list_entities_with_custom_limits("r ")
 
 
 async def test_entities_with_limits_of_their_own_are_listed_by_pages(world: World) -> None:
     limiter, wire = await world.process()
     ids = ["a", "a-b", "a.b", "a/b", "aa", "b", "é", "z"]
-    await limiter.set_many_limits({(each, "r"): [RPM] for each in ids})
+    await limiter.repository.set_many_limits({(each, "r"): [RPM] for each in ids})
     await limiter.set_limits("other", [RPM], "r/2")
     whole = [
         each.entity_id for each in (await limiter.repository.list_entities()).entities if each.entity_id != "other"
@@ -62,15 +65,17 @@ async def test_entities_with_limits_of_their_own_are_listed_by_pages(world: Worl
     found: list[str] = []
     wire.sent()
     while True:
-        page = await limiter.list_entities_with_custom_limits("r", limit=3, next=found[-1] if found else None)
+        page = await limiter.repository.list_entities_with_custom_limits(
+            "r", limit=3, next=found[-1] if found else None
+        )
         found += page
         if len(page) < 3:
             break
     assert wire.sent() == ["Query"] * 3
-    assert (found, sorted(found)) == (whole, await limiter.list_entities_with_custom_limits("r"))
-    starts_so = await limiter.list_entities_with_custom_limits("r", limit=2, begins_with="a", next="a-b")
+    assert (found, sorted(found)) == (whole, await limiter.repository.list_entities_with_custom_limits("r"))
+    starts_so = await limiter.repository.list_entities_with_custom_limits("r", limit=2, begins_with="a", next="a-b")
     assert starts_so == [each for each in whole[whole.index("a-b") + 1 :] if each[0] == "a"][:2]
-    assert await limiter.list_entities_with_custom_limits("r", limit=1000, next=found[-1]) == []
+    assert await limiter.repository.list_entities_with_custom_limits("r", limit=1000, next=found[-1]) == []
 
 
 @pytest.mark.parametrize(
@@ -87,19 +92,19 @@ async def test_entities_with_limits_of_their_own_are_listed_by_pages(world: Worl
 async def test_a_page_that_is_none_is_refused(world: World, field: str, page: dict[str, Any]) -> None:
     limiter, wire = await world.process()
     with pytest.raises(ValidationError, match=field):
-        await limiter.list_entities_with_custom_limits("r", **page)
+        await limiter.repository.list_entities_with_custom_limits("r", **page)
     assert wire.sent() == []
 
 
 async def test_resources_with_entity_configs_are_listed_by_name_once(world: World) -> None:
     limiter, wire = await world.process()
-    assert await limiter.list_resources_with_entity_configs() == []
+    assert await limiter.repository.list_resources_with_entity_configs() == []
     resources = ["a", "a-b", "a.b", "a/b", "a:b", "aa", "b"]
-    await limiter.set_many_limits({(f"e-{n}", resource): [RPM] for resource in resources for n in range(40)})
+    await limiter.repository.set_many_limits({(f"e-{n}", resource): [RPM] for resource in resources for n in range(40)})
     await limiter.set_limits("e", [RPM])
     await limiter.set_resource_defaults("not-of-an-entity", [RPM])
     wire.sent()
-    assert await limiter.list_resources_with_entity_configs() == sorted([*resources, "_default_"])
+    assert await limiter.repository.list_resources_with_entity_configs() == sorted([*resources, "_default_"])
     assert wire.sent() == ["Query"]
 
 
@@ -126,7 +131,9 @@ async def test_resources_with_entity_configs_cost_at_most_one_query_each(
         for entity in range(count):
             async_world.table.execute(config(limiter, f"{UUID}-{entity}", f"resource-{number:04}"))
     async_world.meter.reset()
-    assert await limiter.list_resources_with_entity_configs() == [f"resource-{n:04}" for n in range(len(entities))]
+    assert await limiter.repository.list_resources_with_entity_configs() == [
+        f"resource-{n:04}" for n in range(len(entities))
+    ]
     assert wire.sent() == ["Query"] * queries
     assert async_world.meter.read_units <= 25 + queries
 
@@ -141,21 +148,21 @@ def config(limiter: RateLimiter, entity: str, resource: str) -> Put:
 async def test_a_thousand_entities_get_limits_and_lose_them_again(world: World) -> None:
     limiter, _ = await world.process()
     world.meter.reset()
-    result = await limiter.set_many_limits({place: [RPM, TPM] for place in THOUSAND}, principal="ann")
+    result = await limiter.repository.set_many_limits({place: [RPM, TPM] for place in THOUSAND}, principal="ann")
     assert (result.done, result.failed) == (tuple(THOUSAND), {})
     # Entities and configs are read before the writes, buckets that may be live behind them.
     assert world.meter.requests == {"BatchGetItem": 2 * 10, "TransactWriteItems": 40}
     assert world.meter.write_units == 1000 * 2 * 2
-    assert await limiter.list_entities_with_custom_limits("gpt-4") == [entity for entity, _ in THOUSAND]
-    assert await limiter.list_resources_with_entity_configs() == ["gpt-4"]
+    assert await limiter.repository.list_entities_with_custom_limits("gpt-4") == [entity for entity, _ in THOUSAND]
+    assert await limiter.repository.list_resources_with_entity_configs() == ["gpt-4"]
     for entity, _ in THOUSAND[::99]:
         assert await limiter.get_limits(entity, "gpt-4") == [RPM, TPM]
         [event] = (await limiter.repository.get_audit_events(entity)).events
         assert (event.action, event.principal, event.resource) == ("limits_set", "ann", "gpt-4")
     assert audited(world, limiter) == 1000
-    again = await limiter.delete_many_limits([*THOUSAND, ("never", "gpt-4")])
+    again = await limiter.repository.delete_many_limits([*THOUSAND, ("never", "gpt-4")])
     assert (len(again.done), again.failed) == (1001, {})
-    assert await limiter.list_entities_with_custom_limits("gpt-4") == []
+    assert await limiter.repository.list_entities_with_custom_limits("gpt-4") == []
     assert audited(world, limiter) == 2000
 
 
@@ -168,18 +175,18 @@ def audited(world: World, limiter: RateLimiter) -> int:
 async def test_acquires_obey_limits_that_were_set_in_bulk_at_once(world: World) -> None:
     limiter, _ = await world.process(default_limits=[RPM])
     await take(limiter, "e", "r", rpm=1)
-    await limiter.set_many_limits({("e", "r"): [Limit.per_minute("rpm", 100)], ("e", "_default_"): [RPM]})
+    await limiter.repository.set_many_limits({("e", "r"): [Limit.per_minute("rpm", 100)], ("e", "_default_"): [RPM]})
     assert await passes(limiter, "e", "r", rpm=50)
     assert not await passes(limiter, "e", "r", rpm=60)
-    assert (await limiter.resolve_limits("e", "r"))[2] == "entity"
+    assert (await limiter.repository.resolve_limits("e", "r"))[2] == "entity"
 
 
 async def test_what_lost_a_race_is_decided_again_and_counts_on(world: World) -> None:
     here, wire = await world.process()
     places = THOUSAND[:50]
-    await here.set_many_limits({place: [RPM] for place in places})
+    await here.repository.set_many_limits({place: [RPM] for place in places})
     wire.break_once(LOST_RACE, on=Transact)
-    result = await here.set_many_limits({place: [TPM] for place in places})
+    result = await here.repository.set_many_limits({place: [TPM] for place in places})
     assert (len(result.done), result.failed) == (50, {})
     for entity, resource in places:
         newest, oldest = (await here.repository.get_audit_events(entity)).events
@@ -191,7 +198,7 @@ async def test_what_lost_a_race_is_decided_again_and_counts_on(world: World) -> 
 async def test_what_was_throttled_or_lost_is_asked_again_and_written_once(world: World, failure: StoreError) -> None:
     limiter, wire = await world.process()
     wire.break_once(failure, on=Transact, applied=isinstance(failure, OutcomeUnknown))
-    result = await limiter.set_many_limits({place: [RPM] for place in THOUSAND[:60]})
+    result = await limiter.repository.set_many_limits({place: [RPM] for place in THOUSAND[:60]})
     assert (len(result.done), result.failed) == (60, {})
     assert audited(world, limiter) == 60
 
@@ -203,30 +210,30 @@ async def test_one_that_cannot_be_written_is_named_and_the_others_are(world: Wor
     reasons = [Reason(None) for _ in range(50)]
     reasons[6] = stuck  # the write of the fourth of them
     wire.break_once(TransactionCancelled(tuple(reasons)), on=Transact)
-    result = await limiter.set_many_limits({place: [RPM] for place in places})
+    result = await limiter.repository.set_many_limits({place: [RPM] for place in places})
     assert list(result.failed) == [places[3]]
     assert "ItemCollectionSizeLimitExceeded" in str(result.failed[places[3]])
     assert set(result.done) == set(places) - {places[3]}
-    assert await limiter.list_entities_with_custom_limits("gpt-4") == [entity for entity, _ in result.done]
+    assert await limiter.repository.list_entities_with_custom_limits("gpt-4") == [entity for entity, _ in result.done]
 
 
 async def test_a_store_that_fails_is_told_place_by_place_once_it_was_written_to(world: World) -> None:
     limiter, wire = await world.process()
     wire.break_down(Unreachable("no"), on=Transact)
-    result = await limiter.set_many_limits({place: [RPM] for place in THOUSAND[:30]})
+    result = await limiter.repository.set_many_limits({place: [RPM] for place in THOUSAND[:30]})
     assert (result.done, set(result.failed)) == ((), set(THOUSAND[:30]))
     assert {type(error) for error in result.failed.values()} == {RateLimiterUnavailable}
     wire.repair()
     wire.break_down(LOST_RACE, on=Transact)
-    lost = await limiter.set_many_limits({place: [RPM] for place in THOUSAND[:25]})
+    lost = await limiter.repository.set_many_limits({place: [RPM] for place in THOUSAND[:25]})
     assert "others changed the item" in str(lost.failed[THOUSAND[0]])
     wire.repair()
     wire.break_down(TransactionCancelled((Reason("Unknown"),) * 2), on=Transact)
-    unexplained = await limiter.set_many_limits({THOUSAND[0]: [RPM]})
+    unexplained = await limiter.repository.set_many_limits({THOUSAND[0]: [RPM]})
     assert list(unexplained.failed) == [THOUSAND[0]]
     wire.break_down(TableMissing("gone"), on=BatchGet)
     with pytest.raises(RateLimiterUnavailable, match="gone"):
-        await limiter.set_many_limits({THOUSAND[0]: [RPM]})
+        await limiter.repository.set_many_limits({THOUSAND[0]: [RPM]})
 
 
 @pytest.mark.parametrize(
@@ -243,14 +250,14 @@ async def test_a_store_that_fails_is_told_place_by_place_once_it_was_written_to(
 async def test_bad_changes_are_refused_before_any_request(world: World, changes: Any) -> None:
     limiter, wire = await world.process()
     with pytest.raises(ValidationError):
-        await limiter.set_many_limits({("good", "r"): [RPM], **changes})
+        await limiter.repository.set_many_limits({("good", "r"): [RPM], **changes})
     assert wire.sent() == []
 
 
 async def test_no_change_is_no_request(world: World) -> None:
     limiter, wire = await world.process()
-    for result in (await limiter.set_many_limits({}), await limiter.delete_many_limits([])):
+    for result in (await limiter.repository.set_many_limits({}), await limiter.repository.delete_many_limits([])):
         assert (result.done, result.failed) == ((), {})
     with pytest.raises(ValidationError):
-        await limiter.delete_many_limits([("e", "r"), "er"])  # type: ignore[list-item]
+        await limiter.repository.delete_many_limits([("e", "r"), "er"])  # type: ignore[list-item]
     assert wire.sent() == []

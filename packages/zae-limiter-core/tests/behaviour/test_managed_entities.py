@@ -44,7 +44,7 @@ async def test_a_change_by_hand_leaves_the_fingerprint(world: World) -> None:
     limiter = (await world.process()).limiter
     repository = limiter.repository
     await repository.put_entity_records({"acme": TOP})
-    await limiter.update_entity("acme", name=None)
+    await limiter.repository.update_entity("acme", name=None)
     assert await repository.get_entity_records(["acme"]) == {"acme": replace(TOP, name=None)}
     assert await repository.put_entity_records({"acme": replace(TOP, fingerprint=None)}) == {}
     assert await repository.get_entity_records(["acme"]) == {"acme": replace(TOP, fingerprint=None)}
@@ -84,7 +84,7 @@ async def test_a_tree_has_several_parents_and_depth(world: World) -> None:
     found = await repository.get_entity_records(list(tree))
     assert found == {each: replace(record, children=children.get(each, 0)) for each, record in tree.items()}
     assert [each.entity_id for each in await limiter.get_children("team")] == ["key"]
-    assert [each.entity_id for each in await limiter.get_ancestors("key")] == ["user", "team", "org"]
+    assert [each.entity_id for each in await limiter.repository.get_ancestors("key")] == ["user", "team", "org"]
     assert await repository.put_entity_records(tree) == {}
     assert {each: getattr(await limiter.get_entity(each), "version", 0) for each in tree} == dict.fromkeys(tree, 1)
     turned = {"key": replace(tree["key"], parent_id=None, parent_ids=("team", "org"))}
@@ -105,7 +105,7 @@ async def test_an_entity_with_children_moves_and_nobody_gets_above_itself(world:
     repository = limiter.repository
     chain = {f"e{depth}": StoredEntity(f"e{depth - 1}" if depth else None) for depth in range(8)}
     assert await repository.put_entity_records(chain) == {}
-    assert len(await limiter.get_ancestors("e7")) == 7
+    assert len(await limiter.repository.get_ancestors("e7")) == 7
     failed = await repository.put_entity_records(
         {
             "e1": StoredEntity("e6"),
@@ -121,7 +121,9 @@ async def test_an_entity_with_children_moves_and_nobody_gets_above_itself(world:
         "at most 7 entities can be",
     }
     assert await repository.put_entity_records({"e1": StoredEntity(), "e0": StoredEntity("e7")}) == {}
-    assert [each.entity_id for each in await limiter.get_ancestors("e0")] == [f"e{depth}" for depth in range(7, 0, -1)]
+    assert [each.entity_id for each in await limiter.repository.get_ancestors("e0")] == [
+        f"e{depth}" for depth in range(7, 0, -1)
+    ]
 
 
 async def test_a_move_meanwhile_closes_no_circle(world: World) -> None:

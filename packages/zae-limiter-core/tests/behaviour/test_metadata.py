@@ -48,11 +48,13 @@ async def test_children_and_updates_have_them_too(world: World) -> None:
     limiter, wire = await world.process()
     await limiter.create_entity("p")
     await limiter.create_entity("e", parent_id="p", metadata={"tier": "1"})
-    updated = await limiter.update_entity("e", metadata={"tier": 1, "path": ("a", "b")})
+    updated = await limiter.repository.update_entity("e", metadata={"tier": 1, "path": ("a", "b")})
     assert updated.metadata == {"tier": 1, "path": ["a", "b"]}
     assert await limiter.get_children("p") == [updated]
     wire.sent()
-    assert (await limiter.update_entity("e", metadata={"tier": 1, "path": ["a", "b"]})).version == updated.version
+    assert (
+        await limiter.repository.update_entity("e", metadata={"tier": 1, "path": ["a", "b"]})
+    ).version == updated.version
     assert wire.sent() == ["BatchGet"]
 
 
@@ -60,12 +62,15 @@ async def test_values_that_python_takes_for_equal_are_told_apart(world: World) -
     limiter, _ = await world.process()
     await limiter.create_entity("e", metadata={"n": 1})
     for version, value in enumerate((True, 1.0, 1), start=2):
-        assert (await limiter.update_entity("e", metadata={"n": value})).version == version
+        assert (await limiter.repository.update_entity("e", metadata={"n": value})).version == version
         found = await limiter.get_entity("e")
         assert found is not None
         assert type(found.metadata["n"]) is type(value)
     same_in_other_order = [{"a": 1, "b": 2}, {"b": 2, "a": 1}]
-    assert [(await limiter.update_entity("e", metadata=each)).version for each in same_in_other_order] == [5, 5]
+    assert [(await limiter.repository.update_entity("e", metadata=each)).version for each in same_in_other_order] == [
+        5,
+        5,
+    ]
 
 
 async def test_strings_alone_are_stored_as_a_map_as_ever(world: World) -> None:

@@ -529,7 +529,7 @@ async def test_no_level_overflows_to_its_own_resource(world: World) -> None:
     for write in (
         limiter.set_limits("acme", [MONTH], "gpt-4", on_refused=own),
         limiter.set_resource_defaults("gpt-4", [MONTH], on_refused=own),
-        limiter.set_tier_limits("gold", [MONTH], "gpt-4", on_refused=own),
+        limiter.repository.set_tier_limits("gold", [MONTH], "gpt-4", on_refused=own),
         limiter.repository.put_configs({("acme", "gpt-4"): StoredConfig((MONTH,), on_refused=own)}),
     ):
         with pytest.raises(ValidationError, match="'gpt-4': is the resource that has refused: name another one"):

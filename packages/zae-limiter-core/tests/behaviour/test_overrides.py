@@ -29,7 +29,7 @@ def config(world: World, process: Process, entity: str, resource: str) -> Item |
 
 
 async def limits_of(process: Process) -> list[Limit]:
-    return (await process.limiter.resolve_limits("e", "r"))[0]
+    return (await process.limiter.repository.resolve_limits("e", "r"))[0]
 
 
 @pytest.mark.parametrize("resource", ["r", "_default_"])
@@ -151,13 +151,13 @@ async def test_own_limits_are_set_and_deleted_beneath_an_override(world: World) 
     await limiter.delete_limits("e", "r")
     await limiter.delete_limits("e", "r")  # is no error
     assert (await limiter.get_limits("e", "r"), await limits_of(process)) == ([], [MORE])
-    override = await limiter.get_override("e", "r")
+    override = await limiter.repository.get_override("e", "r")
     assert override is not None
     assert (override.limits, override.until) == ((MORE,), until.replace(microsecond=until.microsecond // 1000 * 1000))
     item = config(world, process, "e", "r")
     assert item is not None
     assert "ttl" in item
-    await limiter.delete_override("e", "r")
+    await limiter.repository.delete_override("e", "r")
     assert config(world, process, "e", "r") is None
 
 
@@ -165,28 +165,28 @@ async def test_an_override_ends_by_hand_at_once(world: World) -> None:
     process = await world.process()
     await process.limiter.set_limits("e", [OWN], "r")
     await process.limiter.set_limits("e", [MORE], "r", override_until=at(world, hours=1))
-    await process.limiter.delete_override("e", "r")
-    await process.limiter.delete_override("e", "r")  # is no error
-    assert (await process.limiter.get_override("e", "r"), await limits_of(process)) == (None, [OWN])
+    await process.limiter.repository.delete_override("e", "r")
+    await process.limiter.repository.delete_override("e", "r")  # is no error
+    assert (await process.limiter.repository.get_override("e", "r"), await limits_of(process)) == (None, [OWN])
 
 
 async def test_an_ended_override_is_absent_everywhere(world: World) -> None:
     process = await world.process()
     limiter, repository = process.limiter, process.repository
     await limiter.set_limits("e", [MORE], "r", override_until=at(world, seconds=1))
-    override = await limiter.get_override("e", "r")
+    override = await limiter.repository.get_override("e", "r")
     assert await repository.get_configs([("e", "r")]) == {("e", "r"): StoredConfig((), override=override)}
-    assert await limiter.list_entities_with_custom_limits("r") == ["e"]
+    assert await limiter.repository.list_entities_with_custom_limits("r") == ["e"]
     world.clock.advance(seconds=1)
-    assert await limiter.get_override("e", "r") is None
+    assert await limiter.repository.get_override("e", "r") is None
     assert await repository.get_configs([("e", "r")]) == {}
-    assert await limiter.list_entities_with_custom_limits("r") == []
-    assert await limiter.list_resources_with_entity_configs() == []
+    assert await limiter.repository.list_entities_with_custom_limits("r") == []
+    assert await limiter.repository.list_resources_with_entity_configs() == []
     await limiter.set_limits("e", [OWN], "r")
     newest = (await repository.get_audit_events("e")).events[0]
     assert (newest.action, newest.before) == ("limits_set", None)
     assert "override_until" not in (config(world, process, "e", "r") or {})
-    assert await limiter.list_entities_with_custom_limits("r") == ["e"]
+    assert await limiter.repository.list_entities_with_custom_limits("r") == ["e"]
 
 
 async def test_what_the_provisioner_writes_and_removes_leaves_an_override_in_force(world: World) -> None:
@@ -194,7 +194,7 @@ async def test_what_the_provisioner_writes_and_removes_leaves_an_override_in_for
     repository = process.repository
     place = ("e", "r")
     await process.limiter.set_limits("e", [MORE], "r", override_until=at(world, hours=1))
-    override = await process.limiter.get_override("e", "r")
+    override = await process.limiter.repository.get_override("e", "r")
     await repository.put_configs({place: StoredConfig((OWN,), fingerprint="f")})
     assert await repository.get_configs([place]) == {place: StoredConfig((OWN,), fingerprint="f", override=override)}
     await process.limiter.set_limits("e", [BLOCKED], "r", override_until=at(world, hours=2))
@@ -211,7 +211,7 @@ async def test_setting_changing_and_ending_are_audited(world: World) -> None:
     await process.limiter.set_limits("e", [OWN], "r")
     for limit, hours in ((MORE, 1), (BLOCKED, 2)):
         await process.limiter.set_limits("e", [limit], "r", override_until=at(world, hours=hours), principal="ann")
-    await process.limiter.delete_override("e", "r", principal="bob")
+    await process.limiter.repository.delete_override("e", "r", principal="bob")
     ended, changed, begun, _ = (await process.repository.get_audit_events("e")).events
     assert [each.action for each in (ended, changed, begun)] == ["override_deleted", "override_set", "override_set"]
     assert [each.principal for each in (ended, changed, begun)] == ["bob", "ann", "ann"]

@@ -6,8 +6,6 @@ import typing
 
 import pytest
 
-from zae_limiter import RateLimiter, Repository
-from zae_limiter.aio.state import StateMethods
 from zae_limiter.engines.dynamodb.aio.store import DynamoDBStore
 from zae_limiter.engines.dynamodb.sync.store import SyncDynamoDBStore
 from zae_limiter.engines.engine import Store, SyncStore
@@ -81,11 +79,3 @@ def test_they_are_the_same_kind_of_thing_and_no_sync_one_has_to_be_awaited(
     async_member, sync_member = public(async_class)[name], public(sync_class)[name]
     assert type(async_member) is type(sync_member)
     assert not inspect.iscoroutinefunction(callable_of(sync_member))
-
-
-def test_the_limiter_passes_on_the_methods_of_the_repository_for_limits_and_entities() -> None:
-    found = [name for name in public(Repository) if re.search(r"defaults|limits|entity|children", name)]
-    passed_on = [name for name in found if not hasattr(StateMethods, name)]  # which are for the provisioner
-    assert len(passed_on) >= 13
-    for name in passed_on:
-        assert getattr(RateLimiter, name) is getattr(Repository, name)

@@ -96,7 +96,7 @@ async def test_reads_by_the_limits_of_the_call_know_what_is_held_by_them(world: 
     assert left > 0
     check = await limiter.check("e", "r", {"rpm": left}, limits=[RPM])
     assert check.passes
-    assert await limiter.is_available("e", "r", {"rpm": left}, [RPM])
+    assert (await limiter.check("e", "r", {"rpm": left}, [RPM])).passes
     explained = (await limiter.explain("e", "r", {"rpm": left}, limits=[RPM])).buckets[0].limits[0]
     assert explained.prefetched == left
     assert not (await limiter.check("e", "r", {"rpm": left}, limits=[Limit.per_minute("rpm", 6_000)])).passes

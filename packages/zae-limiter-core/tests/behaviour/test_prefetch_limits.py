@@ -28,7 +28,7 @@ async def test_a_bucket_stores_the_rule_and_a_config_what_was_declared(world: Wo
     assert (item["b_rpm_cp"], item["b_rpm_ra"], item["b_rpm_rp"]) == (58_000, 60_000, 60_000)
     assert {"b_rpm_pf", "b_rpm_bx"}.isdisjoint(item)
     assert await limiter.get_resource_defaults("r") == [ON]
-    assert (await limiter.resolve_limits("e", "r"))[0] == [ON]
+    assert (await limiter.repository.resolve_limits("e", "r"))[0] == [ON]
 
 
 async def test_turned_on_it_reaches_a_process_that_has_not_read_it(world: World) -> None:

@@ -71,7 +71,9 @@ async def test_the_children_of_two_parents_stay_counted(world: World, slow: str)
         await limiter.create_entity("e", parent_id="new")
 
     async def change(limiter: RateLimiter) -> None:
-        await (limiter.update_entity("e", parent_id="third") if slow == "update" else limiter.delete_entity("e"))
+        await (
+            limiter.repository.update_entity("e", parent_id="third") if slow == "update" else limiter.delete_entity("e")
+        )
 
     await overtake(here, change, make_again, there)
     counted = [children(world, there, parent) for parent in ("old", "new", "third")]
@@ -89,7 +91,7 @@ async def test_an_entity_that_is_deleted_for_good_meanwhile_is_not_there(world: 
     with pytest.raises(EntityNotFoundError):
         await overtake(
             here,
-            lambda limiter: limiter.update_entity("e", name="a name"),
+            lambda limiter: limiter.repository.update_entity("e", name="a name"),
             lambda limiter: limiter.delete_entity("e"),
             there,
         )

@@ -256,7 +256,7 @@ async def test_a_consume_of_a_lease_that_is_refused_is_counted(world: World) -> 
 
 async def test_checks_before_a_call_are_no_refusals(world: World) -> None:
     limiter, _ = await emptied(world)
-    assert not await limiter.is_available("e", "r", {"rpm": 1})
+    assert not (await limiter.check("e", "r", {"rpm": 1})).passes
     assert await limiter.time_until_available("e", "r", {"rpm": 61})
     world.clock.advance(seconds=1)
     await take(limiter, "e", "r", rpm=1)

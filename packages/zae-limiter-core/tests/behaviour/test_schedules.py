@@ -69,8 +69,8 @@ async def test_a_lease_that_was_told_of_other_limits_meanwhile_settles_behind_a_
     go_to(world, 2026, 11, 25, 21, 30)
     async with limiter.acquire("e", "r", {"rpm": 1}) as lease:
         world.clock.advance(1)
-        await other.set_resource_switches("r", bypass=False)
-        await other.tell_live_buckets("r", for_switches=True)
+        await other.repository.set_resource_switches("r", bypass=False)
+        await other.repository.tell_live_buckets("r", for_switches=True)
         go_to(world, 2026, 11, 25, 22)
         await lease.adjust(rpm=8)
     assert await limiter.available("e", "r") == {"rpm": 2}

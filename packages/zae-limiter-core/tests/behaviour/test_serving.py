@@ -59,7 +59,7 @@ async def test_many_changes_are_seen_each_by_whom_it_concerns(world: World, *, b
         await take(limiter, entity, "r", rpm=1)
     places = {(f"other-{number}", "r"): [RPM] for number in range(50)} | {("e", "r"): [LOWERED]}
     if bulk:
-        await limiter.set_many_limits(places)
+        await limiter.repository.set_many_limits(places)
     else:
         for (entity, resource), limits in places.items():
             await limiter.set_limits(entity, limits, resource)
@@ -159,5 +159,5 @@ async def test_nothing_old_passes_for_new_behind_many_changes(async_world: World
     await limiter.set_resource_defaults("r", [RPM])
     await take(limiter, "e", "r", rpm=1)
     await limiter.set_resource_defaults("r", [LOWERED])
-    await limiter.set_many_limits({(f"other-{number}", "r"): [RPM] for number in range(1_100)})
+    await limiter.repository.set_many_limits({(f"other-{number}", "r"): [RPM] for number in range(1_100)})
     assert not await passes(limiter, "e", "r", rpm=31)

@@ -166,9 +166,9 @@ async def test_what_is_available_and_what_would_pass(world: World) -> None:
     limiter, _ = await world.process(default_limits=[RPM, TPM])
     await take(limiter, "e", "r", rpm=5, tpm=100)
     assert await limiter.available("e", "r") == {"rpm": 0, "tpm": 0}
-    assert await limiter.is_available("e", "r", {"rpm": 1})
+    assert (await limiter.check("e", "r", {"rpm": 1})).passes
     assert await limiter.time_until_available("e", "r", {"rpm": 9}) == 0
-    assert not await limiter.is_available("e", "r", {"rpm": 1, "tpm": 1})
+    assert not (await limiter.check("e", "r", {"rpm": 1, "tpm": 1})).passes
 
 
 async def test_limits_of_a_call_may_be_in_shadow(world: World) -> None:
@@ -268,7 +268,7 @@ async def test_a_limiter_in_shadow_refuses_nobody_beside_one_that_enforces(world
     await take(limiter, "e", "r", tpm=60)
     assert await shadowed(trial, tpm=60) == ["tpm"]
     assert await shadowed(trial, tpm=30) == []
-    assert await trial.is_available("e", "r", {"tpm": 500})
+    assert (await trial.check("e", "r", {"tpm": 500})).passes
     assert not await passes(limiter, "e", "r", tpm=11)
     assert await passes(limiter, "e", "r", tpm=10)
 

@@ -224,7 +224,7 @@ async def test_a_time_until_available_is_the_one_of_all_shards(world: World) -> 
     world.clock.advance(ms=9_999)
     assert not await passes(limiter, "e", "r", rpm=10)
     world.clock.advance(ms=1)
-    assert await limiter.is_available("e", "r", {"rpm": 10})
+    assert (await limiter.check("e", "r", {"rpm": 10})).passes
     await take(limiter, "e", "r", rpm=10)
 
 

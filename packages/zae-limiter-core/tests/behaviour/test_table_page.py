@@ -204,7 +204,7 @@ async def _write_what_marked_limits_need(world: World) -> None:
     await limiter.set_system_defaults([MARKED], on_refused=policy)
     await limiter.set_resource_defaults("gpt-4", [MARKED], on_refused=policy)
     await limiter.set_limits("trial", [MARKED], "gpt-4", on_refused=policy)
-    await limiter.set_tier_limits("silver", [MARKED], "gpt-4", on_refused=policy)
+    await limiter.repository.set_tier_limits("silver", [MARKED], "gpt-4", on_refused=policy)
     for away in (False, True, False):
         if away:
             wire.break_once(Unreachable("connection refused"), on=Update)
@@ -216,16 +216,16 @@ async def _write_what_switches_need(world: World) -> None:
     limiter, _ = await world.process()
     for switches in ({"bypass": False, "cascade": "on"}, {"disabled": False}):
         more: Any = {**switches, "reason": "why"}
-        await limiter.set_switches("project", **more)
-        await limiter.set_resource_switches("gpt-3", **more)
-        await limiter.set_system_switches(**more)
+        await limiter.repository.set_switches("project", **more)
+        await limiter.repository.set_resource_switches("gpt-3", **more)
+        await limiter.repository.set_system_switches(**more)
 
 
 async def _write_what_limits_need(world: World) -> None:
     limiter, _ = await world.process()
     await limiter.set_system_defaults([RPM, TPM], "allow", principal="me")
     await limiter.set_resource_defaults("gpt-4", [RPM, TPM], principal="me")
-    await limiter.set_tier_limits("gold", [RPM, TPM], "gpt-4", principal="me")
+    await limiter.repository.set_tier_limits("gold", [RPM, TPM], "gpt-4", principal="me")
     await limiter.set_limits("project", [RPM, TPM], "gpt-4", principal="me")
     await limiter.set_limits("project", [RPM], "gpt-4", principal="me")
     await limiter.create_entity("project", name="a project", principal="me")

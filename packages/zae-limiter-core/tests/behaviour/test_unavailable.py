@@ -289,12 +289,11 @@ async def test_what_the_system_config_said_is_remembered_while_the_store_is_away
     "ask",
     [
         lambda limiter: limiter.available("e", "r"),
-        lambda limiter: limiter.is_available("e", "r", {"rpm": 1}),
         lambda limiter: limiter.get_limits("e"),
         lambda limiter: limiter.set_limits("e", [RPM]),
         lambda limiter: limiter.set_system_defaults([RPM]),
         lambda limiter: limiter.delete_limits("e"),
-        lambda limiter: limiter.resolve_limits("x", "r"),
+        lambda limiter: limiter.repository.resolve_limits("x", "r"),
         lambda limiter: limiter.create_entity("e"),
         lambda limiter: limiter.get_entity("e"),
         lambda limiter: limiter.get_children("e"),

@@ -87,7 +87,7 @@ async def test_it_may_be_the_only_name_of_a_call(world: World) -> None:
     assert item is not None
     assert (item["b_tpm_tc"], item["ev"], item["b_rpm_tc"]) == (1_500_000, 3, 0)
     await take(it.limiter, "e", "r", tpm=0)
-    assert await it.limiter.is_available("e", "r", {"tpm": 10**9})
+    assert (await it.limiter.check("e", "r", {"tpm": 10**9})).passes
 
 
 async def test_a_refusal_and_a_failed_block_count_nothing(world: World) -> None:
@@ -143,7 +143,7 @@ async def test_any_weaker_level_may_know_it(world: World, knows: str) -> None:
         await it.limiter.set_limits("e", [RPM], "r", override_until=until)
     elif knows == "tier":
         await it.repository.set_tier_limits("gold", [RPM, TPM], "r")
-        await it.limiter.update_entity("e", tier="gold")
+        await it.limiter.repository.update_entity("e", tier="gold")
     elif knows == "resource":
         await it.limiter.set_resource_defaults("r", [RPM, TPM])
     elif knows == "entity_default":

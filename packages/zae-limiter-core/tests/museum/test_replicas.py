@@ -64,7 +64,7 @@ def test_a_process_that_knows_nothing_yet_does_not_take_a_bucket_for_full(stage:
     warm = stage.process(limit)
     assert passes(warm, "key", {"rpd": 10})
     cold = stage.process(limit)
-    assert admitted(5, lambda: cold.is_available("key", "gpt-4", ONE)) == 0  # only looks, and never writes
+    assert admitted(5, lambda: cold.check("key", "gpt-4", ONE).passes) == 0  # only looks, and never writes
     assert not passes(stage.process(limit), "key", ONE)
 
     cached: dict[str, int] = {}

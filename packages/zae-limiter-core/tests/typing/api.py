@@ -235,10 +235,10 @@ async def an_acquire_takes_the_options_that_there_are(limiter: RateLimiter, sync
 async def a_limiter_answers_without_taking(limiter: RateLimiter, sync_limiter: SyncRateLimiter) -> None:
     assert_type(await limiter.available("user", "api"), dict[str, int])
     assert_type(await limiter.time_until_available("user", "api", {"rpm": 1}), float)
-    assert_type(await limiter.is_available("user", "api", {"rpm": 1}), bool)
+    assert_type((await limiter.check("user", "api", {"rpm": 1})).passes, bool)
     assert_type(sync_limiter.available("user", "api"), dict[str, int])
     assert_type(sync_limiter.time_until_available("user", "api", {"rpm": 1}), float)
-    assert_type(sync_limiter.is_available("user", "api", {"rpm": 1}), bool)
+    assert_type(sync_limiter.check("user", "api", {"rpm": 1}).passes, bool)
     assert_type(await limiter.explain("user", "api"), Explanation)
     assert_type(await limiter.check("user", "api", draws=[Draw("team")]), Check)
     assert_type(sync_limiter.check("user", "api", {"rpm": 1}).statuses, tuple[LimitStatus, ...])

@@ -25,7 +25,7 @@ def test_the_version_is_that_of_the_installed_distribution() -> None:
 
 def test_a_name_that_is_not_there_is_an_attribute_error() -> None:
     with pytest.raises(AttributeError, match="'zae_limiter' has no attribute 'Limits'"):
-        zae_limiter.Limits  # noqa: B018
+        zae_limiter.Limits  # type: ignore[attr-defined]  # noqa: B018
 
 
 def test_neither_the_version_nor_a_name_is_looked_up_at_import() -> None:

@@ -20,13 +20,13 @@ def test_a_moved_name_warns_and_works() -> None:
 @pytest.mark.parametrize("kind", [RateLimiter, Repository, SyncRateLimiter, SyncRepository])
 def test_an_old_method_names_the_new_one(kind: type) -> None:
     repository = (Repository if kind in (RateLimiter, Repository) else SyncRepository).in_memory()
-    made = repository if isinstance(repository, kind) else kind(repository)
+    made: Any = repository if isinstance(repository, kind) else kind(repository)
     for old, new in renamed.ATTRIBUTES[kind.__name__.removeprefix("Sync")].items():
         with pytest.raises(AttributeError) as refused:
             getattr(made, old)
         assert str(refused.value).endswith(f"has no attribute {old!r}: use {new}")
     with pytest.raises(AttributeError, match=r"has no attribute 'acquir'$"):
-        _ = made.acquir  # type: ignore[attr-defined]  # that is the mistake
+        _ = made.acquir
 
 
 def test_an_old_argument_names_the_new_one() -> None:

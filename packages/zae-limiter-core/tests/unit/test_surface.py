@@ -5,13 +5,42 @@ from types import ModuleType
 import pytest
 
 import zae_limiter
-from zae_limiter import exceptions, maintenance, values
+from zae_limiter import (
+    RateLimiter,
+    Repository,
+    SyncRateLimiter,
+    SyncRepository,
+    exceptions,
+    maintenance,
+    values,
+)
 
 MOST_TOP_NAMES = 45
+OF_THE_LIMITER = {"acquire", "available", "check", "close", "estimate", "explain", "limit", "time_until_available"}
+OF_BOTH = {
+    *("create_entity", "get_entity", "delete_entity", "get_children"),
+    *(
+        f"{verb}_{what}"
+        for verb in ("set", "get", "delete")
+        for what in ("limits", "resource_defaults", "system_defaults")
+    ),
+}
+
+
+def public(kind: type) -> set[str]:
+    return {name for name in dir(kind) if not name.startswith("_")}
 
 
 def test_the_top_has_few_names() -> None:
     assert len(zae_limiter.__all__) <= MOST_TOP_NAMES
+
+
+@pytest.mark.parametrize(("limiter", "repository"), [(RateLimiter, Repository), (SyncRateLimiter, SyncRepository)])
+def test_a_method_has_one_home(limiter: type, repository: type) -> None:
+    assert public(limiter) == OF_THE_LIMITER | OF_BOTH
+    assert public(limiter) & public(repository) == OF_BOTH | {"close"}
+    for name in OF_BOTH:
+        assert getattr(limiter, name) is getattr(repository, name)
 
 
 def test_every_exception_is_in_the_module_of_exceptions() -> None:

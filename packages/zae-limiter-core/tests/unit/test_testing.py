@@ -42,9 +42,9 @@ async def test_an_awaited_wait_takes_no_time(limiter, manual_clock):
 async def test_async(limiter, manual_clock):
     await limiter.set_system_defaults([Limit.per_minute("rpm", 1)])
     async with limiter.acquire("user", "api", {"rpm": 1}):
-        assert not await limiter.is_available("user", "api", {"rpm": 1})
+        assert not (await limiter.check("user", "api", {"rpm": 1})).passes
         manual_clock.advance(seconds=60)
-        assert await limiter.is_available("user", "api", {"rpm": 1})
+        assert (await limiter.check("user", "api", {"rpm": 1})).passes
 """
 
 

@@ -101,7 +101,7 @@ def test_every_next_step_can_be_pasted_and_a_reset_lets_the_key_pass(table: Tabl
     assert [command.split()[1] for command in found] == ["lift", "bucket", "usage", "usage", "audit"]
     for command in found:
         paste(command)
-    assert SyncRateLimiter(table.repository).is_available(key, "gpt-4", {"rpm": 1})  # which asks the store
+    assert SyncRateLimiter(table.repository).check(key, "gpt-4", {"rpm": 1}).passes  # which asks the store
     override = table.repository.get_override(parent, "gpt-4")
     assert override is not None
     assert override.limits[0].capacity == 60

@@ -58,6 +58,19 @@ class EntityMethods(FlowRunner):
         """Return the children of an entity, by id: all that have it among their parents."""
         return await self._run(records.entities.get_children(self.namespace_state, parent_id))
 
+    async def delete_entity(self, entity_id: str, *, principal: str | None = None) -> None:
+        """Remove an entity's record, its own limits on all resources, and its buckets; usage and audit events stay.
+
+        An interrupted delete goes on with the next call. It also removes limits and buckets of an id that was never
+        created. Raises ``EntityNotFoundError`` if there is nothing to delete, and ``EntityHasChildrenError`` for a
+        parent: then nothing was removed.
+        """
+        await self._run(records.entities.delete_entity(self.namespace_state, entity_id, await self._cause(principal)))
+
+
+class DirectoryMethods(EntityMethods):
+    """What the repository alone has: changes of entities, and lists of them."""
+
     async def list_entities(
         self,
         *,
@@ -117,12 +130,3 @@ class EntityMethods(FlowRunner):
                 self.namespace_state, entity_id, fields, await self._cause(principal), expected_version=expected_version
             )
         )
-
-    async def delete_entity(self, entity_id: str, *, principal: str | None = None) -> None:
-        """Remove an entity's record, its own limits on all resources, and its buckets; usage and audit events stay.
-
-        An interrupted delete goes on with the next call. It also removes limits and buckets of an id that was never
-        created. Raises ``EntityNotFoundError`` if there is nothing to delete, and ``EntityHasChildrenError`` for a
-        parent: then nothing was removed.
-        """
-        await self._run(records.entities.delete_entity(self.namespace_state, entity_id, await self._cause(principal)))

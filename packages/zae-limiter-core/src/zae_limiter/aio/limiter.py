@@ -209,16 +209,6 @@ class RateLimiter(LimitMethods, EntityMethods):
         """
         return (await self.check(entity_id, resource, consume, limits)).retry_after_seconds
 
-    async def is_available(
-        self,
-        entity_id: str,
-        resource: str,
-        consume: Mapping[str, int | Estimate],
-        limits: Sequence[Limit | str] | None = None,
-    ) -> bool:
-        """Return whether such an acquire would pass now. Raises the errors of ``time_until_available``."""
-        return await self.time_until_available(entity_id, resource, consume, limits) == 0
-
     async def check(
         self,
         entity_id: str,

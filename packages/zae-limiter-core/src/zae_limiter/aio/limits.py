@@ -24,17 +24,8 @@ if TYPE_CHECKING:
 
 
 class LimitMethods(FlowRunner):
-    """Limits and switches of the system, of resources and of entities, and tiers. Every change is audited;
-    ``principal`` is its author. Each method raises ``ValidationError``.
-
-    A tier is a set of limits that all entities have whose record names it, where they have none of their own.
-    ``create_entity`` and ``update_entity`` give an entity its tier.
-
-    Of the switches, ``disabled=True`` refuses every acquire (``AccessDisabled``), ``bypass=True`` admits and counts
-    every acquire, ``cascade="on"`` or ``"off"`` says whether acquires draw on the buckets of parents, whatever the
-    entity's own ``cascade`` is. Each switch holds by the first level that sets it: the entity on the resource, the
-    entity on all, the resource, the system. ``None`` leaves it to the next level; a switch that is not named stays.
-    ``reason`` says why, and replaces the one before.
+    """Limits of the system, of resources and of entities. Every change is audited; ``principal`` is its author. Each
+    method raises ``ValidationError``.
     """
 
     async def set_system_defaults(
@@ -91,10 +82,6 @@ class LimitMethods(FlowRunner):
         cause = await self._cause(principal)
         await self._run(records.levels.delete_limits(self.namespace_state, records.levels.of_resource(resource), cause))
 
-    async def list_resources_with_defaults(self) -> list[str]:
-        """Return the resources that have limits, by name; a very recent change may be missing."""
-        return await self._run(records.listing.resources_with_defaults(self.namespace_state))
-
     async def set_limits(
         self,
         entity_id: str,
@@ -139,6 +126,24 @@ class LimitMethods(FlowRunner):
         return await self._run(
             records.levels.delete_limits(self.namespace_state, records.levels.of_entity(entity_id, resource), cause)
         )
+
+
+class LevelMethods(LimitMethods):
+    """What the repository alone has: overrides, many limits at once, lists of limits, tiers and switches.
+
+    A tier is a set of limits that all entities have whose record names it, where they have none of their own.
+    ``create_entity`` and ``update_entity`` give an entity its tier.
+
+    Of the switches, ``disabled=True`` refuses every acquire (``AccessDisabled``), ``bypass=True`` admits and counts
+    every acquire, ``cascade="on"`` or ``"off"`` says whether acquires draw on the buckets of parents, whatever the
+    entity's own ``cascade`` is. Each switch holds by the first level that sets it: the entity on the resource, the
+    entity on all, the resource, the system. ``None`` leaves it to the next level; a switch that is not named stays.
+    ``reason`` says why, and replaces the one before.
+    """
+
+    async def list_resources_with_defaults(self) -> list[str]:
+        """Return the resources that have limits, by name; a very recent change may be missing."""
+        return await self._run(records.listing.resources_with_defaults(self.namespace_state))
 
     async def get_override(self, entity_id: str, resource: str = "_default_") -> Override | None:
         """Return the override in force of an entity on a resource, or on all (``_default_``); ``None`` without one."""

@@ -32,14 +32,14 @@ from ..wiring import (
 )
 from .buckets import BucketMethods
 from .driver import Driver
-from .entities import EntityMethods
+from .entities import DirectoryMethods
 from .history import HistoryMethods
-from .limits import LimitMethods
+from .limits import LevelMethods
 from .state import StateMethods
 from .store import store_of
 
 
-class Repository(LimitMethods, EntityMethods, HistoryMethods, BucketMethods, StateMethods):
+class Repository(LevelMethods, DirectoryMethods, HistoryMethods, BucketMethods, StateMethods):
     """One namespace of one table. Open one repository in a process, share it, and close it at the end."""
 
     def __new__(cls, *given: Any, **named: Any) -> Self:

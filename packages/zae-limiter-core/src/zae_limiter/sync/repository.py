@@ -32,14 +32,14 @@ from ..wiring import (
 )
 from .buckets import SyncBucketMethods
 from .driver import SyncDriver
-from .entities import SyncEntityMethods
+from .entities import SyncDirectoryMethods
 from .history import SyncHistoryMethods
-from .limits import SyncLimitMethods
+from .limits import SyncLevelMethods
 from .state import SyncStateMethods
 from .store import store_of
 
 
-class SyncRepository(SyncLimitMethods, SyncEntityMethods, SyncHistoryMethods, SyncBucketMethods, SyncStateMethods):
+class SyncRepository(SyncLevelMethods, SyncDirectoryMethods, SyncHistoryMethods, SyncBucketMethods, SyncStateMethods):
     """One namespace of one table. Open one repository in a process, share it, and close it at the end."""
 
     def __new__(cls, *given: Any, **named: Any) -> Self:

@@ -104,7 +104,7 @@ def fill(limiter: SyncRateLimiter, clock: ManualClock) -> None:
     """Make one of everything that a namespace may have, in more than one hour."""
     limiter.set_system_defaults([RPM], "allow")
     limiter.set_resource_defaults("gpt-4", [RPM, TPM])
-    limiter.set_tier_limits("gold", [Limit.per_minute("rpm", 77)], "other")
+    limiter.repository.set_tier_limits("gold", [Limit.per_minute("rpm", 77)], "other")
     limiter.create_entity("project", name="A project", tier="gold", metadata={"tier": "gold"})
     limiter.create_entity("key/1|ü", parent_id="project", cascade=True)
     limiter.create_entity("shared|ß", parent_ids=["key/1|ü", "project"], cascade=True)

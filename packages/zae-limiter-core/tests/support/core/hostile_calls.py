@@ -206,14 +206,14 @@ def filled() -> list[Item]:
     repository.set_version_record(VersionRecord(1, "0.1.0", "0.1.0"))
     limiter.set_system_defaults([RPM], "block")
     limiter.set_resource_defaults("r", [RPM])
-    limiter.set_tier_limits("gold", [RPM], "r")
+    limiter.repository.set_tier_limits("gold", [RPM], "r")
     limiter.create_entity("alone", tier="gold")
     limiter.create_entity("parent", metadata={"k": 1})
     for child in ("child", "new-child"):
         limiter.create_entity(child, name="n", parent_id="parent", cascade=True)
     limiter.set_limits("child", [RPM, TPM], "r")
     limiter.set_limits("parent", [RPM], "r", override_until=LATER)
-    limiter.set_switches("child", bypass=False, cascade="on", reason="why")
+    limiter.repository.set_switches("child", bypass=False, cascade="on", reason="why")
     for _ in range(2):
         with limiter.acquire("child", "r", {"rpm": 1}):
             pass

@@ -153,7 +153,7 @@ async def test_nobody_takes_more_limits_than_a_bucket_can_have(world: World) -> 
         lambda: limiter.set_resource_defaults("r", many),
         lambda: limiter.set_limits("e", many),
         lambda: limiter.set_limits("e", many, "r"),
-        lambda: limiter.set_many_limits({("e", "r"): many}),
+        lambda: limiter.repository.set_many_limits({("e", "r"): many}),
     ):
         with pytest.raises(ValidationError, match="number of limits 33"):
             await refused()
