@@ -199,6 +199,11 @@ quiet_option = click.option("--quiet", "-q", is_flag=True, help="Print results a
 
 yes_option = click.option("--yes", "-y", is_flag=True, help="Do not ask for confirmation.")
 
+# of a command that changes something without a question, so that a script passes it everywhere
+yes_accepted = click.option(
+    "--yes", "-y", is_flag=True, expose_value=False, help="No effect: this command does not ask."
+)
+
 
 def _of_connection(*names: str, **attributes: Any) -> Callable[[Function], Function]:
     return _inherited(*names, cls=ConnectionOption, **attributes)

@@ -139,6 +139,23 @@ def test_a_stack_has_a_dozen_options_in_help(path: str) -> None:
     assert {each.opts[0] for each in options_of(path)} <= set.union(*help_page(path, "--help-all"))
 
 
+ONLY_READS = {  # what they write is an answer, or a file that the command line names
+    *("demo", "why", "top", "console", "doctor", "status", "list", "cfn-template"),
+    *(f"limits {each}" for each in ("plan", "diff", "validate", "schema", "cfn-template", "status", "shares")),
+    *("usage list", "usage export", "usage cost", "usage near", "usage top", "audit list"),
+    *("system show", "resource show", "tier show", "switch show", "bucket list", "bucket show"),
+    *(f"entity {each}" for each in ("show", "children", "ancestors", "get-limits", "effective", "list-resources")),
+    *("entity list", "entity tree", "namespace list", "delegation list"),
+    *("local status", "local logs", "local env"),
+}
+
+
+@every_command
+def test_each_command_that_writes_takes_yes(path: str) -> None:
+    assert any("--yes" in each.opts for each in options_of(path)) == (path not in ONLY_READS)
+    assert ALL.keys() >= ONLY_READS
+
+
 @every_command
 def test_what_shows_something_shows_it_as_json_too(path: str) -> None:
     output = next((each for each in options_of(path) if "--output" in each.opts), None)

@@ -6,6 +6,7 @@ from typing import Final
 import click
 
 from ..errors import debug_option
+from ..options import yes_accepted
 
 NAMES: Final = ("aggregator", "provisioner", "planner")
 
@@ -16,6 +17,7 @@ NAMES: Final = ("aggregator", "provisioner", "planner")
     "--file", "-f", "path", type=click.Path(path_type=Path, dir_okay=False), help="File to write.  [default: NAME.zip]"
 )
 @debug_option
+@yes_accepted
 def lambda_export(name: str, path: Path | None) -> None:
     """Build the code of a Lambda from the installed packages, without a download, and write it to a zip file.
 

@@ -23,6 +23,7 @@ from ..options import (
     given_options,
     in_namespace,
     output_option,
+    yes_accepted,
     yes_option,
 )
 from ..paging import in_repository, open_namespace
@@ -84,6 +85,7 @@ def block(
 @click.option("--resource", "-r", metavar="NAME", help="Only this resource.  [default: all that are blocked]")
 @principal_option
 @output_option
+@yes_accepted
 def unblock(
     *, repository: "SyncRepository", entity_id: str, resource: str | None, principal: str, output: OutputForm
 ) -> None:
@@ -112,6 +114,7 @@ def unblock(
 @_until_option("1h", "1h")
 @principal_option
 @output_option
+@yes_accepted
 def lift(
     *,
     connection: "Connection",

@@ -14,6 +14,7 @@ from ...errors import CommandError
 from ...options import (
     OutputForm,
     output_option,
+    yes_accepted,
     yes_option,
 )
 from ...paging import in_repository
@@ -107,6 +108,7 @@ def reset(
 @_key_option
 @principal_option
 @output_option
+@yes_accepted
 def credit(
     *,
     repository: "SyncRepository",
@@ -129,6 +131,7 @@ def credit(
 @click.argument("entity_id")
 @_resource_option
 @output_option
+@yes_accepted
 def merge(*, repository: "SyncRepository", entity_id: str, resource: str, output: OutputForm) -> None:
     """Merge the shards of a bucket of ENTITY_ID into one, while calls go on. Its tokens stay what they are.
 

@@ -7,7 +7,7 @@ import click
 
 from ...columns import say_columns, say_json
 from ...errors import CommandError
-from ...options import OutputForm, connected_to_stack, output_option
+from ...options import OutputForm, connected_to_stack, output_option, yes_accepted
 
 if TYPE_CHECKING:
     from ...connection import Connection
@@ -19,6 +19,7 @@ _namespace = click.argument("namespace")
 @connected_to_stack
 @_namespace
 @output_option
+@yes_accepted
 def add(*, connection: "Connection", namespace: str, output: OutputForm) -> None:
     """Make the aliases that serve NAMESPACE alone, and check that they refuse any other one. Nobody may use them until
     they have the policy that `delegation list --policy` prints.
@@ -80,6 +81,7 @@ def _print_policy(connection: "Connection", namespace: str, *, plan_only: bool) 
 @connected_to_stack
 @_namespace
 @output_option
+@yes_accepted
 def remove(*, connection: "Connection", namespace: str, output: OutputForm) -> None:
     """Delete the aliases of NAMESPACE: whoever has its policy may do nothing with it any more. Its limits stay."""
     from ...stack.delegations import remove

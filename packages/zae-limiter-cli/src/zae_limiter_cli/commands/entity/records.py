@@ -9,7 +9,7 @@ from ...confirmation import confirm
 from ...data.parsing import metadata_option
 from ...data.showing import show_done, show_entities, show_entity
 from ...errors import CommandError
-from ...options import Function, OutputForm, connected, in_namespace, output_option, yes_option
+from ...options import Function, OutputForm, connected, in_namespace, output_option, yes_accepted, yes_option
 from ...paging import in_repository, open_namespace
 from ...principal import principal_option
 
@@ -42,6 +42,7 @@ def _record_options(function: Function) -> Function:
 @click.option("--exist-ok", is_flag=True, help="Leave an entity that is there already as it is, and show it.")
 @principal_option
 @output_option
+@yes_accepted
 def create(
     *,
     repository: "SyncRepository",
@@ -97,6 +98,7 @@ def show(*, repository: "SyncRepository", entity_id: str, output: OutputForm) ->
 )
 @principal_option
 @output_option
+@yes_accepted
 def update(
     *,
     connection: "Connection",
@@ -128,6 +130,7 @@ def update(
 @click.option("--cascade/--no-cascade", default=None, help="Whether its acquires consume from its parents, too.")
 @principal_option
 @output_option
+@yes_accepted
 def move(
     *,
     connection: "Connection",

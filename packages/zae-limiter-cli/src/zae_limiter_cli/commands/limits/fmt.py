@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 
 from ...connection import Connection
-from ...options import connected
+from ...options import connected, yes_accepted
 from .options import files_option
 
 
@@ -13,6 +13,7 @@ from .options import files_option
 @connected
 @files_option(required=True)
 @click.option("--check", is_flag=True, help="Write nothing; list the files out of order, and exit with code 2.")
+@yes_accepted
 def fmt(*, connection: "Connection", files: tuple[str, ...], check: bool) -> None:  # noqa: ARG001  as of all others
     """Put manifests in order: known keys as `export` has them, names by the alphabet, each with its comments.
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ...confirmation import confirm
-from ...options import DocumentForm, connected, in_namespace, yes_option
+from ...options import DocumentForm, connected, in_namespace, yes_accepted, yes_option
 from ...principal import principal_option
 from .options import form_option
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 @in_namespace
 @form_option("text", "json")
 @principal_option
+@yes_accepted
 def stop(*, connection: "Connection", namespace: str, form: DocumentForm, principal: str) -> None:
     """Ask the apply under way to stop at its next checkpoint, within a second or two.
 

@@ -7,7 +7,7 @@ import click
 from ...columns import say_json
 from ...errors import CommandError, debug_option, one_line
 from ...help_page import ConnectionOption
-from ...options import Function, OutputForm, output_option
+from ...options import Function, OutputForm, output_option, yes_accepted
 
 if TYPE_CHECKING:
     from ...local.variables import Form
@@ -23,6 +23,7 @@ def _which(function: Function) -> Function:
 
 @click.command(short_help="Stop a local stack.")
 @_which
+@yes_accepted
 def down(name: str | None) -> None:
     """Stop a local stack and all its processes."""
     from ...local.down import end

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ...errors import debug_option
-from ...options import stack_option
+from ...options import stack_option, yes_accepted
 
 if TYPE_CHECKING:
     from ...local.engines import Choice
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     help="Days that audit events stay in the table; 0 for ever.",
 )
 @debug_option
+@yes_accepted
 def up(
     name: str,
     port: int | None,

@@ -11,7 +11,7 @@ from ...columns import counted, say_columns, say_json
 from ...confirmation import confirm
 from ...data.showing import show_done, show_namespaces
 from ...errors import CommandError
-from ...options import OutputForm, connected, output_option, quiet_option, yes_option
+from ...options import OutputForm, connected, output_option, quiet_option, yes_accepted, yes_option
 from ...progress import now_and_then, reporter
 
 if TYPE_CHECKING:
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 @connected
 @click.argument("namespace")
 @output_option
+@yes_accepted
 def register(*, connection: "Connection", namespace: str, output: OutputForm) -> None:
     """Register NAMESPACE; an existing namespace does not change.
 
@@ -80,6 +81,7 @@ def delete(*, connection: "Connection", namespace: str, yes: bool, output: Outpu
 @connected
 @click.argument("namespace_id")
 @output_option
+@yes_accepted
 def recover(*, connection: "Connection", namespace_id: str, output: OutputForm) -> None:
     """Recover the deleted namespace NAMESPACE_ID under its name, with all its data; `list --deleted` has the ids."""
     with _registry(connection) as registry, _by_id(namespace_id):

@@ -7,7 +7,7 @@ import click
 
 from ...columns import say_json
 from ...errors import CommandError
-from ...options import OutputForm, connected, output_option
+from ...options import OutputForm, connected, output_option, yes_accepted
 
 if TYPE_CHECKING:
     from ...connection import Connection
@@ -20,6 +20,7 @@ WHOLE: Final = 1000  # of so many entities a trace has some
 @click.argument("namespace")
 @click.option("--share", metavar="SHARE", help="Part of the entities whose writes are kept: 0.001 to 1, or 0 for none.")
 @output_option
+@yes_accepted
 def trace(*, connection: "Connection", namespace: str, share: str | None, output: OutputForm) -> None:
     """Show of which share of its entities NAMESPACE keeps a trace, or set it with --share.
 
