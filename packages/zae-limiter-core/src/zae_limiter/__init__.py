@@ -84,8 +84,10 @@ if not TYPE_CHECKING:  # to which a name that is not above is a mistake
             value = import_module(".values.versions", __name__).core_version()
         elif name in _HOMES:
             value = getattr(import_module(f".{_HOMES[name]}", __name__), name)
-        else:
+        elif name[:1].isupper():
             return import_module(".renamed", __name__).moved(name)
+        else:  # such as a module, for which `from .. import values` looks here first
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}", name=name)
         globals()[name] = value
         return value
 

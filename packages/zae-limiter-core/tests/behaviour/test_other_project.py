@@ -1,14 +1,16 @@
 """What code gets that was written for the other project ``zae-limiter``: errors that name what stands for it here."""
 
+import copy
 import importlib
-from collections.abc import Mapping
+import pickle
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import zae_limiter
-from zae_limiter import RateLimiter, Repository, SyncRateLimiter, SyncRepository
+from zae_limiter import Limit, RateLimiter, Repository, SyncRateLimiter, SyncRepository
 from zae_limiter.runtime import namesake
 
 PAGE = Path(__file__).parents[4] / namesake.PAGE.partition("/blob/main/")[2]
@@ -76,3 +78,34 @@ async def test_opening_names_what_stands_for_an_argument(argument: str) -> None:
 def test_a_repository_deploys_nothing(name: str) -> None:
     with pytest.raises(AttributeError, match=f"'{name}': the other zae-limiter has it; here: .*`zae-limiter de"):
         getattr(SyncRepository.in_memory(), name)
+
+
+@pytest.mark.parametrize(
+    ("make", "here"),
+    [
+        (lambda: Limit.custom("r", capacity=50, refill_amount=50, refill_period_seconds=30), "refill_period"),  # type: ignore[call-arg]
+        (lambda: Limit.per_minute("r", rate=100), "capacity; the ceiling of a bucket is its burst"),  # type: ignore[call-arg]
+        (lambda: Limit("r", 10, 5, 60), r"Limit\.custom\(name, capacity"),  # type: ignore[call-arg]
+        (lambda: Limit(name="r", capacity=10, refill_amount=5, refill_period_seconds=60), "refill_period"),  # type: ignore[call-arg]
+    ],
+    ids=["custom", "per_minute", "four", "named"],
+)
+def test_another_spelling_of_a_limit_is_named(make: Callable[[], object], here: str) -> None:
+    with pytest.raises(TypeError, match=f"the other zae-limiter has it; here: {here}"):
+        make()
+
+
+@pytest.mark.parametrize("name", ["refill_rate", "refill_period_seconds"])
+def test_another_field_of_a_limit_is_named(name: str) -> None:
+    limit = Limit.per_minute("r", 10)
+    with pytest.raises(AttributeError, match=f"'{name}': the other zae-limiter has it; here: Limit.refill_"):
+        getattr(limit, name)
+    assert copy.deepcopy(limit) == pickle.loads(pickle.dumps(limit)) == limit
+
+
+@pytest.mark.parametrize("argument", ["use_stored_limits", "failure_mode"])
+def test_an_acquire_names_what_stands_for_an_argument(argument: str) -> None:
+    limiter = SyncRateLimiter(SyncRepository.in_memory())
+    unknown: Any = {argument: True}
+    with pytest.raises(TypeError, match=f"'{argument}': the other zae-limiter has it; here: "):
+        limiter.acquire("e", "r", {"rpm": 1}, **unknown)

@@ -2,12 +2,12 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, Any, Final, Literal, NoReturn, TypeAlias, get_args
 
 from .. import values
 from ..exceptions import ValidationError
 from ..runtime.dataclass import dataclass, field, fields, replace
-from .named_limits import KINDS, REFILL_PERIOD, Kind, NamedLimits
+from .named_limits import KINDS, REFILL_PERIOD, Kind, NamedLimits, refuse_no_fields
 from .naming import check_limit_name
 from .token_usage import TokenUsage
 from .weights import NO_WEIGHTS, Weights
@@ -99,12 +99,19 @@ class Limit(NamedLimits):
 
     if not TYPE_CHECKING:
 
-        def __new__(cls, *_: object, **fields: object) -> "Limit":
-            if "ahead" in fields:
-                from ..renamed import refuse_arguments
+        def __new__(cls, *values: object, **fields: object) -> "Limit":
+            refuse_no_fields(cls.__name__, fields)
+            if len(values) == 4 and not fields:
+                from ..runtime.namesake import told
 
-                refuse_arguments(cls.__name__, ["ahead"])
+                way = "Limit.custom(name, capacity, refill_amount=…, refill_period=…); the third of five is the burst"
+                raise TypeError(told(f"{cls.__name__}() with four arguments", way))
             return object.__new__(cls)
+
+        def __getattr__(self, name: str) -> NoReturn:
+            from ..renamed import refuse_attribute
+
+            refuse_attribute(self, name)
 
     def __post_init__(self) -> None:
         check_limit_name("limit", self.name)

@@ -17,15 +17,25 @@ REFILL_PERIOD: Final = 60  # seconds, unless a limit says otherwise
 Maker = TypeVar("Maker", bound=Callable[..., Any])
 
 
+_NO_FIELDS: Final = frozenset({"ahead", "rate", "refill_period_seconds"})
+
+
+def refuse_no_fields(made: str, given: Mapping[str, object]) -> None:
+    """Raise ``TypeError`` for what no limit has any more (``renamed``), or has in the other project alone
+    (``runtime.namesake``).
+    """
+    if not _NO_FIELDS.isdisjoint(given):
+        from ..renamed import refuse_arguments
+
+        refuse_arguments(made, [name for name in given if name in _NO_FIELDS])
+
+
 def _names_new_ones(make: Maker) -> Maker:
-    """Let the ``TypeError`` of an argument that was renamed say its new name; gone with 1.0."""
+    """Let the ``TypeError`` of an argument that no limit has say what stands for it."""
 
     @wraps(make)
     def made(*args: Any, **given: Any) -> Any:
-        if "ahead" in given:
-            from ..renamed import refuse_arguments
-
-            refuse_arguments(make.__name__, ["ahead"])
+        refuse_no_fields(make.__name__, given)
         return make(*args, **given)
 
     return cast("Maker", made)
