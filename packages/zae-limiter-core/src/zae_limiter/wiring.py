@@ -194,12 +194,13 @@ def refuse_construction(kind: str, given: Sequence[object], named: Mapping[str, 
 
 def refuse_other_limiter(kind: str, given: Sequence[object], named: Mapping[str, object]) -> None:
     """Raise ``TypeError`` for the arguments of the other project's limiter, which opens its table itself."""
-    if not given and named.keys() <= {"repository", "default_limits", "observers", "shadow"}:
+    named_a_stack = bool(given) and isinstance(given[0], str)
+    if not named_a_stack and named.keys() <= {"repository", "default_limits", "observers", "shadow"}:
         return
     from .renamed import refuse_arguments
     from .runtime.namesake import ARGUMENTS, told
 
-    if given and isinstance(given[0], str):
+    if named_a_stack:
         raise TypeError(told(f"{kind}() needs a repository, not the name of a stack", ARGUMENTS["name"]))
     refuse_arguments(kind, [name for name in named if name in ARGUMENTS])
 
