@@ -124,7 +124,6 @@ def _steps(directory: Path, environment: dict[str, str], width: int) -> Iterator
     yield step("drift", "limits diff -f limits/")
     yield step("history", f"limits status -N {NAMESPACE}")
     yield step("rollback", f"limits rollback 2 -N {NAMESPACE} --yes")
-    yield step("export", f"limits export -N {NAMESPACE} --out exported.yaml --yes")
 
 
 @contextmanager

@@ -21,7 +21,7 @@ SHOWN = {
 
 
 def test_each_step_is_shown_in_each_terminal() -> None:
-    assert len(SHOWN) == 11
+    assert len(SHOWN) == 10
     assert {tuple(tabs) for tabs in SHOWN.values()} == {WIDTHS}
 
 
