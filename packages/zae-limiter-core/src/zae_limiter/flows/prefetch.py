@@ -174,7 +174,7 @@ class Write(Protocol):
         """Add what it does for a prefetch."""
 
 
-class Plan(Protocol):
+class WritePlan(Protocol):
     """The write plan of a batch (``bucket.write_plans``)."""
 
     state: BucketState | None
@@ -271,7 +271,7 @@ class Prefetch:
 
     # write
 
-    def add_to(self, batch: Write, plan: Plan, config: Config | None) -> Sequence[Any]:
+    def add_to(self, batch: Write, plan: WritePlan, config: Config | None) -> Sequence[Any]:
         """Add to a batch what its write does for the prefetch; without a ``config`` that the bucket agrees with, it
         only counts. Return the renewals of a batch that has nothing else and needs no write.
         """

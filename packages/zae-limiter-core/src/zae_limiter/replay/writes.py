@@ -32,7 +32,7 @@ LATELY: Final = 64
 COMPARE_EVERY: Final = 8
 """The number of writes after which a full and an empty begin are compared."""
 
-Plan = Sequence[tuple[Balance, int]]
+Charged = Sequence[tuple[Balance, int]]
 """The limits of a bucket that are asked, each with the place of its amount."""
 
 Size = tuple[tuple[str, ...], Sequence[int], int]
@@ -67,16 +67,26 @@ class Decider:
     ``counted`` has the calls that each limit refuses, and those that ``ANY`` does.
     """
 
-    __slots__ = ("_asked", "_begins_empty", "_is_open", "_names", "_plan", "_plans", "_refused", "balances", "counted")
+    __slots__ = (
+        "_asked",
+        "_begins_empty",
+        "_by_names",
+        "_charged",
+        "_is_open",
+        "_names",
+        "_refused",
+        "balances",
+        "counted",
+    )
 
     def __init__(self, found: BucketLimits, *, empty: bool = False) -> None:
         self.counted: Counter[str] = Counter()
         self.balances = {
             limit.name: balance_of(limit, shadow=found.bypass) for limit in found.limits if not limit.has_slots
         }
-        self._plans: dict[tuple[str, ...], Plan] = {}
-        self._names: tuple[str, ...] | None = None  # the last ones, with their plan
-        self._plan: Plan = ()
+        self._by_names: dict[tuple[str, ...], Charged] = {}
+        self._names: tuple[str, ...] | None = None  # the last ones, with what they charge
+        self._charged: Charged = ()
         self._begins_empty, self._is_open = empty, False
         self._asked = self._refused = 0
 
@@ -84,19 +94,19 @@ class Decider:
         """Begin again, as a bucket that is not there yet."""
         self._begins_empty = self._is_open = False
 
-    def plan(self, names: tuple[str, ...]) -> Plan:
+    def charged(self, names: tuple[str, ...]) -> Charged:
         """Return the limits with these names, as far as the bucket has them."""
         if names is self._names:
-            return self._plan
-        found = self._plans.get(names)
+            return self._charged
+        found = self._by_names.get(names)
         if found is None:
             known = ((self.balances.get(name), place) for place, name in enumerate(names))
-            found = self._plans[names] = [(balance, place) for balance, place in known if balance is not None]
-        self._names, self._plan = names, found
+            found = self._by_names[names] = [(balance, place) for balance, place in known if balance is not None]
+        self._names, self._charged = names, found
         return found
 
-    def call(self, at_ms: int, plan: Plan, costs: Sequence[int]) -> Sequence[Balance]:
-        """Decide a call for millitokens of each limit of ``plan``, and return the limits that are short.
+    def call(self, at_ms: int, charged: Charged, costs: Sequence[int]) -> Sequence[Balance]:
+        """Decide a call for millitokens of each limit of ``charged``, and return the limits that are short.
 
         The instant is not before those of earlier calls. Nothing of a limit is no call for it; what is below 0 came
         back beside the call, from leases, and comes back.
@@ -104,34 +114,34 @@ class Decider:
         if not self._is_open:
             self._open(at_ms)
         fits = True
-        for balance, place in plan:
+        for balance, place in charged:
             if 0 < costs[place] > balance.look(at_ms):
                 fits = False
         if not fits:
-            return self._short(at_ms, plan, costs)
+            return self._short(at_ms, charged, costs)
         self._is_open = True
-        for balance, place in plan:
+        for balance, place in charged:
             if (cost := costs[place]) > 0:
                 balance.take(at_ms, cost)
             elif cost:
                 self._correct(balance, at_ms, cost)
         return ()
 
-    def _short(self, at_ms: int, plan: Plan, costs: Sequence[int]) -> Sequence[Balance]:
+    def _short(self, at_ms: int, charged: Charged, costs: Sequence[int]) -> Sequence[Balance]:
         """Return the limits that are short. If only shadow limits are, take from the others."""
-        short = [balance for balance, place in plan if costs[place] > 0 and costs[place] > balance.free]
+        short = [balance for balance, place in charged if costs[place] > 0 and costs[place] > balance.free]
         is_admitted = all(balance.shadow for balance in short)
         self._is_open = self._is_open or is_admitted
-        for balance, place in plan:
+        for balance, place in charged:
             if costs[place] < 0:
                 self._correct(balance, at_ms, costs[place])
             elif costs[place] and is_admitted and balance not in short:
                 balance.take(at_ms, costs[place])
         return short
 
-    def again(self, at_ms: int, plan: Plan, costs: Sequence[int], *, counts: bool) -> None:
+    def again(self, at_ms: int, charged: Charged, costs: Sequence[int], *, counts: bool) -> None:
         """Decide a call that was refused then, and if it ``counts`` count the limits that are short."""
-        if short := self.call(at_ms, plan, costs):
+        if short := self.call(at_ms, charged, costs):
             self._count(short, counts=counts)
 
     def _count(self, short: Sequence[Balance], *, counts: bool) -> bool:
@@ -143,27 +153,27 @@ class Decider:
             self.counted[ANY] += not is_admitted
         return is_admitted
 
-    def admitted(self, at_ms: int, plan: Plan, amounts: Sequence[int], number: int, *, counts: bool) -> None:
+    def admitted(self, at_ms: int, charged: Charged, amounts: Sequence[int], number: int, *, counts: bool) -> None:
         """Decide calls that were admitted then, of one size."""
         for place in range(number):
             costs = [each * (place + 1) // number - each * place // number for each in amounts]
-            self.admitted_one(at_ms, plan, costs, counts=counts)
+            self.admitted_one(at_ms, charged, costs, counts=counts)
 
-    def admitted_one(self, at_ms: int, plan: Plan, amounts: Sequence[int], *, counts: bool) -> None:
+    def admitted_one(self, at_ms: int, charged: Charged, amounts: Sequence[int], *, counts: bool) -> None:
         """Decide a call that was admitted then."""
-        short = self.call(at_ms, plan, amounts)
+        short = self.call(at_ms, charged, amounts)
         if short and not self._count(short, counts=counts):
             self._refused += 1
         self._asked += 1
         if self._asked > LATELY:
             self._asked, self._refused = self._asked // 2, self._refused // 2
 
-    def correct(self, at_ms: int, plan: Plan, changes: Sequence[int]) -> None:
+    def correct(self, at_ms: int, charged: Charged, changes: Sequence[int]) -> None:
         """Take what leases took or gave back beside their calls, in the proportion of the calls that are admitted."""
         if not self._is_open:
             self._open(at_ms)
             self._is_open = True
-        for balance, place in plan:
+        for balance, place in charged:
             if changes[place]:
                 self._correct(balance, at_ms, changes[place])
 
@@ -211,7 +221,7 @@ class BucketReplay:
             self._calls += counts
             self._at_ms, self._size = at_ms, (names, amounts, 1)
             decider = self._deciders[0]
-            decider.admitted_one(at_ms, decider.plan(names), amounts, counts=counts)
+            decider.admitted_one(at_ms, decider.charged(names), amounts, counts=counts)
             return
         own = write[4] - write[5]
         if counts:
@@ -233,9 +243,9 @@ class BucketReplay:
             own = 0
         for each in self._deciders:
             if admitted:
-                each.admitted(at_ms, each.plan(names), amounts, admitted, counts=counts)
+                each.admitted(at_ms, each.charged(names), amounts, admitted, counts=counts)
             else:
-                each.correct(at_ms, each.plan(names), amounts)
+                each.correct(at_ms, each.charged(names), amounts)
         if own:
             self._refused(at_ms, own, size, counts=counts)
         self._at_ms, self._size = at_ms, size
@@ -267,9 +277,9 @@ class BucketReplay:
         names, amounts, calls = size
         costs = [max(0, each // calls) for each in amounts]
         for each in self._deciders:
-            plan = each.plan(names)
+            charged = each.charged(names)
             for _ in range(number):
-                each.again(at_ms, plan, costs, counts=counts)
+                each.again(at_ms, charged, costs, counts=counts)
 
     def _go_on_with_one(self) -> None:
         if len(self._deciders) > 1:

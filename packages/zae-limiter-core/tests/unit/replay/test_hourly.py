@@ -40,13 +40,13 @@ def a_day(random: Random) -> list[tuple[int, int]]:
 @given(st.sampled_from(LIMITS), st.integers(0, 2**32))
 def test_what_a_limit_refuses_is_within_the_bounds_of_each_hour(limit: Limit, seed: int) -> None:
     decider = Decider(BucketLimits("key-1", "gpt-4", (limit,)))
-    plan = decider.plan(("rpm",))
+    charged = decider.charged(("rpm",))
     calls, tokens, refused = Counter[int](), Counter[int](), Counter[int]()
     for at_ms, amount in a_day(Random(seed)):
         hour = at_ms - at_ms % HOUR_MS
         calls[hour] += 1
         tokens[hour] += amount
-        refused[hour] += bool(decider.call(at_ms, plan, [amount * 1000]))
+        refused[hour] += bool(decider.call(at_ms, charged, [amount * 1000]))
     found = judged(limit, [Hour(hour, calls[hour], 0, tokens[hour]) for hour in sorted(calls)])
     for used, bounds in found:
         assert bounds.least <= refused[used.begin_ms] <= bounds.most <= bounds.calls == calls[used.begin_ms]

@@ -59,7 +59,7 @@ class World:
             self.leases.append((lease, amounts))
         event = self.events[-1]
         assert isinstance(event, AcquireEvent)
-        found = self.decider.call(self.clock.now_ms(), *self.planned(amounts))
+        found = self.decider.call(self.clock.now_ms(), *self.charged(amounts))
         if short:
             assert {each.name for each in found if not each.shadow} == short
         else:
@@ -74,10 +74,10 @@ class World:
         event = self.events[-1]
         assert isinstance(event, LeaseEvent)
         changes = {name: event.consumed[name] - amount for name, amount in amounts.items()}
-        self.decider.correct(self.clock.now_ms(), *self.planned(changes))
+        self.decider.correct(self.clock.now_ms(), *self.charged(changes))
 
-    def planned(self, amounts: Mapping[str, int]) -> tuple[Any, list[int]]:
-        return self.decider.plan(tuple(amounts)), [each * MILLI for each in amounts.values()]
+    def charged(self, amounts: Mapping[str, int]) -> tuple[Any, list[int]]:
+        return self.decider.charged(tuple(amounts)), [each * MILLI for each in amounts.values()]
 
 
 @pytest.mark.long(keep=15)
