@@ -102,8 +102,8 @@ def _value(parameter: click.Parameter) -> st.SearchStrategy[str]:
     return st.sampled_from(FITTING.get(str(parameter.name), WORDS))
 
 
-# the surface says where AWS is; --debug shows tracebacks; --seconds waits for so long
-LEFT_OUT = {"endpoint_url", "profile", "region", "debug", "seconds"}
+# the surface says where AWS is; --debug shows tracebacks; --every waits for so long
+LEFT_OUT = {"endpoint_url", "profile", "region", "debug", "every"}
 FITTING = {
     "entity_id": ["e", "p", "user-1"],
     "entity": ["e", "p", "user-1"],

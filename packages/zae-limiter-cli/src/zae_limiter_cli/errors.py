@@ -112,7 +112,7 @@ def _code_one(words: Sequence[str] = ()) -> Iterator[None]:
         error.exit_code = 1  # type: ignore[misc]  # click means it for classes
         raise
     except click.UsageError as error:
-        told = _without_yes(error, words) or one_line(" ".join(error.format_message().split()))
+        told = _by_another_name(error, words) or one_line(" ".join(error.format_message().split()))
         for of_click, words in _WORDS.items():
             told = told.replace(of_click, words)
         told = told if told.endswith(("?", ".")) else f"{told}."
@@ -120,10 +120,16 @@ def _code_one(words: Sequence[str] = ()) -> Iterator[None]:
         raise click.ClickException(f"{told}{way}") from error
 
 
-def _without_yes(error: click.UsageError, words: Sequence[str]) -> str | None:
-    """Return what to say of the option by which other tools do not ask, to a command that has ``--yes``."""
+def _by_another_name(error: click.UsageError, words: Sequence[str]) -> str | None:
+    """Return what to say of an option that was renamed, or by which other tools do not ask."""
+    if error.ctx is None or not isinstance(error, click.NoSuchOption):
+        return None
+    from .renamed import renamed_option
+
+    if (told := renamed_option(error.ctx.command_path.split()[1:], error.option_name)) is not None:
+        return told
     tried = next((word for word in words if word in _AUTO_APPROVE), None)
-    if tried is None or error.ctx is None or not isinstance(error, click.NoSuchOption):
+    if tried is None:
         return None
     options = {name for each in error.ctx.command.params for name in each.opts}
     return f"No such option {tried!r}. Did you mean `--yes`?" if "--yes" in options else None

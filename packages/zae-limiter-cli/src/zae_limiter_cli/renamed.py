@@ -21,6 +21,21 @@ COMMANDS: Final[Mapping[str, str]] = {
     "limits watch": "limits status --follow",
 }
 
+OPTIONS: Final[Mapping[tuple[str, str], str]] = {
+    ("deploy", "--plan"): "--dry-run",
+    ("entity update", "--expected-version"): "--expect-version",
+    ("lambda-export", "--file"): "--out",
+    ("lambda-export", "-f"): "--out",
+    ("limits shares", "--hours"): "--since",
+    ("usage near", "--seconds"): "--every",
+}
+
+
+def renamed_option(path: Sequence[str], option: str) -> str | None:
+    """Return the old option and the new one, if ``option`` is an old one of the command at ``path``."""
+    new = OPTIONS.get((" ".join(path), option))
+    return new and f"No such option {option!r}; use `{new}`."
+
 
 def renamed_command(path: Sequence[str], words: Sequence[str]) -> str | None:
     """Return the old command and the new one, if the words behind the groups of ``path`` begin with an old one."""

@@ -45,7 +45,7 @@ LISTS: Final[Mapping[str, Sequence[str]]] = {  # each with the kinds of records 
     "usage top -r gpt-4 --by rpm --rows 1000": (),
     "usage top --by total_refused --rows 1000": (),
     "usage export -o json --window hourly": USAGE,
-    "usage near --percent 1 --seconds 0.1 --rows 1000": (),
+    "usage near --percent 1 --every 0.1 --rows 1000": (),
     "audit list --since 1h --rows 9000": ("audit",),
     "audit list --entity sound": (),
     "audit list --resource sound-r": (),

@@ -48,7 +48,6 @@ OTHER_VALUES = {  # where an option takes another kind of value than elsewhere
     ("copy", "--namespace"): "takes several",
     ("copy", "--to"): "is the other end of --from",
     ("demo", "--file"): "makes a database",
-    ("lambda-export", "--file"): "is written",
     ("lift", "--by"): "is a factor",
     ("limits cfn-template", "--out"): "is a folder",
     ("limits diff", "--entity"): "filters what is shown, by several",

@@ -77,7 +77,7 @@ def test_the_deploys_of_the_page_are_sound(aws: str, tmp_path: Path, monkeypatch
     assert sum(line.startswith("zae-limiter deploy") for line in lines) == 3
     for line in lines:
         if line.startswith("zae-limiter deploy"):
-            done = run(f"{line} --plan")
+            done = run(f"{line} --dry-run")
         elif line.startswith("zae-limiter cfn-template"):
             done = run(line.partition(" > ")[0])
             assert "AWS::StackName" not in done.stdout

@@ -5,7 +5,7 @@ import pytest
 from click.testing import CliRunner
 
 from zae_limiter_cli.main import main
-from zae_limiter_cli.renamed import COMMANDS
+from zae_limiter_cli.renamed import COMMANDS, OPTIONS
 
 
 def command_of(line: str) -> click.Command | None:
@@ -28,3 +28,12 @@ def test_an_old_spelling_is_answered_with_the_new_one(old: str) -> None:
 @pytest.mark.parametrize("new", COMMANDS.values())
 def test_what_to_use_instead_is_a_command(new: str) -> None:
     assert new == "--version" or not isinstance(command_of(new), (click.Group, type(None)))
+
+
+@pytest.mark.parametrize(("path", "old"), OPTIONS)
+def test_an_old_option_is_answered_with_the_new_one(path: str, old: str) -> None:
+    new, command = OPTIONS[path, old], command_of(path)
+    told = f"Error: No such option '{old}'; use `{new}`. See `main {path} --help`.\n"
+    assert CliRunner().invoke(main, [*path.split(), old]).stderr == told
+    assert command is not None
+    assert new in {name for each in command.params for name in each.opts}

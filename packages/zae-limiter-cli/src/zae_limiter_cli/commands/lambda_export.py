@@ -14,7 +14,7 @@ NAMES: Final = ("aggregator", "provisioner", "planner")
 @click.command()
 @click.argument("name", metavar=f"[{'|'.join(NAMES)}]", type=click.Choice(NAMES))
 @click.option(
-    "--file", "-f", "path", type=click.Path(path_type=Path, dir_okay=False), help="File to write.  [default: NAME.zip]"
+    "--out", "path", type=click.Path(path_type=Path, dir_okay=False), help="File to write.  [default: NAME.zip]"
 )
 @debug_option
 @yes_accepted

@@ -7,7 +7,7 @@ below a least share, from which it could not show that it needs more.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
 from zae_limiter_manifest.shares import WHOLE, parts_of, write_share
@@ -64,13 +64,13 @@ def _moved(share: int, aim: int, step: int) -> int:
     return share if abs(aim - share) < _PERCENT else max(share - step, min(share + step, aim))
 
 
-def look_at(connection: Connection, namespaces: Sequence[str], hours: int, limit: str | None) -> Region:
-    """Return a region as it is: its share, and what callers of the namespaces asked for in the last hours.
+def look_at(connection: Connection, namespaces: Sequence[str], since: datetime, limit: str | None) -> Region:
+    """Return a region as it is: its share, and what callers of the namespaces asked for since the hour of a time.
 
     Without a ``limit``, these are acquires, admitted or refused; else tokens of that limit. Raises ``CommandError`` if
     the namespaces have several shares.
     """
-    start = datetime.now(UTC).replace(minute=0, second=0, microsecond=0) - timedelta(hours=hours)
+    start = since.replace(minute=0, second=0, microsecond=0)
     shares, asked = set[str](), 0
     for namespace in namespaces:
         with open_namespace(connection, namespace) as repository:

@@ -124,11 +124,11 @@ def test_a_mistake_is_one_line(table: Table, args: list[str], problem: str) -> N
 
 def test_an_update_of_a_version_that_is_no_more_is_refused(table: Table) -> None:
     table.repository.create_entity("team")
-    changed = document("entity", "update", "team", "--entity-name", "Red", "--expected-version", "1")
+    changed = document("entity", "update", "team", "--entity-name", "Red", "--expect-version", "1")
     assert (changed["name"], changed["version"]) == ("Red", 2)
-    update = ["update", "team", "--entity-name", "Blue", "--expected-version"]
+    update = ["update", "team", "--entity-name", "Blue", "--expect-version"]
     assert refused("entity", *update, "1") == "entity 'team' has version 2, not 1: read it again"
-    assert refused("entity", *update, "0").startswith("Invalid value for '--expected-version': 0 is not in the range")
+    assert refused("entity", *update, "0").startswith("Invalid value for '--expect-version': 0 is not in the range")
     assert document("entity", "show", "team") == changed
 
 

@@ -139,7 +139,7 @@ def test_more_than_a_page_is_written(tmp_path: Path) -> None:
         (["export", *MONTH, "-e", "a b"], "entity_id 'a b': must be"),
         (["cost", *MONTH, "--prices", "missing.json"], "missing.json: No such file or directory"),
         (["near", "--percent", "0"], "0.0 is not in the range"),
-        (["near", "--seconds", "nan"], "'nan' is not a number"),
+        (["near", "--every", "nan"], "'nan' is not a number"),
         (["near", "--percent", "inf"], "inf is not in the range"),
         (["cost", "--writes-per-acquire", "nan"], "'nan' is not a number"),
     ],
@@ -273,16 +273,16 @@ def test_who_is_near_is_listed_the_closest_first(table: Table) -> None:
     for entity, amount in (("far", 10), ("near", 85), ("nearer", 99)):
         take(table, entity, "gpt-4", SLOW, amount)
     take(table, "elsewhere", "gpt-4o", SLOW, 90)
-    near = json_of("near", "--seconds", "0")
+    near = json_of("near", "--every", "0")
     assert [(each["entity_id"], each["percent"], each["available"]) for each in near] == [
         ("nearer", 99.0, 1),
         ("elsewhere", 90.0, 10),
         ("near", 85.0, 15),
     ]
     assert {each["seconds_left"] for each in near} == {None}
-    assert [each["entity_id"] for each in json_of("near", "--seconds", "0", "-r", "gpt-4o")] == ["elsewhere"]
-    assert [each["entity_id"] for each in json_of("near", "--seconds", "0", "--rows", "1")] == ["nearer"]
-    assert len(json_of("near", "--seconds", "0", "--percent", "5")) == 4
+    assert [each["entity_id"] for each in json_of("near", "--every", "0", "-r", "gpt-4o")] == ["elsewhere"]
+    assert [each["entity_id"] for each in json_of("near", "--every", "0", "--rows", "1")] == ["nearer"]
+    assert len(json_of("near", "--every", "0", "--percent", "5")) == 4
 
 
 def test_the_order_is_that_of_the_second_look(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -345,7 +345,7 @@ def test_people_see_a_row_or_a_line(table: Table) -> None:
     assert run("near", "--percent", "50").stdout == "Nobody has used 50 % of a burst in namespace default.\n"
     take(table, "empty", "gpt-4", SLOW, 100)
     begun = time.monotonic()
-    done = run("near", "--seconds", "0.1")
+    done = run("near", "--every", "0.1")
     assert time.monotonic() - begun >= 0.1
     assert [line.split() for line in done.stdout.splitlines()] == [
         ["ENTITY", "RESOURCE", "LIMIT", "GONE", "ALERT", "AVAILABLE", "USED", "REFILL", "LASTS"],
@@ -358,9 +358,9 @@ def test_a_limit_with_thresholds_is_near_from_the_lowest_on(table: Table) -> Non
     for entity_id, amount in (("low", 29), ("some", 30), ("much", 70)):
         take(table, entity_id, "gpt-4", alerting, amount)
     take(table, "plain", "gpt-4", SLOW, 70)
-    found = [(each["entity_id"], each["threshold"]) for each in json_of("near", "--seconds", "0")]
+    found = [(each["entity_id"], each["threshold"]) for each in json_of("near", "--every", "0")]
     assert found == [("much", 60), ("some", 30)]
-    found = [(each["entity_id"], each["threshold"]) for each in json_of("near", "--seconds", "0", "--percent", "65")]
+    found = [(each["entity_id"], each["threshold"]) for each in json_of("near", "--every", "0", "--percent", "65")]
     assert sorted(found) == [("much", 60), ("plain", None)]
 
 
@@ -368,4 +368,4 @@ def test_a_block_is_not_near(table: Table) -> None:
     take(table, "blocked", "gpt-4", SLOW, 90)
     table.repository.set_limits("blocked", [Limit.per_day("rpd", 0)], "gpt-4")
     table.repository.tell_live_buckets("gpt-4")
-    assert [each["percent"] for each in json_of("near", "--seconds", "0")] in ([], [90.0])
+    assert [each["percent"] for each in json_of("near", "--every", "0")] in ([], [90.0])

@@ -68,7 +68,7 @@ def test_the_code_of_a_lambda_is_written_to_no_link_and_over_no_device(tmp_path:
     link.symlink_to(victim)
     os.mkfifo(pipe)
     for path, told in ((link, "this is a symbolic link"), (pipe, "not an ordinary file")):
-        done = CliRunner().invoke(main, ["lambda-export", "provisioner", "-f", str(path)])
+        done = CliRunner().invoke(main, ["lambda-export", "provisioner", "--out", str(path)])
         assert (done.exit_code, done.stdout) == (1, "")
         assert done.stderr.startswith(f"Error: {path}: {told}")
     assert (victim.read_text(), link.is_symlink(), pipe.is_fifo()) == ("precious", True, True)

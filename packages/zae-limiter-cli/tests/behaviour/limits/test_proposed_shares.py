@@ -53,7 +53,7 @@ def test_it_reads_each_region_and_prints_what_to_run_less_first() -> None:
     done = CliRunner().invoke(main, shlex.split(command))
     assert (done.exit_code, done.stderr) == (0, "")
     assert [done.stdout] == re.findall(r"```text\n(REGION.*?)```", page, re.DOTALL)
-    document = opened(run("--regions", "us-east-1,eu-central-1", "--by", "tpm", "--hours", "3", "-o", "json").stdout)
+    document = opened(run("--regions", "us-east-1,eu-central-1", "--by", "tpm", "--since", "3h", "-o", "json").stdout)
     assert document["regions"] == [
         {"region": "us-east-1", "share": "40%", "proposed": "50%", "asked": 10},
         {"region": "eu-central-1", "share": "60%", "proposed": "50%", "asked": 10},

@@ -123,13 +123,13 @@ def test_its_handler_runs_where_there_is_boto3_and_nothing_else(name: LambdaName
 
 def test_lambda_export_writes_what_the_builder_builds(name: LambdaName, tmp_path: Path) -> None:
     target = tmp_path / "code.zip"
-    done = CliRunner().invoke(main, ["lambda-export", name, "-f", str(target)])
+    done = CliRunner().invoke(main, ["lambda-export", name, "--out", str(target)])
     assert done.exit_code == 0, done.output
     assert target.read_bytes() == build_artifact(name).content
     assert f"handler {HANDLERS[name]}, " in done.stdout
 
 
 def test_lambda_export_to_where_it_may_not_write_is_one_line(tmp_path: Path) -> None:
-    done = CliRunner().invoke(main, ["lambda-export", "aggregator", "-f", str(tmp_path / "missing" / "code.zip")])
+    done = CliRunner().invoke(main, ["lambda-export", "aggregator", "--out", str(tmp_path / "missing" / "code.zip")])
     assert done.exit_code == 1
     assert done.stderr.splitlines() == [f"Error: {tmp_path / 'missing' / 'code.zip'}: No such file or directory"]

@@ -91,7 +91,8 @@ def show(*, repository: "SyncRepository", entity_id: str, output: OutputForm) ->
 @click.option("--no-tier", is_flag=True, help="Take its tier away.")
 @click.option("--no-metadata", is_flag=True, help="Remove its metadata.")
 @click.option(
-    "--expected-version",
+    "--expect-version",
+    "expected_version",
     type=click.IntRange(min=1),
     metavar="N",
     help="Change it only if it still has this version, which `show` tells.",

@@ -2,6 +2,7 @@
 
 import shlex
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 import click
@@ -14,15 +15,13 @@ if TYPE_CHECKING:
     from ...connection import Connection
     from ...limits.shares import Region
 
-MOST_HOURS = 24 * 90
-
 
 @click.command(short_help="Propose shares of the regions by their use.")
 @connected_to_stack
 @files_option(required=True)
 @namespace_option
 @click.option("--regions", required=True, metavar="REGION,REGION", help="The regions that share the limits.")
-@click.option("--hours", type=click.IntRange(1, MOST_HOURS), default=24, help="Hours to look back.  [default: 24]")
+@click.option("--since", default="24h", metavar="TIME", help="Use since this time, or 24h or 7d ago.  [default: 24h]")
 @click.option("--by", "limit", metavar="LIMIT", help="Go by tokens of this limit.  [default: by acquires]")
 @click.option("--least", default="5%", metavar="PERCENT", help="Least share of each region.  [default: 5%]")
 @click.option("--step", default="10%", metavar="PERCENT", help="The most that a share moves.  [default: 10%]")
@@ -33,7 +32,7 @@ def shares(
     files: tuple[str, ...],
     namespace: str | None,
     regions: str,
-    hours: int,
+    since: str,
     limit: str | None,
     least: str,
     step: str,
@@ -51,7 +50,9 @@ def shares(
     from ...limits.asking import as_command_errors
     from ...limits.files import load_files
     from ...limits.shares import in_order, look_at, propose
+    from ...times import parse_instant
 
+    begin = parse_instant("--since", since, datetime.now(UTC))
     names = list(dict.fromkeys(filter(None, map(str.strip, regions.split(",")))))
     if len(names) < 2:  # one region has the whole
         raise CommandError(f"--regions {regions!r}: name the regions that share the limits, at least two")
@@ -59,7 +60,7 @@ def shares(
         bounds = {"least": parts_of(least), "step": parts_of(step)}
     namespaces = [manifest.namespace for manifest in load_files(files, namespace)]
     # each region is asked before anything is proposed: one that does not answer ends the command
-    found = [look_at(replace(connection, region=name), namespaces, hours, limit) for name in names]
+    found = [look_at(replace(connection, region=name), namespaces, begin, limit) for name in names]
     proposed = propose(found, **bounds)
     words = [word for file in files for word in ("-f", file)] + (["-N", namespace] if namespace else [])
     commands = [_command(connection, words, each) for each in in_order(proposed)]

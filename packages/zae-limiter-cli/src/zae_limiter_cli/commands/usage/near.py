@@ -27,11 +27,12 @@ if TYPE_CHECKING:
     help="Least part of the burst that is gone.  [default: the lowest threshold of the limit's alert, else 80]",
 )
 @click.option(
-    "--seconds",
+    "--every",
     type=FiniteRange(min=0, max=60),
     default=2.0,
     show_default=True,
-    help="Time between two looks, which give the rate; 0 looks once.",
+    metavar="SECONDS",
+    help="Time between the two looks, which give the rate; 0 looks once.",
 )
 @partial(rows_option, default=20, most=1000)
 @output_option
@@ -40,13 +41,13 @@ def near(
     repository: "SyncRepository",
     resource: str | None,
     percent: float | None,
-    seconds: float,
+    every: float,
     rows: int,
     output: OutputForm,
 ) -> None:
     """List who is close to a limit, the closest first: how much of the burst is gone, and how long the rest lasts.
 
-    It reads every bucket, and after --seconds once more those that it lists: that gives the rate. LASTS says how long
+    It reads every bucket, and after --every once more those that it lists: that gives the rate. LASTS says how long
     the rest lasts at that rate, or that the limit refills first. ALERT is the highest threshold that is reached. `why`
     shows whether a limit is a shadow limit, which refuses nobody.
     """
@@ -54,8 +55,8 @@ def near(
 
     buckets = every_row(bucket_pages(repository, resource))
     found = nearest((Look(each, time.monotonic()) for each in buckets), percent, rows)
-    if found and seconds:
-        time.sleep(seconds)
+    if found and every:
+        time.sleep(every)
         again = [after(each, look, _look(repository, each), time.time_ns() // 10**6) for each, look in found]
         shown = sorted(again, key=lambda each: each.percent, reverse=True)
     else:
