@@ -24,7 +24,7 @@ from ..runtime.named_tuple import NamedTuple
 from ..schema.items import BucketState
 from ..values.limits import MILLI, Limit
 from ..values.resolution import Config
-from .tally import Tally
+from .tally import NO_PACE, Pace, Tally
 
 LEAST_ACQUIRES: Final = 3  # in the life of a reservation: fewer are not worth one
 LEAST_IN_OWN_TABLE: Final = 300  # the same where an acquire needs no request without a reservation, either
@@ -96,6 +96,16 @@ class PrefetchWrite(NamedTuple):
     served: Tally
     payments: Sequence[Payment]
 
+    @property
+    def works(self) -> bool:
+        """Whether there is something to write."""
+        return True
+
+    @property
+    def goes_by_its_rule(self) -> bool:
+        """Whether it brings something back."""
+        return bool(self.back)
+
     def written(self, _: object) -> None:
         """Keep the reservation: the write was applied."""
         self.prefetch.written(self)
@@ -122,35 +132,6 @@ class PrefetchWrite(NamedTuple):
         """
         taken = NOTHING if self.reservation is None else self.reservation.taken
         return {name: amount for name, amount in taken.items() if amount}
-
-
-class Pace(NamedTuple):
-    """What this process used of a bucket in the life of a reservation, in millitokens by limit, by so many acquires."""
-
-    used: Mapping[str, float] = NOTHING
-    events: float = 0.0
-    at_ms: int = 0
-
-    def after(self, used: Mapping[str, int], events: int, now_ms: int, life_ms: int) -> "Pace":
-        """Return the pace with what was used since."""
-        if life_ms <= 0:
-            return self
-        before, now = 1.0, 1.0
-        passed = (now_ms - self.at_ms) / life_ms if self.at_ms else 1.0
-        if passed >= 1:
-            before, now = 0.0, 1 / passed
-        elif passed > 0:
-            before = 1 - passed
-        amounts = dict[str, float]()  # in loops: each write of a bucket that is seldom held comes by here
-        for name in used:
-            amounts[name] = used[name] * now
-        if before:
-            for name in self.used:
-                amounts[name] = self.used[name] * before + amounts.get(name, 0.0)
-        return Pace(amounts, self.events * before + events * now, now_ms)
-
-
-NO_PACE: Final = Pace()
 
 
 class Write(Protocol):
@@ -554,6 +535,11 @@ class Prefetches:
         self._now = now
         self._by_bucket: WeakValueDictionary[tuple[str, str], Prefetch] = WeakValueDictionary()
         self.in_use: dict[Prefetch, Any] = {}
+
+    @property
+    def owes(self) -> bool:
+        """Whether something is to be brought back, or to be counted."""
+        return bool(self.in_use)
 
     def of(self, entity_id: str, resource: str) -> Prefetch:
         """Return the prefetch of a bucket: that which is in use, also if the process has forgotten the bucket since."""

@@ -154,6 +154,16 @@ class SlotWork:
         """The slots that come back by it, in millitokens by limit."""
         return {name: freed for name, each in self.changes.items() if (freed := sum(each.freed.values()))}
 
+    @property
+    def works(self) -> bool:
+        """Whether there is something to write."""
+        return bool(self.changes)
+
+    @property
+    def goes_by_its_rule(self) -> bool:
+        """Whether it renews some."""
+        return any(change.moved for change in self.changes.values())
+
     def given_back(self) -> "SlotWork":
         """Return what gives back all that was taken: it was not consumed."""
         return SlotWork(frees=[Freeing(each, each.milli) for each in self.taken], keeps_count=False)

@@ -1,9 +1,12 @@
-"""What is counted beside the tokens of a bucket: what a request adds, a write adds, and no write has added yet."""
+"""What is counted beside the tokens of a bucket: what a request adds, a write adds, and no write has added yet; and how
+fast this process uses the bucket.
+"""
 
 from collections.abc import Mapping
 from typing import Final
 
 from ..operations.values import NOTHING
+from ..runtime.named_tuple import NamedTuple
 
 
 class Tally:
@@ -52,3 +55,32 @@ class Tally:
 NO_TALLY: Final = Tally()
 ONE: Final = Tally(events=1)
 ONE_BELOW: Final = Tally(events=1, below=1)
+
+
+class Pace(NamedTuple):
+    """What this process used of a bucket in the life of a reservation, in millitokens by limit, by so many acquires."""
+
+    used: Mapping[str, float] = NOTHING
+    events: float = 0.0
+    at_ms: int = 0
+
+    def after(self, used: Mapping[str, int], events: int, now_ms: int, life_ms: int) -> "Pace":
+        """Return the pace with what was used since."""
+        if life_ms <= 0:
+            return self
+        before, now = 1.0, 1.0
+        passed = (now_ms - self.at_ms) / life_ms if self.at_ms else 1.0
+        if passed >= 1:
+            before, now = 0.0, 1 / passed
+        elif passed > 0:
+            before = 1 - passed
+        amounts = dict[str, float]()  # in loops: each write of a bucket that is seldom held comes by here
+        for name in used:
+            amounts[name] = used[name] * now
+        if before:
+            for name in self.used:
+                amounts[name] = self.used[name] * before + amounts.get(name, 0.0)
+        return Pace(amounts, self.events * before + events * now, now_ms)
+
+
+NO_PACE: Final = Pace()

@@ -1,7 +1,7 @@
 """Claims and grants of an acquire, as plain data."""
 
 from _thread import RLock  # that of `threading` is a function around it
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
 from ...exceptions import InfrastructureError, ValidationError
 from ...operations.errors import StoreError
@@ -286,6 +286,11 @@ class Grant:
     def all_claims(self) -> Sequence[Claim]:
         """The buckets that the acquire and its draws drew on."""
         return [claim for each in self.all for claim in each.claims] if self.draws else self.claims
+
+    @property
+    def requests(self) -> "Iterator[BucketRequest]":
+        """The requests of the acquire and of its draws."""
+        return (each for claim in self.all_claims for each in claim.requests)
 
     @property
     def outage(self) -> StoreError | None:

@@ -82,29 +82,30 @@ def _by_others(asked: Place, violations: Sequence[LimitStatus], asker: CachedSha
 
 def owes(namespace_state: NamespaceState) -> bool:
     """Return whether there is something that ``count_the_rest`` could write."""
-    shares = namespace_state.shares
-    return bool(
-        namespace_state.pending_refusals.counts
-        or namespace_state.prefetches.in_use
-        or (shares is not None and shares.owes)
-    )
+    return any(each.owes for each in namespace_state.ledgers)
 
 
 def count_the_rest(namespace_state: NamespaceState) -> Flow[None]:
     """Write what no write has counted, and bring back what is held, as far as the budget of the run allows.
 
-    Not counted yet are refusals, what was spent of holds, and the amounts of an outage.
+    Not counted yet are refusals, what was spent of prefetches, and the amounts of an outage.
     """
-    ends = [*namespace_state.prefetches.in_use.values()]
-    waiters: list[BucketRequest] = [*ends]
-    waiters += [RefusalCount(cached) for cached in [*namespace_state.pending_refusals.counts] if cached.state]
+    ends = _ends(namespace_state)
+    waiters = [*ends, *_pending(namespace_state)]
     try:
-        if namespace_state.shares is not None:
-            yield from pay_the_rest(namespace_state)
+        yield from pay_the_rest(namespace_state)
         for begin in range(0, len(waiters), AT_ONCE):
             yield from enqueue_and_wait(waiters[begin : begin + AT_ONCE])
-        yield from enqueue_and_wait(
-            [each for each in namespace_state.prefetches.in_use.values() if each not in ends]
-        )  # of merged shards
+        yield from enqueue_and_wait([each for each in _ends(namespace_state) if each not in ends])  # of merged shards
     except BudgetSpent:
         return
+
+
+def _ends(namespace_state: NamespaceState) -> list[BucketRequest]:
+    """Return the requests that end each prefetch, and count what was spent of it."""
+    return [*namespace_state.prefetches.in_use.values()]
+
+
+def _pending(namespace_state: NamespaceState) -> list[BucketRequest]:
+    """Return the requests that count refusals, of buckets that are known to be there."""
+    return [RefusalCount(cached) for cached in [*namespace_state.pending_refusals.counts] if cached.state]

@@ -422,7 +422,7 @@ def roll_back(namespace_state: NamespaceState, grant: Grant) -> Flow[None]:
     for each in grant.all:
         give_to_share(namespace_state, each, each.shared)
     with suppress(BudgetSpent):
-        yield from give_back_all(each for claim in grant.all_claims for each in claim.requests)
+        yield from give_back_all(grant.requests)
 
 
 def _to_write(grant: Grant) -> dict[str, int]:

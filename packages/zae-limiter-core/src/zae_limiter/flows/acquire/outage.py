@@ -66,12 +66,19 @@ def or_by_policy(namespace_state: NamespaceState, request: AcquireRequest, attem
     try:
         grant = yield from attempt
     except StoreError as error:
-        claims = known_claims(namespace_state, request) or ()
-        refuse_if_disabled(namespace_state, request, claims)
-        return (yield from grant_without_store(namespace_state, request, error, claims))
+        return (
+            yield from grant_without_store(namespace_state, request, error, _still_enabled(namespace_state, request))
+        )
     if (shares := namespace_state.shares) is not None and shares.pending:
         yield from pay_shares(namespace_state, grant.all_claims)
     return grant
+
+
+def _still_enabled(namespace_state: NamespaceState, request: AcquireRequest) -> Sequence[Claim]:
+    """Return what this process knows of the buckets of a call. Raises ``AccessDisabled``: an outage enables no one."""
+    claims = known_claims(namespace_state, request) or ()
+    refuse_if_disabled(namespace_state, request, claims)
+    return claims
 
 
 def grant_without_store(
@@ -406,6 +413,7 @@ def shares_of(namespace_state: NamespaceState) -> Shares:
     """Return the shares of a process, which has none before its first outage."""
     if namespace_state.shares is None:
         namespace_state.shares = Shares()
+        namespace_state.ledgers.append(namespace_state.shares)
     assert isinstance(namespace_state.shares, Shares), "only this module makes them"
     return namespace_state.shares
 
@@ -509,6 +517,8 @@ def pay_shares(namespace_state: NamespaceState, claims: Sequence[Claim]) -> Flow
 
 def pay_the_rest(namespace_state: NamespaceState) -> Flow[None]:
     """Pay for all shares, as far as the store answers within the budget of the run."""
+    if namespace_state.shares is None:
+        return
     now, shares = namespace_state.now(), shares_of(namespace_state)
     with shares.lock:
         for place in list(shares.held):

@@ -156,13 +156,17 @@ def join(request: AcquireRequest, claims: list[Claim], gap: Gap | None = None) -
     is_plain = claims[0] is claims[-1] and request.amounts and not request.learns
     if is_plain and request.amounts.keys() <= claims[0].config.by_name.keys():
         return claims
-    if not request.draws:
-        _give_amounts(request, claims)
-        return claims
+    if request.draws:
+        return _join_draws(request, claims)
+    _give_amounts(request, claims)
+    return claims
+
+
+def _join_draws(request: AcquireRequest, claims: list[Claim]) -> list[Claim]:
+    """Do the same for a call with draws: each takes its amounts from its own path."""
     _give_amounts(request, [claim for claim in claims if not claim.draw])
     for number, draw in enumerate(request.draws, start=1):
-        if request.learns and draw.as_called:  # the estimates of the call may be lower by now
-            draw.amounts = request.amounts
+        draw.follow(request)
         _give_amounts(draw, [claim for claim in claims if claim.draw == number])
     first_of: dict[BucketId, Claim] = {claim.bucket: claim for claim in claims if not claim.place}
     for claim in claims:

@@ -74,6 +74,19 @@ class AcquireRequest:
         """Whether it names one bucket, and amounts that are known."""
         return not self.draws and not self.learns
 
+    def follow(self, call: "AcquireRequest") -> None:
+        """Ask for what the call asks for by now, if that is what this draw was to ask for: estimates get lower."""
+        if call.learns and self.as_called:
+            self.amounts = call.amounts
+
+    def ask(self, consume: Mapping[str, int | Estimate] | None) -> None:
+        """Ask for what a draw has: amounts of its own, or those of its call, which alone learns from them. Raises
+        ``ValidationError``.
+        """
+        self.learns, self.as_called = None, consume is None
+        if consume is not None:
+            self.amounts, self.learns = _estimated("consume of a draw", consume)
+
     @property
     def asker(self) -> tuple[str, str]:
         """The entity and the resource of the call."""
@@ -193,12 +206,16 @@ def _draws(request: AcquireRequest, draws: object) -> tuple[AcquireRequest, ...]
         if place in named:
             raise ValidationError("draws", "/".join(place), "the call draws on this bucket already: name each one once")
         named.add(place)
-        draw = replace(request, learns=None, cascade=each.cascade, caller=request.asker, as_called=each.consume is None)
-        draw.entity_id, draw.resource = place
-        if each.consume is not None:
-            draw.amounts, draw.learns = _estimated("consume of a draw", each.consume)
-        found.append(draw)
+        found.append(_draw_of(request, each, place))
     return tuple(found)
+
+
+def _draw_of(request: AcquireRequest, draw: Draw, place: tuple[str, str]) -> AcquireRequest:
+    """Return the request of a draw: that of the call, for another bucket."""
+    of = replace(request, cascade=draw.cascade, caller=request.asker)
+    of.entity_id, of.resource = place
+    of.ask(draw.consume)
+    return of
 
 
 def validate_max_wait(seconds: object) -> float:

@@ -130,9 +130,7 @@ class Caller:
         Raises ``RateLimitExceeded`` if that is too late.
         """
         while True:
-            wait_ms, left_ms = max(self._due_in_ms(), refused_ms), self._left_ms()
-            if refusal is not None and refusal.by_share:  # then the share decides, not what the store showed last
-                wait_ms = refused_ms
+            wait_ms, left_ms = self._wait_at_least(refused_ms, refusal), self._left_ms()
             ripens_ms = self._ripens_ms(wait_ms, left_ms)
             blocked_ms = 0 if wait_ms or ripens_ms else self._blocked_ms()
             if not (wait_ms or ripens_ms or blocked_ms):
@@ -170,6 +168,11 @@ class Caller:
         claims = known_claims(self._namespace_state, self._request) or []
         if any(claim.home.line and claim.checked for claim in claims) and not any(map(self._is_hopeless, claims)):
             self._join(claims, [claim.home for claim in claims if claim.home.line or claim is claims[0]])
+
+    def _wait_at_least(self, refused_ms: int, refusal: RateLimitExceeded | None) -> int:
+        """Return the time until the tokens are due: of one that a share refused, by that share alone."""
+        due_ms = self._due_in_ms()
+        return refused_ms if refusal is not None and refusal.by_share else max(due_ms, refused_ms)
 
     def _due_in_ms(self) -> int:
         """Return the time until the buckets have the amounts of all callers up to this one; 0 if it is not known.

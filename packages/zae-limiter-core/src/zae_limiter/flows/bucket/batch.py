@@ -20,6 +20,14 @@ from ..tally import Tally
 class Along(Protocol):
     """What a write does for the tokens that this process has of a bucket, as the prefetch and the slots see it."""
 
+    @property
+    def works(self) -> bool:
+        """Whether there is something to write."""
+
+    @property
+    def goes_by_its_rule(self) -> bool:
+        """Whether it brings back, or renews, what was taken by the rule that the bucket has."""
+
     def written(self, state: BucketState | None) -> None:
         """Note that the write was applied, and left this state."""
 
@@ -188,16 +196,14 @@ class Batch:
 
         What was prefetched comes back under the rule alone by which it was taken.
         """
-        if (self.prefetch_write is not None and self.prefetch_write.back) or any(
-            change.moved for change in self.slots.values()
-        ):
+        if self.along and any(each.goes_by_its_rule for each in self.along):
             return False
         return not self.checked and not self.unchecked and not any(request.is_acquire for request in self.carried)
 
     @property
     def moves_nothing(self) -> bool:
         """Whether all amounts are 0, and no correction counts acquires; then nothing is written."""
-        if self.prefetch_write is not None or self.slots or any(self.checked.values()):
+        if (self.along and any(each.works for each in self.along)) or any(self.checked.values()):
             return False
         if any(request.counts.events > 0 and not request.is_acquire for request in self.carried):
             return False

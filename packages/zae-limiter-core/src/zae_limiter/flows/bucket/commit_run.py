@@ -92,10 +92,7 @@ class CommitRun:
         heir = yield from bucket.splitting.find_or_create_shard(self.namespace_state, self.cached)
         self.has_answer = True
         if self.cached.state is None:
-            for request in self.pending:
-                if heir is not None and request.only_returns and request.corrected:
-                    request.pass_on(heir.id.shard, heir.shard_count)
-            self._drop_corrections()
+            self._drop_corrections(heir)
             self.settle(self.pending, "outdated")
 
     def decide(self) -> Decision | None:
@@ -292,8 +289,7 @@ class CommitRun:
             return WritePlan(cached, None, self.now_ms, multiplier, config)
         if (shape := self._shape(state)) is not None:
             return reshape(cached, state, self.now_ms, multiplier, shape)
-        seen = state, self.pending, self.now_ms
-        if config is not None and (begins_window(*seen) or ignores_schedule(config, *seen)):
+        if config is not None and self._keeps_to_its_time(config, state):
             known = config.only(state.shard_limits).with_rules(state.limits)
             return reshape(cached, state, self.now_ms, multiplier, known, shapes=False)
         return WritePlan(cached, state, self.now_ms, multiplier, config, self.slack)
@@ -327,6 +323,13 @@ class CommitRun:
         if not counts or self.cached not in refusals.counts:
             return False
         return not all(each.reminds for each in counts) or refusals.are_due(self.cached, self.now_ms)
+
+    def _keeps_to_its_time(self, config: Config, state: BucketState) -> bool:
+        """Return whether the bucket has the values of now only once the write gives it them: a window begins, or the
+        callers know a schedule that the bucket has not.
+        """
+        seen = state, self.pending, self.now_ms
+        return begins_window(*seen) or ignores_schedule(config, *seen)
 
     def _shape(self, state: BucketState) -> Config | None:
         """Return the limits by which the next write shapes the bucket, ``None`` if it keeps its shape: it has them, or
@@ -391,8 +394,12 @@ class CommitRun:
             self.namespace_state.expire(self.cached, read_before_ms=state.item[CONFIG_AS_OF] + 1)
             self.settle(old, "outdated")
 
-    def _drop_corrections(self) -> None:
-        """Settle corrections as admitted: there is no bucket, and it was full when it expired."""
+    def _drop_corrections(self, heir: BucketState | None = None) -> None:
+        """Settle corrections as admitted: there is no bucket, and it was full when it expired, or has an ``heir``."""
+        if heir is not None:
+            for request in self.pending:
+                if request.only_returns and request.corrected:
+                    request.pass_on(heir.id.shard, heir.shard_count)
         self.settle([request for request in self.pending if request.only_returns], "admitted")
 
     def _settle_hopeless(self, plan: WritePlan) -> None:

@@ -233,13 +233,17 @@ class OwnTable(Protocol):
         """Return the answer of an operation, without the lock. Raises ``StoreError``."""
 
 
-class Owing(Protocol):
-    """What a process owes the table for outages (``acquire.outage``). ``pending``: there is anything to do for it."""
-
-    pending: bool
+class Ledger(Protocol):
+    """What a process has of some kind that no write has counted. ``owes``: there is something."""
 
     @property
     def owes(self) -> bool: ...
+
+
+class Owing(Ledger, Protocol):
+    """What a process owes the table for outages (``acquire.outage``). ``pending``: there is anything to do for it."""
+
+    pending: bool
 
 
 class NamespaceState:
@@ -281,6 +285,7 @@ class NamespaceState:
         self.prefetches = Prefetches(now)
         self.pending_refusals = PendingRefusals[CachedShard](settings.buckets_remembered)
         self.shares: Owing | None = None
+        self.ledgers: list[Ledger] = [self.prefetches, self.pending_refusals]
         self.settled_amounts = SettledAmounts()
         self.births: LRU[tuple[Limit, ...], int] = LRU(GIVEN_REMEMBERED)
         self.cached_shards: LRU[tuple[str, str, int], CachedShard] = LRU(settings.buckets_remembered)

@@ -77,6 +77,11 @@ class PendingRefusals(Generic[B]):
         self._lock = Lock()
         self.counts = {}
 
+    @property
+    def owes(self) -> bool:
+        """Whether some are to be counted."""
+        return bool(self.counts)
+
     def add(self, cached: B, now_ms: int, attributes: Iterable[str] = (REFUSED,)) -> None:
         """Count a refusal under each attribute."""
         with self._lock:
