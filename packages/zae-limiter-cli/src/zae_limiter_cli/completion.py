@@ -1,13 +1,14 @@
-"""Complete the names of entities, resources and namespaces in a shell, which are read from the table meanwhile.
+"""Complete the names of entities, resources, tiers and namespaces in a shell, which are read from the table meanwhile.
 
-Whoever presses TAB waits for the answer, and reads it between two words that they type. So it has a short time, and
-where it fails nothing is shown. A shell puts a name into the command line as it is, and a name may be what somebody
-else chose, such as `a;reboot`: only names that mean themselves to every shell are offered. Click's own completion does
-the rest; it gets these types by the names of parameters.
+The user waits for the answer, and reads it between two words that they type. So it has a short time, in which it sends
+a few queries and one for each resource, and where it fails nothing is shown. A shell puts a name into the command line
+as it is, and a name may be what somebody else chose, such as `a;reboot`: only names that mean themselves to every shell
+are offered. Click's own completion does the rest; it gets these types by the names of parameters.
 """
 
 import logging
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from importlib import import_module
 from shlex import quote
 from threading import Thread
@@ -19,6 +20,8 @@ from click.shell_completion import CompletionItem
 if TYPE_CHECKING:
     from zae_limiter import SyncRepository
 
+    from .connection import Connection
+
 SECONDS: Final = 1.5
 MOST: Final = 100
 
@@ -28,27 +31,31 @@ Names = Callable[["SyncRepository", str], Iterable[str]]
 class StoredName(click.types.StringParamType):
     """A text that names something in the table. A shell completes it; it is checked by what reads it."""
 
-    def __init__(self, read: Names) -> None:
+    def __init__(self, read: Names, *, of_namespace: bool = True) -> None:
         self.read = read
+        self.of_namespace = of_namespace
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:  # noqa: ARG002  click's signature
         """Return the names that begin so; none if the table does not answer in time."""
         return [CompletionItem(name) for name in _in_time(lambda: self._names(ctx, incomplete)) if quote(name) == name]
 
     def _names(self, ctx: click.Context, incomplete: str) -> list[str]:
+        from .options import chosen_connection
+
+        connection = replace(chosen_connection(ctx), timeout=2 * SECONDS)  # half of it for each of two tries
+        connection.check_there()
+        with self._open(ctx, connection) as repository:
+            return [name for name in self.read(repository, incomplete) if name.startswith(incomplete)][:MOST]
+
+    def _open(self, ctx: click.Context, connection: "Connection") -> "SyncRepository":
         from zae_limiter import SyncRepository
 
-        from .options import chosen_connection, chosen_namespace
+        from .options import chosen_namespace
 
-        connection = chosen_connection(ctx)
-        connection.check_there()
-        with SyncRepository.open(
-            chosen_namespace(ctx),
-            register=False,
-            check_version=False,
-            **{**connection.store_options(), "connect_timeout": SECONDS, "read_timeout": SECONDS},
-        ) as repository:
-            return [name for name in self.read(repository, incomplete) if name.startswith(incomplete)][:MOST]
+        if not self.of_namespace:
+            return connection.open_table()
+        chosen = chosen_namespace(ctx)
+        return SyncRepository.open(chosen, register=False, check_version=False, **connection.store_options())
 
 
 def complete_names(command: click.Command) -> None:
@@ -68,8 +75,17 @@ def _resources(repository: "SyncRepository", _: str) -> Iterable[str]:
     return sorted({*repository.list_resources_with_defaults(), *repository.list_resources_with_entity_configs()})
 
 
+def _tiers(repository: "SyncRepository", _: str) -> Iterable[str]:
+    """Return the tiers with limits."""
+    return repository.list_tiers()
+
+
 def _namespaces(repository: "SyncRepository", _: str) -> Iterable[str]:
     return [each.name for each in repository.list_namespaces()]
+
+
+def _deleted_namespaces(repository: "SyncRepository", _: str) -> Iterable[str]:
+    return [each.namespace_id for each in repository.list_orphan_namespaces()]
 
 
 def _in_time(read: Callable[[], list[str]]) -> list[str]:
@@ -92,11 +108,11 @@ def _in_time(read: Callable[[], list[str]]) -> list[str]:
 
 ENTITY: Final = StoredName(_entities)
 RESOURCE: Final = StoredName(_resources)
-COMPLETED: Final[Mapping[str, StoredName]] = {
-    "entity_id": ENTITY,
-    "entity": ENTITY,
-    "parent": ENTITY,
-    "resource": RESOURCE,
-    "on_resource": RESOURCE,
-    "namespace": StoredName(_namespaces),
+NAMESPACE: Final = StoredName(_namespaces, of_namespace=False)
+COMPLETED: Final[Mapping[str, StoredName]] = {  # by the names of parameters
+    **dict.fromkeys(("entity_id", "entity", "entities", "begins_with", "parent"), ENTITY),
+    **dict.fromkeys(("resource", "on_resource"), RESOURCE),
+    **dict.fromkeys(("namespace", "policy"), NAMESPACE),
+    "namespace_id": StoredName(_deleted_namespaces, of_namespace=False),
+    "tier": StoredName(_tiers),
 }

@@ -134,7 +134,8 @@ def chosen_connection(context: click.Context) -> Connection:
 def chosen_namespace(context: click.Context) -> str:
     """Return the namespace that a shell's unfinished command line names; ``default`` for a command that has none."""
     with context.scope(cleanup=False):
-        return str(_value("namespace")) if _key("namespace") in context.meta else DEFAULT_NAMESPACE
+        own = context.params.get("namespace")  # of a command that has one of its own, such as `limits plan`
+        return str(_value("namespace") if _key("namespace") in context.meta else own or DEFAULT_NAMESPACE)
 
 
 def _connection() -> Connection:

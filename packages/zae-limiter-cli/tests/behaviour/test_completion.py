@@ -8,7 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from zae_limiter import Limit, SyncRepository
+from zae_limiter import Limit, Options, SyncRepository
+from zae_limiter.maintenance import open_registered
+from zae_limiter.stores import Meter, SyncMemoryStore
+from zae_limiter_cli import completion
 
 COMMAND = (
     "from zae_limiter_cli import completion; from zae_limiter_cli.main import main; "
@@ -26,6 +29,7 @@ def file(tmp_path: Path) -> str:
             repository.create_entity(entity)
         repository.set_resource_defaults("gpt-4", [Limit.per_minute("rpm", 1)])
         repository.set_limits("own", [Limit.per_minute("rpm", 1)], "gpt-5")
+        repository.set_tier_limits("gold", [Limit.per_minute("rpm", 1)])
         repository.register_namespace("tenant-1")
     return url
 
@@ -60,6 +64,12 @@ def complete(words: str, shell: str = "bash", seconds: float = 30, **environment
         ("zae-limiter usage list -e b", ["beta"]),
         ("zae-limiter entity create x --parent ac", ["acme", "acme/a"]),
         ("zae-limiter entity show -N t", ["tenant-1"]),
+        ("zae-limiter namespace delete t", ["tenant-1"]),
+        ("zae-limiter delegation list --policy d", ["default"]),
+        ("zae-limiter entity create x --tier g", ["gold"]),
+        ("zae-limiter tier show ", ["gold"]),
+        ("zae-limiter limits plan -f limits.yaml -e b", ["beta"]),
+        ("zae-limiter entity list --begins-with a", ["acme", "acme/a"]),
         ("zae-limiter entity show -N tenant-1 a", []),
         ("zae-limiter entity show -N missing a", []),
         ("zae-limiter enti", ["entity"]),
@@ -68,6 +78,20 @@ def complete(words: str, shell: str = "bash", seconds: float = 30, **environment
 )
 def test_names_are_completed_from_the_table(file: str, words: str, names: list[str]) -> None:
     assert complete(words, ZAEL_STORE=file) == [f"plain,{name}" for name in names]
+
+
+@pytest.mark.parametrize("name", ["entity_id", "resource", "tier", "namespace", "namespace_id"])
+def test_a_completion_sends_few_queries_and_writes_nothing(name: str) -> None:
+    """However many entities there are: a query for each resource on which entities have limits, and three."""
+    meter = Meter()
+    with open_registered(SyncMemoryStore(meter=meter), Options(namespace="default")) as repository:
+        for number in range(200):
+            repository.set_limits(f"e-{number}", [Limit.per_minute("rpm", 1)], f"r-{number % 5}")
+        repository.set_tier_limits("gold", [Limit.per_minute("rpm", 1)])
+        meter.reset()
+        list(completion.COMPLETED[name].read(repository, ""))
+    assert sum(meter.requests.values()) <= 5 + 3
+    assert meter.requests.keys() <= {"Query", "GetItem", "BatchGetItem"}
 
 
 def test_a_name_that_a_shell_would_obey_is_not_offered(file: str) -> None:
