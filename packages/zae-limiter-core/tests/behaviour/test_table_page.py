@@ -60,7 +60,8 @@ TEMPLATES |= {
     r"_refused_by_[^/]+/(?:rpm|tpm)": "_refused_by_{ancestor}/{limit}",
 }
 TEMPLATES |= {r"l_(?:rpm|tpm)": "l_{limit}", r"_rest_(?:rpm|tpm)": "_rest_{limit}", r"_counted_\d+": "_counted_{shard}"}
-SHARED = "limits of a config"  # its rows are of every record that has `l_{limit}_…`, or `o_{limit}_…`
+LIMITS, EVERY = "limits of a config", "every config"
+SHARED = {"l_{limit}_…": LIMITS, "o_{limit}_…": LIMITS, "…": EVERY}  # rows that stand for those of another table
 BUILDERS = {
     "bucket": (keys.pk_bucket("{ns}", "{entity}", "{resource}", "{shard}"), keys.sk_state()),  # type: ignore[arg-type]
     "entity": (keys.pk_entity("{ns}", "{entity}"), keys.sk_meta()),
@@ -120,13 +121,14 @@ def read_page(text: str) -> Page:
             assert cells[0] not in page.attributes.setdefault(record, set()), f"{cells[0]} stands twice at {record}"
             page.attributes[record].add(cells[0])
             page.always.setdefault(record, set()).update(cells[:1] if cells[-1] == "always" else ())
-    names, always = page.attributes.pop(SHARED), page.always.pop(SHARED)
-    for record, own in page.attributes.items():
-        for prefix in ("l", "o"):
-            for found, shared in ((own, names), (page.always[record], always)):
-                if f"{prefix}_{{limit}}_…" in found:
-                    found.remove(f"{prefix}_{{limit}}_…")
-                    found |= {prefix + name[1:] for name in shared}
+    for row, place in SHARED.items():
+        for of in (page.attributes, page.always):
+            for names in of.values():
+                if row in names:
+                    names.remove(row)
+                    names |= {name if row == "…" else row[0] + name[1:] for name in of[place]}
+    for place in (LIMITS, EVERY):
+        del page.attributes[place], page.always[place]
     return page
 
 
