@@ -205,7 +205,7 @@ def test_an_override_is_shown_by_name_and_no_apply_touches_it(shell: Shell) -> N
     raised = shell.file(named("tenant-override", dump(changed(600))), "raised.yaml")
     assert shell.run("apply", "--yes", "-f", raised).endswith("Applied: 0 created, 1 updated, 0 deleted.\n")
     assert shell.run("export", "-N", "tenant-override") == dump(load(Path(raised).read_text()))
-    effective = json.loads(shell.run("effective", *place, "-o", "json", group="entity"))
+    (effective,) = json.loads(shell.run("show", *place, "-o", "json", group="entity"))["resources"]
     assert (effective["source"], effective["limits"]["rpm"]["capacity"]) == ("entity", 9)
     assert effective["levels"][0]["limits"]["rpm"]["capacity"] == 600
     shell.run("delete-override", *place, "--yes", group="entity")

@@ -174,7 +174,7 @@ def say_json(value: Mapping[str, Any] | Sequence[Any]) -> None:
 
 
 def envelope() -> dict[str, Any]:
-    """Return what each document begins with; its kind are the words of the command, such as ``bucket show``."""
+    """Return what each document begins with; its kind are the words of the command, such as ``entity show``."""
     context = click.get_current_context()
     words: list[str] = []
     while context.parent is not None:

@@ -8,7 +8,7 @@ import click
 
 MOST: Final = 3
 GUESSED: Final[Mapping[str, str]] = {  # words that people try, and the command line that does it
-    "set-parent": "entity move ID --to PARENT",
+    "set-parent": "entity update ID --parent PARENT",
     "top-up": "bucket credit ID --resource NAME --tokens LIMIT:AMOUNT",
     "disable": "switch set ID --disabled yes",
     "enable": "switch set ID --disabled inherit",

@@ -54,16 +54,15 @@ LISTS: Final[Mapping[str, Sequence[str]]] = {  # each with the kinds of records 
     "resource show": ("resource config",),
     "tier show": ("tier config",),
     "tier show sound-tier": (),
-    "entity children sound-up": ("parent",),
-    "entity ancestors sound": (),
-    "entity list-resources": (),
+    "entity tree sound-up --depth 1": ("parent",),
+    "entity tree sound --above": (),
+    "entity show sound": (),
     "entity list --rows 9000": ("meta", "state"),
     "entity list -r gpt-4 --rows 9000": (),
     "entity tree --rows 9000": ("meta",),
     "entity tree sound-up --rows 9000": (),
-    "bucket list --rows 9000": ("state",),
-    "bucket list -r gpt-4 --rows 9000": ("state",),
-    "bucket show sound": (),
+    "entity list --buckets --rows 9000": ("state",),
+    "entity list --buckets -r gpt-4 --rows 9000": ("state",),
     "top --once --every 1 --rows 900": (),
     "namespace list": ("namespace",),
     "limits status": ("apply",),
@@ -77,8 +76,8 @@ ONE_RECORD: Final = {  # commands that show or change one thing, or that read no
     *(f"system {each}" for each in ("set-defaults", "show", "delete-defaults")),
     *(f"resource {each}" for each in ("set-defaults", "show", "delete-defaults")),
     *(f"tier {each}" for each in ("set-limits", "delete-limits")),
-    *(f"entity {each}" for each in ("create", "show", "update", "move", "delete", "effective")),
-    *(f"entity {each}" for each in ("set-limits", "get-limits", "delete-limits", "delete-override")),
+    *(f"entity {each}" for each in ("create", "update", "delete")),
+    *(f"entity {each}" for each in ("set-limits", "delete-limits", "delete-override")),
     *(f"switch {each}" for each in ("set", "show")),
     *(f"bucket {each}" for each in ("reset", "credit", "merge", "tell")),
     *(f"namespace {each}" for each in ("register", "delete", "recover", "purge", "trace")),
@@ -366,7 +365,11 @@ def test_a_row_of_a_file_that_is_no_item_is_named_by_its_key(tmp_path: Path, tex
     path = tmp_path / "limits.db"
     with fill(path) as repository:
         items = items_of(repository)
-    for kind, command in (("audit", "audit list --since 1h"), ("meta", "entity list"), ("state", "bucket list")):
+    for kind, command in (
+        ("audit", "audit list --since 1h"),
+        ("meta", "entity list"),
+        ("state", "entity list --buckets"),
+    ):
         item = next(each for each in items if kind_of(each) == kind and ENTITY in each["PK"])
         with closing(sqlite3.connect(path)) as database, database:
             database.execute("UPDATE items SET item = ? WHERE pk = ? AND sk = ?", (text, item["PK"], item["SK"]))
@@ -381,7 +384,7 @@ def test_a_damaged_config_hides_no_bucket(tmp_path: Path) -> None:
         items = items_of(repository)
     item = next(each for each in items if each["SK"] == "#CONFIG#gpt-4" and each["PK"].endswith(f"#{ENTITY}"))
     replace(path, (item["PK"], item["SK"]), {**item, "l_rpm_cp": "many"})
-    for command in (f"bucket show {ENTITY}", "bucket list", "top --once --every 1"):
+    for command in (f"entity show {ENTITY}", "entity list --buckets", "top --once --every 1"):
         done = run(path, command)
         assert (done.exit_code, "rpm" in done.stdout) == (0, True), command
         assert command.startswith("top") or item["SK"] in done.stderr, command

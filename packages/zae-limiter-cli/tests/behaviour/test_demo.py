@@ -98,8 +98,8 @@ def test_it_runs_on_a_file_which_the_other_commands_show_afterwards(
     told = CliRunner().invoke(main, ["demo", "-f", str(manifest), *store]).stdout
     assert f"zae-limiter demo, file {tmp_path}/demo.db: no network, no account" in told
     assert re.search(r"^  user-123 +8 +5 +- +3$", told, re.MULTILINE)
-    shown = CliRunner().invoke(main, ["bucket", "show", "user-123", "-N", "tenant-alpha", *store]).stdout
-    assert [row.split()[:4] for row in shown.splitlines()[1:]] == [["gpt-4", "rpm", "0", "5"]]
+    shown = CliRunner().invoke(main, ["entity", "show", "user-123", "-N", "tenant-alpha", *store]).stdout
+    assert [row.split()[:4] for row in shown.splitlines()[-1:]] == [["gpt-4", "rpm", "0", "5"]]
 
 
 def test_it_runs_on_a_file_or_at_an_endpoint_not_on_both() -> None:

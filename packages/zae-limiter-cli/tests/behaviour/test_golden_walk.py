@@ -39,13 +39,11 @@ tier show
 entity create key-2 --parent acme
 entity show key-2
 entity update key-2 --entity-name two
-entity move key-2 --to-top
-entity children acme
-entity ancestors key-1
+entity update key-2 --no-parent
+entity tree acme --depth 1
+entity tree key-1 --above
 entity set-limits key-2 -l rpm:50
-entity get-limits key-2
-entity effective key-1 -r gpt-4
-entity list-resources
+entity show key-2 -r gpt-4
 entity list
 entity tree
 block key-2 -y
@@ -55,8 +53,8 @@ entity delete-override key-1 -r gpt-4 -y
 switch set key-2 --bypass yes
 switch show key-2 -r gpt-4
 why key-1 -r gpt-4
-bucket list
-bucket show key-1
+entity list --buckets
+entity show key-1
 bucket credit key-1 -r gpt-4 -t rpm:1
 bucket tell -r gpt-4 -y
 bucket reset key-1 -r gpt-4 -y

@@ -196,7 +196,6 @@ def test_a_command_in_a_namespace_that_is_not_there_says_how_to_find_one(path: s
     needed = [word for each in command.params if each.required for word in _given(each)]
     extra = {"usage list": ["-e", "e"], "bucket tell": ["--system", "-y"]}
     extra |= {
-        "entity move": ["--to-top"],
         "lift": ["--by", "2"],
         "entity update": ["--entity-name", "x"],
         "system set-defaults": ["-l", "rpm:1"],
@@ -227,7 +226,7 @@ def _given(parameter: click.Parameter) -> list[str]:
         (["entity", "ls"], "`main entity list`"),
         (["rm"], "`main entity delete` or `main namespace delete` or `main delete`"),
         (["entity", "remove"], "`main entity delete`"),
-        (["entity", "set-parent", "a", "b"], "`main entity move ID --to PARENT`"),
+        (["entity", "set-parent", "a", "b"], "`main entity update ID --parent PARENT`"),
         (["bucket", "top-up", "a"], "`main bucket credit ID --resource NAME --tokens LIMIT:AMOUNT`"),
         (["disable", "a"], "`main switch set ID --disabled yes`"),
         (["entity", "enable", "a"], "`main switch set ID --disabled inherit`"),
@@ -264,4 +263,4 @@ def test_nothing_is_guessed_for_a_word_that_is_like_none() -> None:
 
 
 def test_a_mistyped_option_gets_the_one_that_may_be_meant() -> None:
-    assert "--resource" in run("bucket", "show", "e", "--resuorce", "r").stderr
+    assert "--resource" in run("entity", "show", "e", "--resuorce", "r").stderr

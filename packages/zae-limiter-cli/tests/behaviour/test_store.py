@@ -81,7 +81,7 @@ def test_limits_of_a_file_are_planned_applied_used_and_looked_at(folder: Path) -
     assert "No drift." in ok("limits", "diff", "-f", "limits.yaml", "--exit-code")
     with SyncRepository.open() as repository, SyncRateLimiter(repository).acquire("key-a", "gpt-4", {"rpm": 4}):
         pass
-    (bucket,) = document("bucket", "show", "key-a")
+    (bucket,) = document("entity", "show", "key-a")["buckets"]
     assert (bucket["limits"]["rpm"]["consumed"], bucket["limits"]["rpm"]["burst"]) == (4, 10)
     (used, *_) = document("usage", "list", "--entity", "key-a")
     assert (used["resource"], used["consumed"]) == ("gpt-4", {"rpm": 4})
@@ -156,7 +156,6 @@ def test_a_saved_plan_is_for_its_file_from_wherever_it_is_applied(
 @pytest.mark.parametrize(
     "args",
     [
-        ("bucket", "show", "key-a"),
         ("usage", "list", "--entity", "key-a"),
         ("audit", "list", "--system"),
         ("system", "set-defaults", "-l", "rpm:1"),
@@ -173,7 +172,7 @@ def test_a_command_that_looks_for_something_makes_no_file(folder: Path, args: tu
     assert not Path("limits.db").exists()
 
 
-@pytest.mark.parametrize("args", [("limits", "plan", "-f", "limits.yaml"), ("bucket", "show", "key-a")], ids=" ".join)
+@pytest.mark.parametrize("args", [("limits", "plan", "-f", "limits.yaml"), ("entity", "show", "key-a")], ids=" ".join)
 @pytest.mark.parametrize(
     ("name", "told"),
     [
@@ -200,9 +199,9 @@ def test_namespaces_of_a_file_come_and_go(folder: Path) -> None:
     ok("namespace", "register", "tenant-alpha")
     (made,) = document("namespace", "list")
     ok("namespace", "delete", "tenant-alpha", "--yes")
-    assert "was deleted" in error("bucket", "show", "key-a")
+    assert "was deleted" in error("entity", "list")
     ok("namespace", "recover", "--", made["namespace_id"])
-    ok("bucket", "show", "key-a")
+    ok("entity", "list")
     ok("namespace", "delete", "tenant-alpha", "--yes")
     ok("namespace", "purge", "--yes", "--", made["namespace_id"])
     assert document("namespace", "list", "--deleted") == []

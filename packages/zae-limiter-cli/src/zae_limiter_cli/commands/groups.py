@@ -74,7 +74,7 @@ def tier() -> None:
     """Manage tiers: limits that many entities have."""
 
 
-@click.group(cls=CommandsOfModules, modules=("entity.records", "entity.limits", "entity.levels", "entity.directory"))
+@click.group(cls=CommandsOfModules, modules=("entity.show", "entity.records", "entity.limits", "entity.directory"))
 @connection_options
 @namespace_options
 @debug_option
@@ -90,12 +90,12 @@ def switch() -> None:
     """Disable entities and resources, let them bypass their limits, or choose whether acquires ask the parents."""
 
 
-@click.group(cls=CommandsOfModules, modules=("bucket.listing", "bucket.tokens", "bucket.telling"))
+@click.group(cls=CommandsOfModules, modules=("bucket.tokens", "bucket.telling"))
 @connection_options
 @namespace_options
 @debug_option
 def bucket() -> None:
-    """Show the tokens that entities have left, and add tokens by hand to unblock one at once."""
+    """Fill or credit the bucket of an entity, to let it in at once. `entity show` shows what is left in each."""
 
 
 @click.group(cls=CommandsOfModules, modules=("namespace.lifecycle", "namespace.trace"))

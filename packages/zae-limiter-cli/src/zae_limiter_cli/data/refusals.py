@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ..columns import say_sentence
 from ..errors import CommandError
 
 if TYPE_CHECKING:
@@ -43,9 +44,14 @@ def plain_on_refused(on_refused: "OnRefused | None") -> dict[str, Any]:
     return {"on_refused": {"wait": on_refused.wait, "overflow": on_refused.overflow}}
 
 
-def say_on_refused(on_refused: "OnRefused | None", *, by: "ConfigSource | None" = None) -> None:
-    """Print a policy on a line, if there is one; ``by`` is the level that it comes from, where several could be."""
+def say_on_refused(
+    on_refused: "OnRefused | None", *, by: "ConfigSource | None" = None, place: str | None = None
+) -> None:
+    """Print a policy on a line, if there is one; ``by`` is the level that it comes from, where several could be, and
+    ``place`` the resource, where several are shown.
+    """
     from zae_limiter.values.switches import SETTERS
 
     if on_refused is not None:
-        click.echo(f"on_refused: {on_refused}" + ("" if by is None else f", by {SETTERS[by]}"))
+        on = "" if place is None else f" on {place}"
+        say_sentence(f"on_refused{on}: {on_refused}" + ("" if by is None else f", by {SETTERS[by]}"))

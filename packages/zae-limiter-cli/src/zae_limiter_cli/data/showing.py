@@ -87,16 +87,6 @@ def show_entities(entities: Sequence["Entity"], output: OutputForm, *, none: str
         click.echo(none)
 
 
-def show_names(column: str, names: Sequence[str], output: OutputForm, *, none: str) -> None:
-    """Print a row for each name."""
-    if output == "json":
-        say_json(list(names))
-    elif names:
-        say_columns([(column,), *((name,) for name in names)])
-    else:
-        click.echo(none)
-
-
 def show_namespaces(namespaces: Sequence["Namespace"], output: OutputForm, *, none: str) -> None:
     """Print a row for each namespace."""
     if output == "json":

@@ -1,13 +1,11 @@
 """Show switches: in words for people, as plain values for programs."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from .places import places_of
-
 if TYPE_CHECKING:
-    from zae_limiter import Switches, SyncRepository
+    from zae_limiter import Switches
     from zae_limiter.values import ResolvedSwitches, SetSwitch
 
 
@@ -50,23 +48,6 @@ def lines_of(resolved: "ResolvedSwitches | None") -> Iterator[str]:
         if switch is not None:
             value = switch.value if isinstance(switch.value, str) else words[switch.value]
             yield f"{name}: {value}, by {_by(switch)}"
-
-
-def switches_on(
-    repository: "SyncRepository", entity_id: str, resources: Iterable[str]
-) -> "Mapping[str, ResolvedSwitches | None]":
-    """Return the switches that hold for an entity by resource, by one batch of reads."""
-    from zae_limiter.values.switches import resolve_switches
-
-    places = {resource: places_of(entity_id, resource) for resource in resources}
-    wanted = [place for levels in places.values() for place in levels.values()]
-    found = repository.get_configs(wanted, skip_unreadable=True)
-    return {
-        resource: resolve_switches(
-            (source, found[place].switches) for source, place in levels.items() if place in found
-        )
-        for resource, levels in places.items()
-    }
 
 
 def _by(switch: "SetSwitch") -> str:

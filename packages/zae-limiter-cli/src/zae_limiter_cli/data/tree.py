@@ -56,8 +56,8 @@ def read_forest(repository: "SyncRepository") -> list[Node]:
     return roots
 
 
-def read_below(repository: "SyncRepository", entity_id: str) -> Node:
-    """Return an entity with all below it. Raises ``EntityNotFoundError``.
+def read_below(repository: "SyncRepository", entity_id: str, depth: int | None = None) -> Node:
+    """Return an entity with all below it, or with ``depth`` levels. Raises ``EntityNotFoundError``.
 
     Level by level: a batch of reads says which entities have children, and these alone are asked for them, some at the
     same time. Most entities of a tree are leaves: a query for each would take minutes for thousands of keys.
@@ -69,7 +69,8 @@ def read_below(repository: "SyncRepository", entity_id: str) -> Node:
     children: dict[str, list[Entity]] = {}
     level = [entity_id]
     with ThreadPoolExecutor(AT_ONCE) as threads:
-        while level:
+        while level and depth != 0:
+            depth = None if depth is None else depth - 1
             records = repository.get_entity_records(level, skip_unreadable=True)
             above = [each for each in level if each in records and records[each].children]
             children |= zip(above, threads.map(repository.get_children, above), strict=True)

@@ -1,6 +1,6 @@
 import pytest
 
-from support.cli.by_hand import document, refused, run, told
+from support.cli.by_hand import bucket_rows, document, refused, run, told
 from support.cli.tables import Table
 from zae_limiter import Limit, SyncRateLimiter
 from zae_limiter.flows.bucket.splitting import split_shard
@@ -21,35 +21,31 @@ def used(table: Table) -> Table:
 
 
 def test_what_an_entity_has_left_is_shown_by_resource(used: Table) -> None:
-    assert told("bucket", "show", "key") == [
+    assert bucket_rows("key") == [
         HEAD,
         ["gpt-4", "rpd", "0", "60", "60/day", "60", "0", "1", "-"],
         ["gpt-5", "rpd", "30", "60", "60/day", "30", "0", "1", "-"],
     ]
-    assert [row[0] for row in told("bucket", "show", "key", "-r", "gpt-5")[1:]] == ["gpt-5"]
+    assert [row[0] for row in bucket_rows("key", "-r", "gpt-5")[1:]] == ["gpt-5"]
 
 
 def test_json_has_everything_about_buckets(used: Table) -> None:
-    (shown,) = document("bucket", "show", "key", "-r", "gpt-4")
+    (shown,) = document("entity", "show", "key", "-r", "gpt-4")["buckets"]
     assert (shown["entity_id"], shown["resource"], shown["shard_count"]) == ("key", "gpt-4", 1)
     assert (shown["limits"]["rpd"]["available"], shown["limits"]["rpd"]["consumed"]) == (0, 60)
-    assert document("bucket", "show", "nobody") == []
+    assert document("entity", "show", "nobody", "-r", "gpt-4")["buckets"] == []
 
 
 def test_where_there_is_no_bucket_it_would_be_full(table: Table) -> None:
-    assert run("bucket", "show", "key").stdout == (
-        "There is no bucket of key in namespace default: "
-        "all tokens are available, unless a capacity of 0 blocks: --resource NAME shows that.\n"
-    )
-    done = run("bucket", "show", "key", "-r", "gpt-4")
-    assert done.stdout == "There is no bucket of key on gpt-4 in namespace default: all tokens are available.\n"
+    done = run("entity", "show", "key", "-r", "gpt-4")
+    assert done.stdout.endswith("\n\nkey has no bucket: all tokens are available.\n")
 
 
 def test_a_blocked_entity_without_a_bucket_has_no_tokens(table: Table) -> None:
     blocked, tried = Limit.per_minute("rpm", 0), Limit.per_minute("tries", 0, shadow=True)
     table.repository.set_limits("key", [blocked, tried, Limit.per_minute("tpm", 9)], "gpt-4")
-    done = run("bucket", "show", "key", "-r", "gpt-4")
-    assert done.stdout == "There is no bucket of key on gpt-4 in namespace default: a capacity of 0 blocks rpm.\n"
+    done = run("entity", "show", "key", "-r", "gpt-4")
+    assert done.stdout.endswith("\n\nkey has no bucket: a capacity of 0 blocks rpm.\n")
     for command in (["reset", "key", "-r", "gpt-4", "-y"], ["credit", "key", "-r", "gpt-4", "-t", "rpm:1"]):
         assert refused("bucket", *command) == (
             "there is no bucket of key on gpt-4: a capacity of 0 blocks rpm, and nothing was written"
@@ -122,8 +118,8 @@ def test_a_credit_and_a_reset_with_a_key_are_made_once(used: Table) -> None:
         (["credit", "key", "-r", "gpt-4", "-t", "rpd"], "--tokens 'rpd': must be name:amount"),
         (["credit", "key", "-r", "gpt-4"], "Missing option '--tokens' / '-t'"),
         (["reset", "key"], "Missing option '--resource' / '-r'"),
-        (["show", "a b"], "entity_id 'a b': must be"),
-        (["show", "key", "-N", "nowhere"], "there is no namespace 'nowhere'"),
+        (["reset", "a b", "-r", "gpt-4", "-y"], "entity_id 'a b': must be"),
+        (["reset", "key", "-r", "gpt-4", "-y", "-N", "nowhere"], "there is no namespace 'nowhere'"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else None,
 )
@@ -136,7 +132,7 @@ def test_merge_leaves_one_shard_with_all_tokens(used: Table) -> None:
     bucket = BucketId(state.namespace_id, "key", "gpt-5")
     for shard in (0, 0, 1):
         used.repository.driver.run(split_shard(state, bucket.other(shard)))
-    assert told("bucket", "show", "key", "-r", "gpt-5")[1][7] == "4"
+    assert bucket_rows("key", "-r", "gpt-5")[1][7] == "4"
     done = run("bucket", "merge", "key", "-r", "gpt-5")
     sentence, _, row = (line.split() for line in done.stdout.splitlines() if line)
     assert " ".join(sentence) == "Shards of the bucket of key on gpt-5: 3 merged with others."

@@ -15,8 +15,8 @@ RPM, TPM = Limit.per_minute("rpm", 100), Limit.per_minute("tpm", 10_000)
 LEVELS = [
     (["system", "set-defaults"], ["system", "show"]),
     (["resource", "set-defaults", "gpt-4"], ["resource", "show", "gpt-4"]),
-    (["entity", "set-limits", "key", "-r", "gpt-4"], ["entity", "get-limits", "key", "-r", "gpt-4"]),
-    (["entity", "set-limits", "key", "--until", "2h"], ["entity", "get-limits", "key"]),
+    (["entity", "set-limits", "key", "-r", "gpt-4"], ["entity", "show", "key", "-r", "gpt-4"]),
+    (["entity", "set-limits", "key", "--until", "2h"], ["entity", "show", "key"]),
     (["tier", "set-limits", "gold"], ["tier", "show", "gold"]),
 ]
 

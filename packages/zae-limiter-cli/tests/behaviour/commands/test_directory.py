@@ -99,9 +99,11 @@ def test_those_with_limits_on_a_resource_are_found_among_many_others_by_pages(
 def test_more_rows_are_announced_with_the_way_to_them(filled: Table) -> None:
     done = run("entity", "list", "--rows", "2")
     assert done.stderr == "There are more: pass --next acme/a, or raise --rows.\n"
-    done = run("bucket", "list", "--rows", "1")
+    done = run("entity", "list", "--buckets", "--rows", "1")
     assert done.stderr == "There are more: pass --next 'used#gpt-4', or raise --rows.\n"
-    assert [row[:2] for row in table_of("bucket", "list", "--next", "used#gpt-4")][1:] == [["used", "gpt-4o"]]
+    assert [row[:2] for row in table_of("entity", "list", "--buckets", "--next", "used#gpt-4")][1:] == [
+        ["used", "gpt-4o"]
+    ]
 
 
 def test_the_tree_has_children_below_their_parents(filled: Table) -> None:
@@ -184,19 +186,23 @@ def test_a_terminal_of_ascii_gets_a_tree_of_ascii(filled: Table) -> None:
 
 
 def test_the_buckets_of_everybody_are_listed_with_what_is_left(filled: Table) -> None:
-    assert table_of("bucket", "list") == [
+    assert table_of("entity", "list", "--buckets") == [
         ["ENTITY", "RESOURCE", "LIMIT", "AVAILABLE", "BURST", "REFILL", "SHARDS"],
         ["used", "gpt-4", "rpm", "53", "60", "60/min", "1"],
         ["used", "gpt-4o", "rpm", "53", "60", "60/min", "1"],
     ]
-    of_one = json_of("bucket", "list", "-r", "gpt-4")
+    of_one = json_of("entity", "list", "--buckets", "-r", "gpt-4")
     assert [each["resource"] for each in of_one["buckets"]] == ["gpt-4"]
-    assert of_one["buckets"] == json_of("bucket", "show", "used", "-r", "gpt-4")
+    assert of_one["buckets"] == json_of("entity", "show", "used", "-r", "gpt-4")["buckets"]
+    assert json_of("entity", "list", "--buckets", "--begins-with", "other") == {"buckets": [], "next": None}
 
 
 def test_an_empty_namespace_says_so(table: Table) -> None:
     assert run("entity", "list").stdout == "There is no entity in namespace default.\n"
-    assert run("bucket", "list").stdout == "There is no bucket in namespace default: everybody has all tokens.\n"
+    assert (
+        run("entity", "list", "--buckets").stdout
+        == "There is no bucket in namespace default: all tokens are available.\n"
+    )
     assert "`zae-limiter entity create` makes one" in run("entity", "tree").stdout
     assert (json_of("entity", "list"), json_of("entity", "tree")) == ({"entities": [], "next": None}, [])
 
@@ -205,9 +211,9 @@ def test_an_empty_namespace_says_so(table: Table) -> None:
     ("args", "told"),
     [
         (["entity", "list", "--next", ""], "next"),
-        (["bucket", "list", "--next", "nonsense"], "must be the next of a page before"),
+        (["entity", "list", "--buckets", "--next", "nonsense"], "must be the next of a page before"),
         (["entity", "list", "--rows", "0"], "0 is not in the range x>=1"),
-        (["bucket", "list", "-r", "_default_"], "resource"),
+        (["entity", "list", "--buckets", "-r", "_default_"], "resource"),
     ],
     ids=" ".join,
 )

@@ -1,6 +1,6 @@
 from collections.abc import Callable
 
-from support.cli.by_hand import document, refused, run, told
+from support.cli.by_hand import document, effective, refused, run, told
 from support.cli.tables import Table
 from zae_limiter import Limit, OnRefused
 
@@ -26,7 +26,7 @@ def test_the_first_level_that_has_limits_wins(table: Table) -> None:
     }
     for source, put in levels.items():
         put()
-        got = document("entity", "effective", "key", "-r", "gpt-4")
+        got = effective("key", "gpt-4")
         sources.append((source, got["source"], got["limits"]["rpm"]["capacity"]))
     assert sources == [
         ("system", "system", 1),
@@ -35,7 +35,6 @@ def test_the_first_level_that_has_limits_wins(table: Table) -> None:
         ("entity", "entity", 4),
     ]
     assert got == {
-        "entity_id": "key",
         "resource": "gpt-4",
         "source": "entity",
         "limits": plain(4),
@@ -56,11 +55,11 @@ def test_each_switch_and_what_follows_a_refusal_are_shown_with_their_level(table
     table.repository.set_resource_switches("gpt-4", cascade="off")
     lines = ["cascade: off, by the config of the resource", "on_refused: wait=2, by the config of the resource"]
     shut = "disabled: yes, by the system's config (incident 12)"
-    assert run("entity", "effective", "key", "-r", "gpt-4").stdout.splitlines()[-3:] == [shut, *lines]
+    assert run("entity", "show", "key", "-r", "gpt-4").stdout.splitlines()[-5:-2] == [shut, *lines]
     table.repository.set_switches("key", disabled=False)
     open_ = "disabled: no, by its own config on all resources"
-    assert run("entity", "effective", "key", "-r", "gpt-4").stdout.splitlines()[-3:] == [open_, *lines]
-    got = document("entity", "effective", "key", "-r", "gpt-4")
+    assert run("entity", "show", "key", "-r", "gpt-4").stdout.splitlines()[-5:-2] == [open_, *lines]
+    got = effective("key", "gpt-4")
     assert got["switches"] == {
         "disabled": {"value": False, "source": "entity_default", "reason": None},
         "bypass": None,
@@ -83,7 +82,7 @@ def test_each_switch_and_what_follows_a_refusal_are_shown_with_their_level(table
 def test_people_see_all_four_levels(table: Table) -> None:
     table.repository.set_system_defaults(limit(1))
     table.repository.set_limits("key", [*limit(3), Limit.per_hour("tph", 5)])
-    assert told("entity", "effective", "key", "-r", "gpt-4") == [
+    assert told("entity", "show", "key", "-r", "gpt-4")[2:-2] == [
         ["key", "on", "gpt-4:", "the", "level", "entity_default", "wins."],
         ["LEVEL", "WINS", "LIMIT", "CAPACITY", "BURST", "REFILL"],
         ["entity", "-", "-", "-", "-", "-"],
@@ -95,7 +94,7 @@ def test_people_see_all_four_levels(table: Table) -> None:
 
 
 def test_no_limits_at_all_are_said(table: Table) -> None:
-    assert told("entity", "effective", "key", "-r", "gpt-4")[0] == [
+    assert told("entity", "show", "key", "-r", "gpt-4")[2] == [
         "key",
         "on",
         "gpt-4:",
@@ -104,21 +103,57 @@ def test_no_limits_at_all_are_said(table: Table) -> None:
         "has",
         "limits.",
     ]
-    got = document("entity", "effective", "key", "-r", "gpt-4")
+    got = effective("key", "gpt-4")
     assert (got["source"], got["limits"], got["on_unavailable"]) == (None, {}, None)
 
 
-def test_resources_with_limits_of_entities_are_listed(table: Table) -> None:
-    assert run("entity", "list-resources").stdout == "No entity has limits of its own in namespace default.\n"
-    table.repository.set_limits("a", limit(1), "gpt-4")
-    table.repository.set_resource_defaults("gpt-5", limit(1))
-    assert told("entity", "list-resources") == [["RESOURCE"], ["gpt-4"]]
-    assert document("entity", "list-resources") == ["gpt-4"]
+def test_without_a_resource_each_one_has_the_limits_in_force(table: Table) -> None:
+    table.repository.set_resource_defaults("gpt-4", limit(2))
+    table.repository.set_limits("key", limit(3))
+    table.repository.set_limits("key", limit(4), "gpt-5")
+    table.repository.set_limits("other", limit(5), "gpt-6")
+    assert told("entity", "show", "key")[2:] == [
+        ["ON", "BY", "LIMIT", "CAPACITY", "BURST", "REFILL"],
+        ["gpt-5", "entity", "rpm", "4", "4", "4/min"],
+        ["other", "resources", "entity_default", "rpm", "3", "3", "3/min"],
+        [],
+        [
+            "key",
+            "has",
+            "no",
+            "bucket:",
+            "all",
+            "tokens",
+            "are",
+            "available,",
+            "unless",
+            "a",
+            "capacity",
+            "of",
+            "0",
+            "blocks.",
+        ],
+    ]
+    got = document("entity", "show", "key")
+    assert [(each["resource"], each["source"]) for each in got["resources"]] == [
+        ("gpt-5", "entity"),
+        ("_default_", "entity_default"),
+    ]
+    assert (got["entity_id"], got["record"], got["buckets"]) == ("key", None, [])
+
+
+def test_an_override_is_shown_with_what_follows_it(table: Table) -> None:
+    table.repository.set_limits("key", limit(3))
+    run("entity", "set-limits", "key", "-l", "rpm:9", "--until", "2h")
+    shown = run("entity", "show", "key").stdout
+    assert "9/min" in shown
+    assert "Override on other resources until 20" in shown
+    assert "(UTC); then: rpm 3 3 3/min.\n" in shown
 
 
 def test_mistakes_are_one_line_each(table: Table) -> None:
-    assert refused("entity", "effective", "key").startswith("Missing option '--resource' / '-r'")
-    assert refused("entity", "effective", "a b", "-r", "gpt-4").startswith("entity_id 'a b': must be")
-    assert refused("entity", "effective", "key", "-r", "_default_") == "resource '_default_': is reserved"
+    assert refused("entity", "show", "key") == "there is no entity 'key': check the id and --namespace"
+    assert refused("entity", "show", "a b", "-r", "gpt-4").startswith("entity_id 'a b': must be")
+    assert refused("entity", "show", "key", "-r", "_default_") == "resource '_default_': is reserved"
     assert refused("entity", "list", "-r", "a b").startswith("resource 'a b': must be")
     assert refused("entity", "list", "-N", "nowhere").startswith("there is no namespace 'nowhere'")

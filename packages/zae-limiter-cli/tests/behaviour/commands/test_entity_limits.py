@@ -1,6 +1,6 @@
 from click.testing import Result
 
-from support.cli.by_hand import document, refused, run, told
+from support.cli.by_hand import document, effective, refused, run, told
 from support.cli.tables import Table
 from zae_limiter import Limit
 
@@ -11,8 +11,8 @@ PLAIN = {"rpm": {"capacity": 100, "burst": 100, "refill_amount": 100, "refill_pe
 def test_limits_on_a_resource_and_on_all_are_apart(table: Table) -> None:
     expected = [["LIMIT", "CAPACITY", "BURST", "REFILL"], ["rpm", "100", "100", "100/min"]]
     assert told("entity", "set-limits", "key", "-r", "gpt-4", "-l", "rpm:100") == expected
-    assert told("entity", "get-limits", "key", "-r", "gpt-4") == expected
-    assert run("entity", "get-limits", "key").stdout == "key has no limits of its own on _default_.\n"
+    assert effective("key", "gpt-4")["levels"][0]["limits"] == PLAIN
+    assert effective("key", "gpt-4")["levels"][1]["limits"] == {}
     run("entity", "set-limits", "key", "-l", "rpm:7")
     assert table.repository.get_limits("key", "gpt-4") == [RPM]
     assert table.repository.get_limits("key") == [Limit.per_minute("rpm", 7)]
@@ -23,12 +23,6 @@ def test_json_says_whose_they_are(table: Table) -> None:
         "entity_id": "key",
         "resource": "_default_",
         "limits": PLAIN,
-        "override": None,
-    }
-    assert document("entity", "get-limits", "key", "-r", "gpt-4") == {
-        "entity_id": "key",
-        "resource": "gpt-4",
-        "limits": {},
         "override": None,
     }
 
@@ -63,7 +57,7 @@ def test_mistakes_are_one_line_each(table: Table) -> None:
         "--limit 'rpm:5:4': burst of limit 'rpm' 4"
     )
     assert refused("entity", "set-limits", "a b", "-l", "rpm:1").startswith("entity_id 'a b': must be")
-    assert refused("entity", "get-limits", "key", "-r", "a b").startswith("resource 'a b': must be")
+    assert refused("entity", "show", "key", "-r", "a b").startswith("resource 'a b': must be")
     assert refused("entity", "set-limits", "key", "-l", "rpm:1", "-N", "nowhere").startswith("there is no namespace")
 
 
@@ -74,10 +68,10 @@ def test_an_override_is_set_shown_and_ended(table: Table) -> None:
     assert override is not None
     assert f"Override until {override.until:%Y-%m-%d %H:%M} (UTC):\n" in shown
     assert "900/min" in shown
-    effective = run("entity", "effective", "key", "-r", "gpt-4").stdout
-    assert f"entity: Override until {override.until:%Y-%m-%d %H:%M} (UTC); then these limits of its own:" in effective
-    assert "100/min" in effective
-    levels = document("entity", "effective", "key", "-r", "gpt-4")
+    shown = run("entity", "show", "key", "-r", "gpt-4").stdout
+    assert f"entity: Override until {override.until:%Y-%m-%d %H:%M} (UTC); then these limits of its own:" in shown
+    assert "100/min" in shown
+    levels = effective("key", "gpt-4")
     assert levels["limits"]["rpm"]["capacity"] == 900
     assert levels["levels"][0]["limits"] == PLAIN
     assert levels["levels"][0]["override"]["limits"]["rpm"]["capacity"] == 900
@@ -87,7 +81,7 @@ def test_an_override_is_set_shown_and_ended(table: Table) -> None:
     assert refused("entity", "delete-override", "key", "-r", "gpt-4", "-y") == (
         "there is no override of key on gpt-4 in namespace default: nothing was ended"
     )
-    assert "100/min" in run("entity", "effective", "key", "-r", "gpt-4").stdout
+    assert "100/min" in run("entity", "show", "key", "-r", "gpt-4").stdout
 
 
 def test_a_wrong_end_is_refused(table: Table) -> None:

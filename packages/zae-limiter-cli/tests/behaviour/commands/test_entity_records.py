@@ -23,6 +23,14 @@ def plain(**said: Any) -> dict[str, Any]:
     return record | {"parent_ids": [parent for parent in [record["parent_id"]] if parent is not None]}
 
 
+def below(entity_id: str) -> list[dict[str, Any]]:
+    """The records of the children, without what is below them."""
+    (root,) = document("entity", "tree", entity_id, "--depth", "1")
+    assert all(each.pop("children") == [] for each in root["children"])
+    found: list[dict[str, Any]] = root["children"]
+    return found
+
+
 def without_time(record: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in record.items() if name != "created_at"}
 
@@ -31,9 +39,9 @@ def test_an_entity_is_made_shown_and_listed_under_its_parent(table: Table) -> No
     run("entity", "create", "team")
     made = document("entity", "create", "key", "--entity-name", "A key", "--parent", "team", "--cascade", "-m", "a=b")
     assert without_time(made) == plain(name="A key", parent_id="team", cascade=True, metadata={"a": "b"})
-    assert document("entity", "show", "key") == made
-    assert document("entity", "children", "team") == [made]
-    assert told("entity", "children", "team") == [["ENTITY", "CASCADE", "NAME"], ["key", "yes", "A", "key"]]
+    assert document("entity", "show", "key")["record"] == made
+    assert below("team") == [made]
+    assert told("entity", "tree", "team", "--depth", "1")[1:] == [["team", "no", "-"], ["└─", "key", "yes", "A", "key"]]
 
 
 def test_an_entity_that_may_exist_is_made_once_and_shown_as_it_is(table: Table) -> None:
@@ -87,9 +95,8 @@ def test_who_changes_it_stands_in_the_audit_events(table: Table) -> None:
 
 def test_a_parent_without_children_is_told_from_what_is_not_there(table: Table) -> None:
     table.repository.create_entity("team")
-    assert run("entity", "children", "team").stdout == "Entity team has no children.\n"
-    assert document("entity", "children", "team") == []
-    assert refused("entity", "children", "taem") == "there is no entity 'taem': check the id and --namespace"
+    assert below("team") == []
+    assert refused("entity", "tree", "taem") == "there is no entity 'taem': check the id and --namespace"
 
 
 @pytest.mark.long(keep=3)
@@ -129,7 +136,7 @@ def test_an_update_of_a_version_that_is_no_more_is_refused(table: Table) -> None
     update = ["update", "team", "--entity-name", "Blue", "--expect-version"]
     assert refused("entity", *update, "1") == "entity 'team' has version 2, not 1: read it again"
     assert refused("entity", *update, "0").startswith("Invalid value for '--expect-version': 0 is not in the range")
-    assert document("entity", "show", "team") == changed
+    assert document("entity", "show", "team")["record"] == changed
 
 
 @pytest.mark.long(keep=2)
@@ -139,8 +146,8 @@ def test_an_id_is_taken_as_it_is_and_shown_in_nfc(table: Table, entity: str) -> 
     run("entity", "create", "team|1")
     made = document("entity", "create", "--parent", "team|1", "--", entity)
     assert without_time(made) == plain(entity_id=name, parent_id="team|1")
-    assert document("entity", "show", "--", entity) == made
-    assert document("entity", "children", "team|1") == [made]
+    assert document("entity", "show", "--", entity)["record"] == made
+    assert below("team|1") == [made]
     run("entity", "set-limits", "-l", "rpm:5", "-r", "/v1/chat", "--", entity)
     (listed,) = document("entity", "list", "-r", "/v1/chat")["entities"]
     assert (listed["entity_id"], listed["has_limits"]) == (name, True)
@@ -148,7 +155,7 @@ def test_an_id_is_taken_as_it_is_and_shown_in_nfc(table: Table, entity: str) -> 
     events = document("audit", "list", f"--entity={entity}")
     assert {event["entity_id"] for event in events} == {name}
     run("entity", "delete", "--yes", "--", entity)
-    assert document("entity", "children", "team|1") == []
+    assert below("team|1") == []
 
 
 def test_an_entity_has_several_parents_and_moves_with_all_that_is_below(table: Table) -> None:
@@ -157,35 +164,38 @@ def test_an_entity_has_several_parents_and_moves_with_all_that_is_below(table: T
         run("entity", "create", each, "--parent", "org", "--cascade")
     made = document("entity", "create", "key", "--parent", "user", "--parent", "team", "--cascade")
     assert (made["parent_id"], made["parent_ids"]) == ("user", ["user", "team"])
-    assert ["parents", "user, team"] in [[line[0], " ".join(line[1:])] for line in told("entity", "show", "key")]
-    assert [each["entity_id"] for each in document("entity", "ancestors", "key")] == ["user", "team", "org"]
-    assert [each["entity_id"] for each in document("entity", "children", "team")] == ["key"]
-    moved = document("entity", "move", "key", "--to", "team")
+    assert ["parents", "user,", "team"] in told("entity", "show", "key")
+    assert [each["entity_id"] for each in document("entity", "tree", "key", "--above")] == ["user", "team", "org"]
+    assert [each["entity_id"] for each in below("team")] == ["key"]
+    moved = document("entity", "update", "key", "--parent", "team")
     assert (moved["parent_ids"], moved["cascade"], moved["version"]) == (["team"], True, 2)
-    assert document("entity", "children", "user") == []
+    assert below("user") == []
     problem = (
-        "team would consume from its parents, and has none at the top: pass --no-cascade, too; "
-        "`entity move team --to ID --cascade` brings it back"
+        "team would consume from its parents, and would have none: pass --no-cascade, too; "
+        "`entity update team --parent ID --cascade` brings it back"
     )
-    assert refused("entity", "move", "team", "--to-top") == problem
-    assert document("entity", "show", "team")["parent_ids"] == ["org"]
-    top = document("entity", "move", "team", "--to-top", "--no-cascade")
+    assert refused("entity", "update", "team", "--no-parent") == problem
+    assert document("entity", "show", "team")["record"]["parent_ids"] == ["org"]
+    top = document("entity", "update", "team", "--no-parent", "--no-cascade")
     assert (top["parent_ids"], top["cascade"]) == ([], False)
-    assert [each["entity_id"] for each in document("entity", "ancestors", "key")] == ["team"]
-    assert run("entity", "ancestors", "team").stdout == "Entity team has no parents.\n"
-    back = document("entity", "move", "team", "--to", "org", "--cascade")
+    assert [each["entity_id"] for each in document("entity", "tree", "key", "--above")] == ["team"]
+    assert run("entity", "tree", "team", "--above").stdout == "Entity team has no parents.\n"
+    back = document("entity", "update", "team", "--parent", "org", "--cascade")
     assert (back["parent_ids"], back["cascade"]) == (["org"], True)
 
 
 @pytest.mark.parametrize(
     ("arguments", "problem"),
     [
-        (["move", "key"], "where should key go? Pass --to ID, or --to-top for no parents"),
-        (["move", "key", "--to", "team", "--to-top"], "where should key go? Pass --to ID, or --to-top for no parents"),
-        (["move", "key", "--to", "nobody"], "there is no entity 'nobody': check the id and --namespace"),
-        (["move", "team", "--to", "key"], "parent_ids 'key': key has team as a parent: no entity can be above itself"),
-        (["move", "key", "--to", "team", "--to", "team"], "parent_ids 'team': is given twice"),
-        (["ancestors", "nobody"], "there is no entity 'nobody': check the id and --namespace"),
+        (["update", "key", "--parent", "nobody"], "there is no entity 'nobody': check the id and --namespace"),
+        (
+            ["update", "team", "--parent", "key"],
+            "parent_ids 'key': key has team as a parent: no entity can be above itself",
+        ),
+        (["update", "key", "--parent", "team", "--parent", "team"], "parent_ids 'team': is given twice"),
+        (["tree", "--above"], "--above and --depth are about one entity: pass ENTITY_ID, too"),
+        (["tree", "key", "--above", "--depth", "1"], "--above and --depth exclude each other: pass one of them"),
+        (["tree", "nobody", "--above"], "there is no entity 'nobody': check the id and --namespace"),
     ],
 )
 def test_a_move_that_cannot_be_is_refused(table: Table, arguments: list[str], problem: str) -> None:

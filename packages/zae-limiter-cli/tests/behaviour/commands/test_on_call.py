@@ -141,8 +141,8 @@ def test_whoever_looks_after_a_block_and_a_lift_sees_the_limits_in_force(table: 
             (("unblock", "key"), 100),
         ):
             run(*change)
-            [listed] = document("bucket", "list")["buckets"]
-            [shown] = document("bucket", "show", "key")
+            [listed] = document("entity", "list", "--buckets")["buckets"]
+            [shown] = document("entity", "show", "key")["buckets"]
             explained = document("why", "key", "-r", "gpt-4")["buckets"][0]["limits"]["rpd"]
             assert [each["limits"]["rpd"]["burst"] for each in (listed, shown)] == [burst] * 2
             assert [each["limits"]["rpd"]["available"] for each in (listed, shown)] == [explained["available"]] * 2

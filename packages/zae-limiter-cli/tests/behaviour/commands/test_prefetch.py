@@ -1,6 +1,6 @@
 """The seconds that a limit may be prefetched, on the command line: given, shown, and told of a change."""
 
-from support.cli.by_hand import document, refused, told
+from support.cli.by_hand import bucket_rows, document, refused, told
 from support.cli.tables import Table
 from zae_limiter import Limit, SyncRateLimiter
 from zae_limiter_cli.audit.changes import changes
@@ -16,7 +16,7 @@ def test_it_is_set_and_shown_at_every_level(table: Table) -> None:
     assert table.repository.get_limits("key") == [ON]
     shown = document("resource", "show", "gpt-4")["limits"]["tpm"]
     assert (shown["burst"], shown["usable_burst"], shown["prefetch"]) == (100, 99, 1.0)
-    assert ["entity_default", "yes", *SHOWN] in told("entity", "effective", "key", "-r", "gpt-4")
+    assert ["entity_default", "yes", *SHOWN] in told("entity", "show", "key", "-r", "gpt-4")
 
 
 def test_a_shadow_limit_has_both_marks(table: Table) -> None:
@@ -29,9 +29,9 @@ def test_a_bucket_shows_the_declared_and_the_usable_burst(table: Table) -> None:
     table.repository.set_resource_defaults("gpt-4", [ON])
     with SyncRateLimiter(table.repository).acquire("key", "gpt-4", {"tpm": 9}):
         pass
-    shown = told("bucket", "show", "key")[1]
+    shown = bucket_rows("key")[1]
     assert shown[:9] == ["gpt-4", "tpm", "(prefetch", "1", "s)", "90", "100", "(99", "usable)"]
-    [bucket] = document("bucket", "show", "key", "-r", "gpt-4")
+    [bucket] = document("entity", "show", "key", "-r", "gpt-4")["buckets"]
     limit = bucket["limits"]["tpm"]
     assert (limit["burst"], limit["usable_burst"], limit["prefetch"]) == (100, 99, 1.0)
 
@@ -41,7 +41,7 @@ def test_a_bucket_that_does_not_follow_yet_shows_what_it_has(table: Table) -> No
     with SyncRateLimiter(table.repository).acquire("key", "gpt-4", {"tpm": 9}):
         pass
     table.repository.set_resource_defaults("gpt-4", [ON])
-    assert told("bucket", "show", "key")[1][:4] == ["gpt-4", "tpm", "91", "100"]
+    assert bucket_rows("key")[1][:4] == ["gpt-4", "tpm", "91", "100"]
 
 
 def test_a_change_is_told_in_the_text_of_the_limit(table: Table) -> None:

@@ -3,7 +3,7 @@
 import json
 from datetime import UTC, datetime
 
-from support.cli.by_hand import document, told
+from support.cli.by_hand import bucket_rows, document, told
 from support.cli.tables import Table
 from zae_limiter import Limit, SyncRateLimiter
 from zae_limiter.values.timetables import timetable_of
@@ -32,7 +32,7 @@ def test_a_bucket_shows_the_values_in_force_with_the_schedule(table: Table) -> N
     table.repository.set_resource_defaults("gpt-4", [RPM])
     with SyncRateLimiter(table.repository).acquire("key", "gpt-4", {"rpm": 9}):
         pass
-    [bucket] = document("bucket", "show", "key", "-r", "gpt-4")
+    [bucket] = document("entity", "show", "key", "-r", "gpt-4")["buckets"]
     assert bucket["limits"]["rpm"]["schedule"] == ENTRIES
     assert bucket["limits"]["rpm"]["capacity"] in held()
 
@@ -43,14 +43,14 @@ def test_what_is_left_is_told_with_its_window(table: Table) -> None:
     with SyncRateLimiter(table.repository).acquire("key", "gpt-4", {"tpm": 743}):
         pass
     table.repository.set_limits("key", [Limit.custom("tpm", 900_000, kind="calendar", window="month")], "gpt-4")
-    [bucket] = document("bucket", "show", "key", "-r", "gpt-4")
+    [bucket] = document("entity", "show", "key", "-r", "gpt-4")["buckets"]
     assert bucket["limits"]["tpm"]["window_ends"].endswith("-01T00:00:00.000Z")
-    row = " ".join(told("bucket", "show", "key", "-r", "gpt-4")[1])
+    row = " ".join(bucket_rows("key", "-r", "gpt-4")[1])
     assert " 9,257 until 20" in row
     table.repository.set_resource_defaults("other", [Limit.quota("rpm", 5, window=3600)])
     with SyncRateLimiter(table.repository).acquire("key", "other", {"rpm": 1}):
         pass
-    assert "4 until 20" in " ".join(told("bucket", "list", "-r", "other")[1])
+    assert "4 until 20" in " ".join(told("entity", "list", "--buckets", "-r", "other")[1])
 
 
 def test_why_names_the_entry_that_holds(table: Table) -> None:

@@ -1,4 +1,4 @@
-from support.cli.by_hand import document, refused, told
+from support.cli.by_hand import bucket_rows, document, effective, refused, told
 from support.cli.tables import Table
 from zae_limiter import Limit, SyncRateLimiter
 from zae_limiter_cli.audit.changes import changes
@@ -15,8 +15,8 @@ def test_a_shadow_limit_is_set_and_shown_at_every_level(table: Table) -> None:
     assert table.repository.get_limits("key") == [RPM, TPM]
     shown = document("resource", "show", "gpt-4")["limits"]
     assert {name: limit["shadow"] for name, limit in shown.items()} == {"rpm": True, "tpm": False}
-    assert ["entity_default", "yes", *MARKED] in told("entity", "effective", "key", "-r", "gpt-4")
-    levels = document("entity", "effective", "key", "-r", "gpt-4")["levels"]
+    assert ["entity_default", "yes", *MARKED] in told("entity", "show", "key", "-r", "gpt-4")
+    levels = effective("key", "gpt-4")["levels"]
     assert [each["limits"].get("rpm", {}).get("shadow") for each in levels] == [None, True, True, True]
 
 
@@ -46,13 +46,13 @@ def test_a_bucket_shows_its_shadow_limits_and_what_they_would_have_refused(table
         "key", "gpt-5", {"tpm": 1}, limits=[Limit.per_day("tpm", 0)]
     ):
         pass
-    rows = told("bucket", "show", "key")[1:]
+    rows = bucket_rows("key")[1:]
     assert [row[:-2] for row in rows] == [
         ["gpt-4", "rpm", "(shadow)", "0", "2", "2/day", "5", "3", "1"],
         ["gpt-4", "tpm", "95", "100", "100/day", "5", "3", "1"],
         ["gpt-5", "tpm", "0", "0", "0/day", "1", "1", "1"],
     ]
-    (bucket,) = document("bucket", "show", "key", "-r", "gpt-4")
+    (bucket,) = document("entity", "show", "key", "-r", "gpt-4")["buckets"]
     assert (bucket["shadowed"], bucket["limits"]["rpm"]["shadow"], bucket["limits"]["tpm"]["shadow"]) == (
         3,
         True,

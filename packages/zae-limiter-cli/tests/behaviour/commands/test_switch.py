@@ -162,12 +162,12 @@ def test_the_command_that_why_shows_ends_what_a_resource_disables(table: Table) 
         assert disabled(limiter) is None
 
 
-def test_bucket_show_and_audit_have_the_switches(table: Table) -> None:
+def test_entity_show_and_audit_have_the_switches(table: Table) -> None:
     with ExitStack() as until:
         at_work(table, until)
         table.repository.set_switches("key", "gpt-4", bypass=True, reason="trial")
-        shown = run("bucket", "show", "key").stdout.splitlines()
-        assert shown[0] == "key bypasses its limits on gpt-4 by its own config (trial)."
-        (bucket,) = document("bucket", "show", "key")
+        shown = run("entity", "show", "key").stdout.splitlines()
+        assert "key bypasses its limits on gpt-4 by its own config (trial)." in shown
+        (bucket,) = document("entity", "show", "key")["buckets"]
         assert bucket["switches"]["bypass"] == {"value": True, "source": "entity", "reason": "trial"}
         assert "switches.bypass true" in run("audit", "list", "--entity", "key").stdout

@@ -1,6 +1,6 @@
 """`zae-limiter tier`, and the tier of an entity in other commands."""
 
-from support.cli.by_hand import document, refused, run, told
+from support.cli.by_hand import document, effective, refused, run, told
 from support.cli.tables import Table
 from zae_limiter import Limit
 
@@ -53,9 +53,9 @@ def test_the_level_is_named_by_effective_why_and_bucket(table: Table) -> None:
     run("tier", "set-limits", "gold", "-l", "rpm:100")
     run("resource", "set-defaults", "gpt-4", "-l", "rpm:1")
     run("entity", "create", "acme", "--tier", "gold")
-    first, *rest = run("entity", "effective", "acme", "-r", "gpt-4").stdout.splitlines()
+    first, *rest = run("entity", "show", "acme", "-r", "gpt-4").stdout.partition("\n\n")[2].splitlines()
     assert first == "acme on gpt-4 (tier gold): the level tier_default wins."
-    assert [line.split()[0] for line in rest[1:]] == [
+    assert [line.split()[0] for line in rest[1:7]] == [
         "entity",
         "entity_default",
         "tier",
@@ -63,7 +63,7 @@ def test_the_level_is_named_by_effective_why_and_bucket(table: Table) -> None:
         "resource",
         "system",
     ]
-    assert document("entity", "effective", "acme", "-r", "gpt-4")["source"] == "tier_default"
+    assert effective("acme", "gpt-4")["source"] == "tier_default"
     why = run("why", "acme", "-r", "gpt-4").stdout
     assert "acme: the limits of its tier gold on all resources; no bucket yet" in why
     assert "audit list --tier gold" in why

@@ -1,6 +1,6 @@
 """The weights of a limit on the command line: given, shown, and told of a change."""
 
-from support.cli.by_hand import document, told
+from support.cli.by_hand import bucket_rows, document, told
 from support.cli.tables import Table
 from zae_limiter import Limit, SyncRateLimiter
 from zae_limiter_cli.audit.changes import changes
@@ -17,15 +17,15 @@ def test_they_are_set_and_shown_at_every_level(table: Table) -> None:
     assert table.repository.get_limits("key") == [WEIGHTED]
     shown = document("resource", "show", "gpt-4")["limits"]["tpm"]
     assert shown["weights"] == {"input": 1, "cached": 0.1, "output": 4}
-    assert ["entity_default", "yes", *SHOWN] in told("entity", "effective", "key", "-r", "gpt-4")
+    assert ["entity_default", "yes", *SHOWN] in told("entity", "show", "key", "-r", "gpt-4")
 
 
 def test_a_bucket_shows_them_though_it_does_not_have_them(table: Table) -> None:
     table.repository.set_resource_defaults("gpt-4", [WEIGHTED])
     with SyncRateLimiter(table.repository).acquire("key", "gpt-4", {"tpm": 9}):
         pass
-    assert told("bucket", "show", "key")[1][:4] == ["gpt-4", *SHOWN[:3]]
-    [bucket] = document("bucket", "show", "key", "-r", "gpt-4")
+    assert bucket_rows("key")[1][:4] == ["gpt-4", *SHOWN[:3]]
+    [bucket] = document("entity", "show", "key", "-r", "gpt-4")["buckets"]
     assert bucket["limits"]["tpm"]["weights"] == {"input": 1, "cached": 0.1, "output": 4}
 
 

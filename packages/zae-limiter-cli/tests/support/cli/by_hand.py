@@ -43,3 +43,16 @@ def refused(group: str, *args: str) -> str:
     (line,) = done.stderr.splitlines()
     assert (done.exit_code, done.stdout, line[:7]) == (1, "", "Error: ")
     return line[7:]
+
+
+def effective(entity_id: str, resource: str) -> Any:
+    """What holds for an entity on a resource, level by level."""
+    (found,) = document("entity", "show", entity_id, "-r", resource)["resources"]
+    return found
+
+
+def bucket_rows(entity_id: str, *args: str) -> list[list[str]]:
+    """The buckets of an entity as people see them, the head first."""
+    lines = told("entity", "show", entity_id, *args)
+    (begin,) = (number for number, line in enumerate(lines) if line[:2] == ["RESOURCE", "LIMIT"])
+    return lines[begin:]

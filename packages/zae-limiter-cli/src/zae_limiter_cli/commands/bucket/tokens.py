@@ -1,4 +1,4 @@
-"""`zae-limiter bucket show`, `reset`, `credit` and `merge`."""
+"""`zae-limiter bucket reset`, `credit` and `merge`."""
 
 from typing import TYPE_CHECKING
 
@@ -9,7 +9,6 @@ from ...confirmation import confirm
 from ...data.declared import as_declared
 from ...data.parsing import tokens_option
 from ...data.showing import plain_bucket, say_buckets
-from ...data.switches import plain_resolved, sentences, switches_on
 from ...errors import CommandError
 from ...options import (
     OutputForm,
@@ -31,40 +30,6 @@ _key_option = click.option(
     help="Do it once under this key for the bucket, however often it is run within 30 days.",
 )
 _resource_option = click.option("--resource", "-r", required=True, metavar="NAME", help="The resource.")
-
-
-@click.command(short_help="Show the tokens that an entity has left.")
-@in_repository
-@click.argument("entity_id")
-@click.option("--resource", "-r", metavar="NAME", help="Only this resource.")
-@output_option
-def show(*, repository: "SyncRepository", entity_id: str, resource: str | None, output: OutputForm) -> None:
-    """Show the tokens that ENTITY_ID has left of each resource it used, over all shards.
-
-    The limits are those in force for the entity, as `why` has them. A change of a resource's or the system's limits
-    that told no bucket (--now) shows once a process has obeyed it. SHADOWED counts the acquires that were admitted
-    although shadow limits would have refused them. A resource without a bucket has all its tokens, unless a capacity of
-    0 blocks: --resource shows that. Without --resource the list may miss a bucket of the last second. Switches in force
-    come first, each with the level that sets it.
-    """
-    found = [as_declared(repository, each) for each in repository.get_buckets(entity_id, resource)]
-    on = [resource] if resource is not None else [each.resource for each in found]
-    switches = switches_on(repository, entity_id, on)
-    if output == "json":
-        plain = ((plain_bucket(each), switches[each.resource]) for each in found)
-        say_json([{**each, **({"switches": plain_resolved(set_)} if set_ else {})} for each, set_ in plain])
-        return
-    for each, resolved in switches.items():
-        for line in sentences(entity_id, each, resolved):
-            say_sentence(line)
-    if found:
-        say_buckets(found)
-    elif resource is None:
-        left = "all tokens are available, unless a capacity of 0 blocks: --resource NAME shows that"
-        say_sentence(f"There is no bucket of {entity_id} in namespace {repository.name}: {left}.")
-    else:
-        left = _left_without_bucket(repository, entity_id, resource)
-        say_sentence(f"There is no bucket of {entity_id} on {resource} in namespace {repository.name}: {left}.")
 
 
 @click.command(short_help="Fill a bucket.")

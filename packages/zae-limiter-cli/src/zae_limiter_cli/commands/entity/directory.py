@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ...columns import say_columns, say_json, say_tree
-from ...data.showing import word, words, yes_or_no
+from ...columns import say_columns, say_json, say_sentence, say_tree
+from ...data.showing import plain_bucket, say_all_buckets, show_entities, word, words, yes_or_no
+from ...errors import CommandError
 from ...options import OutputForm, output_option
 from ...paging import (
     ROWS_OF_A_PAGE,
     FetchPage,
+    bucket_pages,
     following_option,
     in_repository,
     rows_option,
@@ -23,12 +25,12 @@ from ...paging import (
 
 if TYPE_CHECKING:
     from zae_limiter import SyncRepository
-    from zae_limiter.values import KnownEntity
+    from zae_limiter.values import Bucket, KnownEntity
 
     from ...data.tree import Node
 
 
-@click.command("list", short_help="List all entities.")
+@click.command("list", short_help="List all entities, or all buckets.")
 @in_repository
 @click.option(
     "--resource",
@@ -37,6 +39,7 @@ if TYPE_CHECKING:
     help="Only those with limits of their own on this resource; _default_ means all resources.  [default: everybody]",
 )
 @click.option("--begins-with", metavar="TEXT", default="", help="Only ids that begin so.")
+@click.option("--buckets", is_flag=True, help="List buckets with what is left in each; --resource is theirs.")
 @rows_option
 @following_option
 @output_option
@@ -45,14 +48,19 @@ def list_entities(
     repository: "SyncRepository",
     resource: str | None,
     begins_with: str,
+    buckets: bool,
     rows: int,
     following: str | None,
     output: OutputForm,
 ) -> None:
-    """List the entities that have a record, limits of their own, or a bucket, by id.
+    """List the entities that have a record, limits of their own, or a bucket, by id; with --buckets, the buckets by
+    entity and resource.
 
     In JSON, `next` is what --next takes to list the rest. The list may miss a change of the last second.
     """
+    if buckets:
+        _list_buckets(repository, resource, begins_with, output, rows=rows, following=following)
+        return
     everybody = partial(_page, repository, begins_with)
     fetch = everybody
     if resource is not None:
@@ -71,20 +79,65 @@ def list_entities(
         click.echo(f"There is no entity{of}{begin} in namespace {repository.name}.")
 
 
-@click.command(short_help="Show the entities below their parents.")
+def _list_buckets(
+    repository: "SyncRepository",
+    resource: str | None,
+    begins_with: str,
+    output: OutputForm,
+    *,
+    rows: int,
+    following: str | None,
+) -> None:
+    pages = bucket_pages(repository, resource)
+
+    def fetch(size: int, behind: str | None) -> "tuple[Sequence[Bucket], str | None]":
+        page, after = pages(size, behind)
+        return [each for each in page if each.entity_id.startswith(begins_with)], after
+
+    found, behind = some_rows(fetch, rows, following)
+    if output == "json":
+        say_json({"buckets": [plain_bucket(each) for each in found], "next": behind})
+    elif found:
+        say_all_buckets(found)
+        say_following(behind)
+    else:
+        on = "" if resource is None else f" on {resource}"
+        say_sentence(f"There is no bucket{on} in namespace {repository.name}: all tokens are available.")
+
+
+@click.command(short_help="Show the entities below their parents, or all above one.")
 @in_repository
 @click.argument("entity_id", required=False)
+@click.option("--above", is_flag=True, help="Its parents, then all above them, nearest first, each once.")
+@click.option("--depth", type=click.IntRange(min=1), metavar="N", help="Levels below ENTITY_ID: 1 for its children.")
 @rows_option
 @output_option
-def tree(*, repository: "SyncRepository", entity_id: str | None, rows: int, output: OutputForm) -> None:
-    """Show the entities below their parents: all that have a record, or those below ENTITY_ID.
+def tree(
+    *,
+    repository: "SyncRepository",
+    entity_id: str | None,
+    above: bool,
+    depth: int | None,
+    rows: int,
+    output: OutputForm,
+) -> None:
+    """Show the entities below their parents: all that have a record, or those below ENTITY_ID; with --above, those
+    that are above it.
 
     Without ENTITY_ID the command reads the record of every entity of the namespace, a read unit for each.
     """
     from ...data.tree import plain, read_below, read_forest, walk
     from ...terminal import Terminal
 
-    roots = read_forest(repository) if entity_id is None else [read_below(repository, entity_id)]
+    if entity_id is None and (above or depth):
+        raise CommandError("--above and --depth are about one entity: pass ENTITY_ID, too")
+    if above and depth:
+        raise CommandError("--above and --depth exclude each other: pass one of them")
+    if above and entity_id is not None:
+        none = f"Entity {entity_id} has no parents."
+        show_entities(repository.get_ancestors(entity_id), output, none=none)
+        return
+    roots = read_forest(repository) if entity_id is None else [read_below(repository, entity_id, depth)]
     if output == "json":
         say_json([plain(root) for root in roots])
         return

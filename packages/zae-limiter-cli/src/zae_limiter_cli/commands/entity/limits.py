@@ -86,15 +86,6 @@ def _warn_of_missing(repository: "SyncRepository", entity_id: str, resource: str
         )
 
 
-@click.command(short_help="Show an entity's own limits.")
-@in_repository
-@_place
-@output_option
-def get_limits(*, repository: "SyncRepository", entity_id: str, resource: str, output: OutputForm) -> None:
-    """Show the own limits of ENTITY_ID on a resource. `effective` shows the limits that apply."""
-    _show(repository, entity_id, resource, output)
-
-
 @click.command(short_help="Delete an entity's own limits.")
 @in_repository
 @_place

@@ -1,4 +1,4 @@
-"""`zae-limiter entity create`, `show`, `update`, `move`, `delete`, `children` and `ancestors`."""
+"""`zae-limiter entity create`, `update` and `delete`."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
@@ -7,14 +7,14 @@ import click
 
 from ...confirmation import confirm
 from ...data.parsing import metadata_option
-from ...data.showing import show_done, show_entities, show_entity
+from ...data.showing import show_done, show_entity
 from ...errors import CommandError
 from ...options import Function, OutputForm, connected, in_namespace, output_option, yes_accepted, yes_option
 from ...paging import in_repository, open_namespace
 from ...principal import principal_option
 
 if TYPE_CHECKING:
-    from zae_limiter import Entity, SyncRepository
+    from zae_limiter import SyncRepository
 
     from ...connection import Connection
 
@@ -70,16 +70,6 @@ def create(
     show_entity(made, output)
 
 
-@click.command(short_help="Show an entity's record.")
-@in_repository
-@click.argument("entity_id")
-@output_option
-def show(*, repository: "SyncRepository", entity_id: str, output: OutputForm) -> None:
-    """Show the record of ENTITY_ID."""
-    found = _find(repository, entity_id)
-    show_entity(found, output)
-
-
 @click.command(short_help="Change an entity's record.")
 @connected
 @in_namespace
@@ -111,58 +101,26 @@ def update(
     **chosen: Any,
 ) -> None:
     """Change the record of ENTITY_ID. A field that is not given keeps its value; --metadata replaces all metadata,
-    --parent all parents.
+    --parent all parents. What is below an entity moves along with it.
 
-    Running processes see the change when their config cache expires, by default within a minute; they obey another tier
-    from the next request on.
-    """
-    fields = _fields(chosen)
-    with open_namespace(connection, namespace) as repository:
-        after = repository.update_entity(entity_id, **fields, expected_version=expected_version, principal=principal)
-    show_entity(after, output)
-
-
-@click.command(short_help="Move an entity under other parents.")
-@connected
-@in_namespace
-@click.argument("entity_id")
-@click.option("--to", metavar="ID", multiple=True, help="A parent from now on; several in turn, at most 4.")
-@click.option("--to-top", is_flag=True, help="Have no parents from now on.")
-@click.option("--cascade/--no-cascade", default=None, help="Whether its acquires consume from its parents, too.")
-@principal_option
-@output_option
-@yes_accepted
-def move(
-    *,
-    connection: "Connection",
-    namespace: str,
-    entity_id: str,
-    to: tuple[str, ...],
-    to_top: bool,
-    cascade: bool | None,
-    principal: str,
-    output: OutputForm,
-) -> None:
-    """Move ENTITY_ID under other parents, instead of all that it has. What is below it moves along.
-
-    Its acquires go on to consume from its parents if they did before. At the top there are none, so that an entity
-    that cascades needs --no-cascade, too; --cascade brings it back with a later move. Running processes see the move
-    when their config cache expires, by default within a minute.
+    Its acquires go on to consume from its parents if they did before; without parents they cannot, so that an entity
+    that cascades needs --no-cascade beside --no-parent. Running processes see the change when their config cache
+    expires, by default within a minute; they obey another tier from the next request on.
     """
     from zae_limiter import ValidationError
 
-    if bool(to) is to_top:
-        raise CommandError(f"where should {entity_id} go? Pass --to ID, or --to-top for no parents")
-    fields: dict[str, Any] = {} if cascade is None else {"cascade": cascade}
+    fields = _fields(chosen)
     with open_namespace(connection, namespace) as repository:
         try:
-            after = repository.update_entity(entity_id, **fields, parent_ids=to or None, principal=principal)
+            after = repository.update_entity(
+                entity_id, **fields, expected_version=expected_version, principal=principal
+            )
         except ValidationError as error:
-            if error.field != "cascade":
+            if error.field != "cascade" or not chosen["no_parent"]:
                 raise
             raise CommandError(
-                f"{entity_id} would consume from its parents, and has none at the top: pass --no-cascade, too; "
-                f"`entity move {entity_id} --to ID --cascade` brings it back"
+                f"{entity_id} would consume from its parents, and would have none: pass --no-cascade, too; "
+                f"`entity update {entity_id} --parent ID --cascade` brings it back"
             ) from error
     show_entity(after, output)
 
@@ -182,36 +140,6 @@ def delete(*, repository: "SyncRepository", entity_id: str, principal: str, yes:
         confirm(f"Delete the entity {entity_id}, its own limits and its buckets, in namespace {repository.name}?")
     repository.delete_entity(entity_id, principal=principal)
     show_done({"entity_id": entity_id}, "deleted", output, message=f"Entity {entity_id} deleted.")
-
-
-@click.command(short_help="List an entity's children.")
-@in_repository
-@click.argument("entity_id")
-@output_option
-def children(*, repository: "SyncRepository", entity_id: str, output: OutputForm) -> None:
-    """List the entities that have ENTITY_ID among their parents, by id."""
-    found = repository.get_children(entity_id)
-    if not found:
-        _find(repository, entity_id)
-    show_entities(found, output, none=f"Entity {entity_id} has no children.")
-
-
-@click.command(short_help="List all that are above an entity.")
-@in_repository
-@click.argument("entity_id")
-@output_option
-def ancestors(*, repository: "SyncRepository", entity_id: str, output: OutputForm) -> None:
-    """List the parents of ENTITY_ID, then all above them, nearest first, each once."""
-    found = repository.get_ancestors(entity_id)
-    show_entities(found, output, none=f"Entity {entity_id} has no parents.")
-
-
-def _find(repository: "SyncRepository", entity_id: str) -> "Entity":
-    from zae_limiter import EntityNotFoundError
-
-    if (found := repository.get_entity(entity_id)) is None:
-        raise EntityNotFoundError(entity_id)
-    return found
 
 
 def _fields(chosen: Mapping[str, Any]) -> dict[str, Any]:
