@@ -142,9 +142,8 @@ ONLY_READS = {  # what they write is an answer, or a file that the command line 
     *("demo", "why", "top", "console", "doctor", "status", "list", "cfn-template"),
     *(f"limits {each}" for each in ("plan", "diff", "validate", "schema", "cfn-template", "status", "shares")),
     *("usage list", "usage export", "usage cost", "usage near", "usage top", "audit list"),
-    *("system show", "resource show", "tier show", "switch show", "bucket list", "bucket show"),
-    *(f"entity {each}" for each in ("show", "children", "ancestors", "get-limits", "effective", "list-resources")),
-    *("entity list", "entity tree", "namespace list", "delegation list"),
+    *("system show", "resource show", "tier show", "switch show"),
+    *("entity show", "entity list", "entity tree", "namespace list", "delegation list"),
     *("local status", "local logs", "local env"),
 }
 
