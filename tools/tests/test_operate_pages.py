@@ -19,7 +19,7 @@ DOCS = ROOT / "docs"
 OPERATE = DOCS / "operate"
 PAGES = sorted(OPERATE.rglob("*.md"))
 RUNBOOKS = sorted((OPERATE / "runbooks").glob("*.md"))
-QUESTIONS = ["What it means", "What to look at", "What to do", "How to tell that it is over"]
+QUESTIONS = ["What it means", "What to look at", "What to do", "When it is over"]
 BLOCK = re.compile(r"^```sh\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
