@@ -116,7 +116,8 @@ def test_up_gives_a_stack_that_shells_and_python_find_by_what_it_prints(monkeypa
     monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:1")
     told = up("--data-plane", "moto")
     snippet = PYTHON.findall(told)[0]
-    rows = in_shell("zae-limiter status").splitlines()
+    *rows, advice = in_shell("zae-limiter status").splitlines()
+    assert advice == "Stack and release match."
     assert {row.split()[1] for row in rows if row.split()[0] != "ok"} <= {"alarms"}  # which the local AWS has not
     assert len(rows) >= 6
 
