@@ -14,6 +14,7 @@ from zae_limiter import Limit, SyncRateLimiter, SyncRepository
 from zae_limiter.maintenance import VersionRecord
 from zae_limiter.values.versions import SCHEMA_VERSION, core_version
 from zae_limiter_cli.artifacts.builder import LAMBDAS, build_artifact
+from zae_limiter_cli.commands.stack import changes
 from zae_limiter_cli.main import main
 from zae_limiter_cli.stack.code import VERSION_TAG, function_name
 from zae_limiter_cli.stack.deploy import DeployRequest, make_plan
@@ -138,6 +139,17 @@ def test_it_shows_the_changes_and_asks(aws: str) -> None:
     assert re.search("^~ +AggregatorFunction .*", done.stderr, re.MULTILINE)
     assert opened(done.stdout.removeprefix(" y\n"))["action"] == "updated"  # older click shows what is typed
     assert "Change stack" not in run("deploy", "-n", "my-app").output
+
+
+@pytest.mark.long
+@pytest.mark.usefixtures("on_a_terminal")
+def test_a_stack_that_changes_before_the_answer_is_left_alone(aws: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    deploy()
+    with monkeypatch.context() as patch:
+        patch.setattr(changes, "confirm", lambda _: deploy("--provisioner-memory", "1024"))
+        done = run("deploy", "-n", "my-app", "--aggregator-memory", "512")
+    told = "Error: stack my-app has been changed meanwhile. Nothing was changed: run the command again"
+    assert done.stderr.splitlines()[-1] == told
 
 
 def test_a_plan_shows_what_would_be_made_and_makes_nothing(aws: str) -> None:

@@ -171,6 +171,12 @@ def begin(connection: Connection, request: DeployRequest) -> tuple[Any, Plan]:
     return client, replace(plan, address=None if plan.equal else _put(connection, plan))
 
 
+def check_unchanged(client: Any, name: str, plan: Plan) -> None:
+    """Raise ``CommandError`` if the stack has been changed since the plan was made, as while a question waits."""
+    if cloudformation.find(client, name) != plan.stack:
+        raise CommandError(f"stack {name} has been changed meanwhile. Nothing was changed: run the command again")
+
+
 def _put(connection: Connection, plan: Plan) -> str | None:
     """Put a template that no request holds into the bucket for it, and return its address; ``None`` if a request does.
 

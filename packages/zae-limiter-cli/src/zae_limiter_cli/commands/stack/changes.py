@@ -11,10 +11,21 @@ from ...columns import say_columns, say_json
 from ...confirmation import check_can_ask, confirm
 
 if TYPE_CHECKING:
+    from ...connection import Connection
     from ...options import OutputForm
+    from ...stack.deploy import Plan
     from ...stack.preview import Change
 
 dry_run_option = click.option("--dry-run", is_flag=True, help="Show the changes and end.")
+
+
+def of_plan(connection: "Connection", plan: "Plan", *, code_only: bool = False) -> "list[Change]":
+    """Return the changes that a plan makes; ``code_only``: those outside CloudFormation."""
+    from ...stack.preview import beside, preview
+
+    if code_only:
+        return list(beside(connection, plan))
+    return preview(connection.client("cloudformation"), plan, connection)
 
 
 def rows_of(changes: Sequence["Change"]) -> list[tuple[str, str, str, str]]:
@@ -40,7 +51,7 @@ def check_terminal(command: str, stack: str) -> None:
 
 
 def ask(changes: Sequence["Change"], question: str) -> None:
-    """Show the changes on standard error, and ask. Without changes there is nothing to ask. Raises ``click.Abort``."""
+    """Show the changes on standard error, and ask. Raises ``click.Abort``."""
     if changes:
         with redirect_stdout(sys.stderr):  # standard output is for the result
             say_columns(rows_of(changes))

@@ -15,7 +15,6 @@ from .options import errors_only_option, production_option, stack_options, tag_o
 if TYPE_CHECKING:
     from ...connection import Connection
     from ...stack.deploy import Deployed, Plan
-    from ...stack.preview import Change
 
 downgrade_option = click.option(
     "--allow-downgrade", is_flag=True, help="Deploy even if a newer release deployed the stack."
@@ -52,7 +51,7 @@ def deploy(
     is not given keeps its value. At the end the command registers the namespace `default` and lists the parts of the
     stack.
     """
-    from ...stack.deploy import DeployRequest, begin
+    from ...stack.deploy import DeployRequest, begin, check_unchanged
     from ...stack.options import emulator_host, in_production
 
     if production:
@@ -64,20 +63,15 @@ def deploy(
         changes.check_terminal("deploy", connection.name)
     client, plan = begin(connection, DeployRequest(chosen, tags, allow_downgrade))
     if dry_run:
-        changes.show(_changes(client, plan, connection), output)
+        changes.show(changes.of_plan(connection, plan), output)
         return
-    if not yes and (found := _changes(client, plan, connection)):
+    if not yes and (found := changes.of_plan(connection, plan)):
         changes.ask(found, f"{'Create' if plan.stack is None else 'Change'} stack {connection.name}?")
+        check_unchanged(client, connection.name, plan)
     if wait:
         show(connection, bring_about(connection, client, plan, quiet=quiet), output, quiet=quiet)
     else:
         _start(connection, client, plan, output, quiet=quiet)
-
-
-def _changes(client: Any, plan: "Plan", connection: "Connection") -> "list[Change]":
-    from ...stack.preview import preview
-
-    return preview(client, plan, connection)
 
 
 def bring_about(connection: "Connection", client: Any, plan: "Plan", *, quiet: bool) -> "Deployed":

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
     from ...connection import Connection
     from ...stack.deploy import Deployed, Plan
-    from ...stack.preview import Change
 
 
 @click.command()
@@ -53,7 +52,7 @@ def upgrade(
     older client is admitted (--oldest-client); run again, it goes on where it was stopped. The command shows the
     changes and asks before it makes them, unless --yes is given.
     """
-    from ...stack.deploy import DeployRequest, begin, upgrade_code
+    from ...stack.deploy import DeployRequest, begin, check_unchanged, upgrade_code
 
     if not (yes or dry_run or oldest_client):
         changes.check_terminal("upgrade", connection.name)
@@ -66,6 +65,7 @@ def upgrade(
         return _show_forecast(connection, plan, output, code_only=code_only)
     if not yes:
         _ask(connection, plan, code_only=code_only)
+        check_unchanged(client, connection.name, plan)
     if code_only:
         deployed = upgrade_code(connection, plan.stack, plan.options, reporter(quiet=quiet))
     else:
@@ -77,7 +77,7 @@ def _ask(connection: "Connection", plan: "Plan", *, code_only: bool) -> None:
     """Show the changes, and ask before any is made. Do not ask about a migration that is refused anyway."""
     from ...stack.migration import pending
 
-    found = _changes(connection, plan, code_only=code_only)
+    found = changes.of_plan(connection, plan, code_only=code_only)
     wanted, refused = pending(connection)
     if wanted and refused is None:
         before, after = wanted[0].schema_version, wanted[-1].schema_version + 1
@@ -88,14 +88,6 @@ def _ask(connection: "Connection", plan: "Plan", *, code_only: bool) -> None:
         changes.ask(found, question)
     elif found:
         changes.ask(found, f"Upgrade stack {connection.name}?")
-
-
-def _changes(connection: "Connection", plan: "Plan", *, code_only: bool) -> "list[Change]":
-    from ...stack.preview import beside, preview
-
-    return (
-        list(beside(connection, plan)) if code_only else preview(connection.client("cloudformation"), plan, connection)
-    )
 
 
 def _migrate(connection: "Connection", deployed: "Deployed", output: OutputForm, *, quiet: bool) -> None:
@@ -151,7 +143,7 @@ def _shut_out(connection: "Connection", oldest_client: str, output: OutputForm, 
 def _show_forecast(connection: "Connection", plan: "Plan", output: OutputForm, *, code_only: bool) -> None:
     from ...stack.migration import forecast, pending
 
-    found = _changes(connection, plan, code_only=code_only)
+    found = changes.of_plan(connection, plan, code_only=code_only)
     wanted, refused = pending(connection)
     forecasts = forecast(connection, wanted)
     if output == "json":
