@@ -185,7 +185,7 @@ def _console(place: str) -> dict[str, Any]:
             for page, address in PAGES.items():
                 begun = time.perf_counter()
                 if client.get(address).status_code != 200:
-                    raise RuntimeError(f"{address} is no page")
+                    raise RuntimeError(f"{address} is not a page")
                 times[page].append(1000 * (time.perf_counter() - begun))
                 time.sleep(EVERY)
         return {"pages_ms": times, "reads": store.worst()}

@@ -51,7 +51,7 @@ class Body:
     damaged: bool = False
 
     def least_bytes(self) -> int:
-        """Return the bytes that are no media: of a damaged body all media are left out, wherever they have come."""
+        """Return the bytes that are not media: of a damaged body all media are left out, wherever they have come."""
         size = len(json.dumps(self.sent, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass"))
         if not self.damaged:
             return size - sum(map(len, self.media))
@@ -148,7 +148,7 @@ class Drawing:
         return self.media[-1]
 
     def no_data(self) -> str:
-        """Return what is no media, though it may say so."""
+        """Return what is not media, though it may say so."""
         return b64encode(self.random.choice(NO_MEDIA) * self.random.choice([1, 100])).decode()
 
     def lies(self) -> Any:

@@ -33,7 +33,7 @@ def main(kind: str, place: Place) -> None:
     signal.signal(signal.SIGUSR2, show_tasks)
     faulthandler.dump_traceback_later(WATCHDOG_SECONDS, exit=True)
     warnings.filterwarnings("ignore", message=".*fork.*", category=DeprecationWarning)
-    logger = logging.getLogger("zae_limiter")  # what the library logs is no noise; what asyncio logs is
+    logger = logging.getLogger("zae_limiter")  # what the library logs is not noise; what asyncio logs is
     logger.addHandler(logging.FileHandler(f"{place.ledger}.log"))
     logger.propagate = False
     import_module(f".kinds.{kind}", __package__).program(place)

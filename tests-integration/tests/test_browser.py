@@ -162,7 +162,7 @@ def test_a_page_whose_name_leads_to_the_stack_gets_nothing_and_changes_nothing(
 
 
 def send(embedded: Embedded, attack: dict[str, Any], headers: dict[str, str]) -> str:
-    """The answer to an attack of a program, which is no attack."""
+    """The answer to an attack of a program, which is not an attack."""
     url = embedded.endpoint_url + attack["path"]
     with urllib.request.urlopen(urllib.request.Request(url, attack["body"].encode(), headers)) as answer:
         told: str = answer.read().decode()

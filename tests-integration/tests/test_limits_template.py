@@ -60,7 +60,7 @@ def tenant(target: Target) -> Iterator[Tenant]:
     with closing(target.client("cloudformation")) as client:
         tenant = Tenant(target, client)
         yield tenant
-        tenant.delete()  # a stack that is gone is no error
+        tenant.delete()  # a stack that is gone is not an error
 
 
 def test_a_stack_of_the_template_applies_updates_rolls_back_and_takes_back_its_limits(

@@ -21,7 +21,7 @@ from check_siblings import ROOT
 from zae_limiter_cli.stack.options import StackOptions
 from zae_limiter_provisioner import stack_events
 
-OWN_TEXT = {"install_lines.py", "lists.py", "variants.py"}  # read text of this repository alone
+OWN_TEXT = {"install_lines.py", "lists.py", "prose.py", "sentences.py", "variants.py"}  # read this repository alone
 TOOLS = [path for path in ROOT.glob("tools/*.py") if path.name not in OWN_TEXT]
 FILES = sorted([*ROOT.glob("packages/*/src/**/*.py"), *TOOLS])
 PLACES: Mapping[str, Place] = {
@@ -77,7 +77,7 @@ LISTED: Mapping[str, Mapping[str, Place]] = {
         "'[A-Za-z][A-Za-z0-9_.\\\\-]{0,63}'": "whole",
         "'\\\\S+'": "whole",
         "'\\\\S*[^\\\\s*]'": "whole",
-        "'(?!\\\\$(?:RESOURCE|PLAN):)\\\\S+'": "whole",
+        "'(?!\\\\$(?:RESOURCE|TIER):)\\\\S+'": "whole",
     },
     "zae_limiter_manifest/ordering.py": {"_BRACES": "start"},
     "zae_limiter_manifest/problems.py": {"INVISIBLE": "anywhere", "_PLAIN_KEY": "whole"},
@@ -98,7 +98,7 @@ LISTED: Mapping[str, Mapping[str, Place]] = {
     "tools/skips.py": {"pattern": "whole", "INSTALLED": "whole"},
     "tools/tagged.py": {"'zae-limiter-([a-z]+)/v(\\\\d+\\\\.\\\\d+\\\\.\\\\d+)'": "whole"},
 }
-# Expressions that are no constants of their module: what they can be.
+# Expressions that are not constants of their module: what they can be.
 GIVEN: Mapping[str, Any] = {
     "rule['like']": lambda: [each.metadata["like"] for each in fields(StackOptions) if "like" in each.metadata],
     "expression": lambda: [expression for _, expression, _ in stack_events._STACK_ID_PARTS],

@@ -58,7 +58,7 @@ def _take(bad: list[Record], tally: Tally) -> None:
 
 
 def _refuse(event: Any, tally: Tally) -> None:
-    """What is no batch is refused; what is one after all is answered."""
+    """What is not a batch is refused; what is one after all is answered."""
     with judging(tally, ValueError):
         answer = handler.on_event(event, None)
         if set(answer) != {"batchItemFailures"}:

@@ -1,4 +1,4 @@
-"""Requests to language models, and their estimates: never below a fifth of the bytes that are no media.
+"""Requests to language models, and their estimates: never below a fifth of the bytes that are not media.
 
 A stream of such a request that is left has used that, and what came.
 """

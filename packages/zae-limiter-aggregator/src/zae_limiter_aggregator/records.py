@@ -146,7 +146,7 @@ def _key(keys: Mapping[str, Any]) -> dict[str, str]:
     key = {name: value["S"] for name, value in keys.items()}
     for text in key.values():
         if not isinstance(text, str):
-            raise ValueError("the key is no text")
+            raise ValueError("the key is not text")
     return key
 
 
@@ -185,7 +185,7 @@ def _instant(value: object, per_unit: int = 1) -> int:
     """Return epoch milliseconds. A stream dates in seconds; an emulator also gives fractions of one."""
     if isinstance(value, int | float) and 0 <= value * per_unit < END_OF_TIME_MS:  # which NaN is not
         return round(value * per_unit)
-    raise ValueError("the time of the change, or the anchor, is no instant")
+    raise ValueError("the time of the change, or the anchor, is not an instant")
 
 
 def _position(record: Record) -> Position:

@@ -111,7 +111,7 @@ def test_the_name_of_an_attribute_is_not_told(name: str, lines: Any) -> None:
 @pytest.mark.parametrize(
     "error",
     [
-        Unreadable("ns/A", "s", f"{ID!r} is no number"),
+        Unreadable("ns/A", "s", f"{ID!r} is not a number"),
         Unreadable("ns/A", "s", f"it has no rj_{ID}/rpm"),
         OutcomeUnknown(f"the answer has another item than 'ns/ENTITY#{ID}', '#META'"),
         ConditionFailed({"PK": ID}),

@@ -32,7 +32,7 @@ ID = "user-4711"
 @pytest.mark.parametrize(
     ("error", "told"),
     [
-        (Unreadable(f"ns/BUCKET#{ID}#r#0", "#STATE", "rf is no whole number"), "Unreadable: rf is no whole number"),
+        (Unreadable(f"ns/BUCKET#{ID}#r#0", "#STATE", "rf is not a number"), "Unreadable: rf is not a number"),
         (InvalidIdentifierError("entity", ID, "is too long"), "InvalidIdentifierError: is too long"),
         (KeyError(ID), "KeyError"),
         (ValueError(f"invalid literal for int() with base 10: '{ID}'"), "ValueError"),

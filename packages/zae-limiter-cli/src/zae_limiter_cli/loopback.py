@@ -17,8 +17,8 @@ _NO_IPV6: Final = (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT)
 def hidden_host() -> str:
     """Return a random loopback address where the system has several, as Linux has 16 million; 127.0.0.1 elsewhere.
 
-    A web page cannot guess it, and a browser sends a cookie of it to nobody who listens on 127.0.0.1. It is no secret
-    from other users of the machine, who can list its listening ports.
+    A web page cannot guess it, and a browser sends its cookies to no other listener on 127.0.0.1. Other users of the
+    machine can list its listening ports.
     """
     second, third, fourth = 1 + secrets.randbelow(254), secrets.randbelow(256), 1 + secrets.randbelow(254)
     host = f"127.{second}.{third}.{fourth}"
@@ -31,7 +31,7 @@ def hidden_host() -> str:
 
 @contextmanager
 def listening(host: str, port: int) -> Iterator[socket.socket]:
-    """Yield a socket that listens, on any port for 0; nobody else gets the port of `localhost` meanwhile.
+    """Yield a socket that listens, on any port for 0; no other program gets the port of `localhost` meanwhile.
 
     A program that is told `localhost` may try ::1 first, and give its secret to another user who answers there. So the
     port of ::1 is taken as well, without an answer, and the program goes on to 127.0.0.1. Raises ``OSError``.
@@ -61,7 +61,7 @@ def _take_ipv6(port: int, sockets: ExitStack) -> None:
 
 
 def free_port(host: str = LOOPBACK) -> int:
-    """Return a port that nobody listens on. Raises ``OSError`` if this machine does not have the address."""
+    """Return a free port. Raises ``OSError`` if this machine does not have the address."""
     with socket.socket() as probe:
         probe.bind((host, 0))
         port: int = probe.getsockname()[1]

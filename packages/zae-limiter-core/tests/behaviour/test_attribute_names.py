@@ -13,7 +13,7 @@ CORE = Path(zae_limiter.__file__).parent
 CONSTANTS = {name: value for name, value in vars(attributes).items() if name.isupper() and name[0] != "_"}
 ATTRIBUTES = {value for name, value in CONSTANTS.items() if isinstance(value, str) and name != "WCU"}
 
-# These names are no words of a public value: they are raw wherever they stand.
+# These names are not words of a public value: they are raw wherever they stand.
 UNMISTAKABLE = {attributes.ANCHOR, attributes.CONFIG_AS_OF, attributes.ACQUIRES, attributes.TTL} | {
     name for name in ATTRIBUTES if name.isupper()
 }

@@ -44,7 +44,7 @@ async def test_a_hundred_times_the_estimate_is_believed(world: World) -> None:
         await lease.consume(tpm=50_000)
         await lease.settle(TokenUsage(input=20_000_000), tpm=20_000_000)
         assert lease.consumed == {"tpm": 20_000_000}
-        await lease.settle(TokenUsage(input=20_000_001), tpm=20_000_001)  # the last settlement is no estimate
+        await lease.settle(TokenUsage(input=20_000_001), tpm=20_000_001)  # the last settlement is not an estimate
         assert lease.consumed == {"tpm": 20_000_000}
 
 

@@ -339,7 +339,7 @@ print(repository.ping())
     assert done.stdout.split() == ["[False,", "False,", "False,", "False,", "False]", "True"], done.stderr
 
 
-# what is no outage
+# what is not an outage
 
 
 async def test_a_refusal_for_good_is_raised_whatever_the_policy(world: World) -> None:

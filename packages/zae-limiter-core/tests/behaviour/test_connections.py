@@ -188,7 +188,7 @@ def test_a_loop_that_ends_during_a_call_reports_nothing(transport: Transport) ->
 
 def test_a_loop_that_is_closed_during_calls_leaves_nothing_to_report(monkeypatch: pytest.MonkeyPatch) -> None:
     reported: list[object] = []
-    gc.collect()  # what an earlier test has left is no matter of this one
+    gc.collect()  # what an earlier test has left is not a matter of this one
     monkeypatch.setattr(sys, "unraisablehook", reported.append)
     with serving(lambda connection: time.sleep(3)) as url:
         store = DynamoDBStore("t", region="eu-west-1", endpoint_url=url, max_connections=2)

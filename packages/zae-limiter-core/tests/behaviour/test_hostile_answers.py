@@ -74,7 +74,7 @@ FIXED = {
 async def test_a_bucket_that_cannot_be_read_is_refused_by_its_key(
     world: World, broken: Item, on_unavailable: str
 ) -> None:
-    """It is no outage: nobody passes uncounted, whatever the policy."""
+    """It is not an outage: nobody passes uncounted, whatever the policy."""
     limiter, _ = await world.process(on_unavailable=on_unavailable)
     await refuses(world, limiter, (await world.process()).limiter, broken)
 

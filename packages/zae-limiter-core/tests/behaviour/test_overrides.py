@@ -149,7 +149,7 @@ async def test_own_limits_are_set_and_deleted_beneath_an_override(world: World) 
     assert item is not None
     assert "ttl" not in item
     await limiter.delete_limits("e", "r")
-    await limiter.delete_limits("e", "r")  # is no error
+    await limiter.delete_limits("e", "r")  # is not an error
     assert (await limiter.get_limits("e", "r"), await limits_of(process)) == ([], [MORE])
     override = await limiter.repository.get_override("e", "r")
     assert override is not None
@@ -166,7 +166,7 @@ async def test_an_override_ends_by_hand_at_once(world: World) -> None:
     await process.limiter.set_limits("e", [OWN], "r")
     await process.limiter.set_limits("e", [MORE], "r", override_until=at(world, hours=1))
     await process.limiter.repository.delete_override("e", "r")
-    await process.limiter.repository.delete_override("e", "r")  # is no error
+    await process.limiter.repository.delete_override("e", "r")  # is not an error
     assert (await process.limiter.repository.get_override("e", "r"), await limits_of(process)) == (None, [OWN])
 
 

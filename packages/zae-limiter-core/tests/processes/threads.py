@@ -59,7 +59,7 @@ class Scheduler:
         self.problem: BaseException | None = None
         self.complaints: list[str] = []
         self.standing: list[str] = []
-        self.outside = 0  # how deep in what is no code of the process
+        self.outside = 0  # how deep in what is not code of the process
         self.dead = False
         self.on_start: Callable[[Actor], None] = lambda _: None
         self.on_wait: Callable[[Actor], None] = lambda _: None

@@ -140,7 +140,7 @@ class Application:
         return self.given.get(name, 0) + drawn.back.get(name, 0) + drawn.paid.get(name, 0)
 
     def counted_of(self, name: str) -> int:
-        """What it only counted: what it takes to be held is no consumption, what was spent of it is."""
+        """What it only counted: what it takes to be held is not consumption, what was spent of it is."""
         drawn = self.drawn or NOTHING_DRAWN
         held = drawn.spent.get(name, 0) + drawn.back.get(name, 0) + drawn.paid.get(name, 0) - drawn.taken.get(name, 0)
         return self.counted.get(name, 0) + held

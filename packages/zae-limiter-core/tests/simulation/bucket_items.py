@@ -184,7 +184,7 @@ def _stepping(capacity: int, burst: int, refill: int, window: str) -> Rule:
 
 
 def limits_of(item: Item | None) -> frozenset[str]:
-    """The limits that a bucket item has, but for slots: these are no tokens."""
+    """The limits that a bucket item has, but for slots: these are not tokens."""
     return _limits_of(*item or ())
 
 

@@ -107,7 +107,7 @@ class Caller:
         self._rng = rng
 
     def live(self) -> Script[None]:
-        """The caller's life; ``answer`` is what he got out of it. Anything that is no answer is raised."""
+        """The caller's life; ``answer`` is what he got out of it. Anything that is not an answer is raised."""
         self.began, begun_ms = True, self._kernel.now_ms
         self._begun_ms = begun_ms
         if not self._plan.certain:

@@ -457,7 +457,7 @@ class Oracle:
         self._forget_counts(key.pk.rpartition("#")[0], other or {})
         halves = [before] if other is None else [before, other]
         if not all(each["shard_count"] == 2 * after["shard_count"] and each["rf"] < after["rf"] for each in halves):
-            raise Violation("two shards merged that are no halves of one, or were not of one time")
+            raise Violation("two shards merged that are not halves of one, or were not of one time")
         place, mine = (int(each.pk.rpartition("#")[2]) for each in (gone[0][0], key))
         if self.look(gone[0][0]) is not None or place - mine != after["shard_count"]:
             raise Violation("a shard merged with one that is not its other half")

@@ -1,7 +1,7 @@
 """Pause Python's collector of cycles while a manifest is read.
 
 Reading makes millions of objects, nearly all of which stay, and the collector would walk them again and again: a third
-of the time for 50,000 entities. What reading drops is no cycle, and goes without it.
+of the time for 50,000 entities. What reading drops is not a cycle, and goes without it.
 """
 
 import gc

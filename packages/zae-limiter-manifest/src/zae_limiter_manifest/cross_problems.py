@@ -52,7 +52,7 @@ def _levels(manifest: Mapping[object, object]) -> Iterator[tuple[Path, Mapping[o
 def _unknown_overflow(path: Path, overflow: str, known: tuple[str, ...]) -> Iterator[Finding]:
     """Yield the overflow that is none of the manifest's resources and like one of them; others may be set by hand."""
     if in_nfc(overflow) not in map(in_nfc, known):
-        hint = Hinted(f"{show(overflow)} is no resource of this manifest", overflow, known)
+        hint = Hinted(f"{show(overflow)} is not a resource of this manifest", overflow, known)
         if str(hint) != hint.text:
             yield Finding((*path, "on_refused", "overflow"), hint)
 
@@ -75,7 +75,7 @@ def _unknown_tiers(tiers: object, entities: object) -> Iterator[Finding]:
 
 def _unknown(tier: str, known: list[str]) -> Hinted:
     way_out = ": declare it in `tiers`" if not known else f"; declared are {', '.join(map(show, known[:10]))}"
-    return Hinted(f"{show(tier)} is no tier of this manifest", tier, tuple(known), way_out)
+    return Hinted(f"{show(tier)} is not a tier of this manifest", tier, tuple(known), way_out)
 
 
 def _own_overflow(path: Path, overflow: str) -> Iterator[Finding]:

@@ -31,7 +31,7 @@ def alias_of(namespace: str) -> str:
 
 
 def namespace_of(alias: str) -> str | None:
-    """Return the namespace that an alias serves; ``None`` if it is no alias of one namespace.
+    """Return the namespace that an alias serves; ``None`` if it is not an alias of one namespace.
 
     Raises ``ValueError`` if it begins as such an alias, and names no namespace.
     """

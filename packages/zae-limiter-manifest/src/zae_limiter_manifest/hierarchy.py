@@ -55,7 +55,7 @@ def _in_section(
             yield Finding(place, f"an entity cannot be its own parent: {show(parent)}")
         elif parent not in sections:
             advice = f"declare it, by `{show(parent)}: {{}}` at least"
-            yield Finding(place, f"{show(parent)} is no entity of this manifest: {advice}")
+            yield Finding(place, f"{show(parent)} is not an entity of this manifest: {advice}")
 
 
 def _parents(name: str, section: Mapping[object, object]) -> _Above:

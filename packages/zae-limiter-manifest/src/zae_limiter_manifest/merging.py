@@ -38,7 +38,7 @@ class Document:
 
 
 def without_shared_parts(value: Any) -> Any:
-    """Return a document without its keys that begin with ``x-``; what is no map, as it is."""
+    """Return a document without its keys that begin with ``x-``; what is not a map, as it is."""
     if not isinstance(value, dict):
         return value
     return {key: part for key, part in value.items() if not (isinstance(key, str) and key.startswith(SHARED))}

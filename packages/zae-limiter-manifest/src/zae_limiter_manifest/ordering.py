@@ -32,7 +32,7 @@ class _Entry(NamedTuple):
 def order(text: str | bytes, name: str) -> str:
     """Return a manifest's text with its entries in order; equal values, and all of its lines but blank ones.
 
-    Raises `ManifestError` for a text that is no YAML or not in UTF-8, and for one whose aliases would stand above their
+    Raises `ManifestError` for a text that is not YAML in UTF-8, and for one whose aliases would stand above their
     anchors.
     """
     source = read_source(text, name)

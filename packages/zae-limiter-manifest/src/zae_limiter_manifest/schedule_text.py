@@ -53,7 +53,7 @@ def read_entry(text: str) -> dict[str, Any]:
         when, values = _split(rest.split())
         return {"name": name.strip(), **_read_when(when), **_read_values(values)}
     except ValueError as error:
-        raise ValueError(f"is no entry of a schedule: {error}; examples: {EXAMPLE}") from None
+        raise ValueError(f"is not an entry of a schedule: {error}; examples: {EXAMPLE}") from None
 
 
 def write_entry(fields: Mapping[str, Any]) -> str:
@@ -195,17 +195,17 @@ def _read_word(word: str) -> tuple[str, Any]:
     if _LIKE_DAYS.fullmatch(word):
         return "days", _read_days(word)
     if not _ZONE.fullmatch(word):
-        raise ValueError(f"`{word}` is no time, day, date, zone or value")
+        raise ValueError(f"`{word}` is not a time, day, date, zone or value")
     return "timezone", word
 
 
 def _read_times(word: str) -> tuple[int, int]:
     found = _TIMES.fullmatch(word)
     if found is None:
-        raise ValueError(f"{word} are no times: write HH:MM-HH:MM, such as 22:00-06:00")
+        raise ValueError(f"{word} are not times: write HH:MM-HH:MM, such as 22:00-06:00")
     begin, end = (60 * int(hour) + int(minute) for hour, minute in (found.group(1, 2), found.group(3, 4)))
     if int(found[2]) > 59 or int(found[4]) > 59 or begin >= FULL_DAY or end > FULL_DAY:
-        raise ValueError(f"{word} are no times: the clock shows 00:00 to 23:59, and 24:00 at the end of a day")
+        raise ValueError(f"{word} are not times: the clock shows 00:00 to 23:59, and 24:00 at the end of a day")
     if begin == end:
         raise ValueError(f"{word} is empty: for the whole day write 00:00-24:00, or leave the times out")
     return begin, end if end > begin else end + FULL_DAY
@@ -216,7 +216,7 @@ def _read_days(word: str) -> tuple[int, ...]:
     for part in word.split(","):
         first, dash, last = part.partition("-")
         if first not in DAYS or (dash and last not in DAYS):
-            raise ValueError(f"{word} are no days: write {', '.join(DAYS)}, such as mon-fri or sat,sun")
+            raise ValueError(f"{word} are not days: write {', '.join(DAYS)}, such as mon-fri or sat,sun")
         begin = DAYS.index(first)
         count = (DAYS.index(last) - begin) % 7 if dash else 0
         found |= {(begin + step) % 7 + 1 for step in range(count + 1)}
@@ -226,13 +226,13 @@ def _read_days(word: str) -> tuple[int, ...]:
 def _read_dates(word: str) -> tuple[str, str]:
     found = _DATES.fullmatch(word)
     if found is None:
-        raise ValueError(f"{word} are no dates: write YYYY-MM-DD, or the first and the last as 2026-12-24..2026-12-26")
+        raise ValueError(f"{word} are not dates: write YYYY-MM-DD, or the first and the last as 2026-12-24..2026-12-26")
     first, last = found[1], found[2] or found[1]
     for day in (first, last):
         try:
             date.fromisoformat(day)
         except ValueError:
-            raise ValueError(f"{day} is no date of the calendar") from None
+            raise ValueError(f"{day} is not a date of the calendar") from None
     if last < first:
         raise ValueError(f"{word} is empty: the last date is before the first")
     return first, last

@@ -1,4 +1,4 @@
-"""What is no mistake in a manifest, and may not be meant."""
+"""What is not a mistake in a manifest, and may not be meant."""
 
 from collections.abc import Iterator
 from typing import TypeAlias

@@ -127,7 +127,7 @@ def test_an_overflow_like_a_resource_of_the_manifest_is_a_typo(place: str) -> No
         text = f"{at}{section}\n"
     (line,) = told(text)
     assert line.endswith(
-        f'{place}.on_refused.overflow: "credis" is no resource of this manifest, did you mean `credits`?'
+        f'{place}.on_refused.overflow: "credis" is not a resource of this manifest, did you mean `credits`?'
     )
     load(text.replace("credis", "prepaid"))  # its limits may be set by hand
 

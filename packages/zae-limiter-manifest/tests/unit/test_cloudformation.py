@@ -213,8 +213,8 @@ def test_tiers_go_through_a_template_and_come_back() -> None:
 @pytest.mark.parametrize(
     ("entities", "path", "message"),
     [
-        ({"acme": {"Tier": "gold"}}, "Entities.acme.Tier", '"gold" is no tier of this manifest, did you mean `golf`?'),
-        ({"acme": {"Parents": ["b"]}}, "Entities.acme.Parents[0]", '"b" is no entity of this manifest'),
+        ({"acme": {"Tier": "gold"}}, "Entities.acme.Tier", '"gold" is not a tier of this manifest, did you mean `golf'),
+        ({"acme": {"Parents": ["b"]}}, "Entities.acme.Parents[0]", '"b" is not an entity of this manifest'),
     ],
 )
 def test_what_an_entity_names_is_told_with_the_path_of_its_property(

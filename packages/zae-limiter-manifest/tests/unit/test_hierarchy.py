@@ -133,9 +133,9 @@ def test_a_hash_tells_trees_apart() -> None:
     [
         (
             "  a: {parent: b}",
-            '3:15: entities.a.parent: "b" is no entity of this manifest: declare it, by `"b": {}` at least',
+            '3:15: entities.a.parent: "b" is not an entity of this manifest: declare it, by `"b": {}` at least',
         ),
-        ("  a: {parents: [b]}", '3:17: entities.a.parents[0]: "b" is no entity of this manifest'),
+        ("  a: {parents: [b]}", '3:17: entities.a.parents[0]: "b" is not an entity of this manifest'),
         ("  a: {parent: a}", '3:15: entities.a.parent: an entity cannot be its own parent: "a"'),
         ("  a: {parent: b}\n  b: {parent: a}", '3:15: entities.a.parent: goes in a circle: "a" -> "b" -> "a"'),
         (
@@ -239,7 +239,7 @@ def test_a_stack_has_the_tree_in_its_own_spelling() -> None:
     found = StackProperties.from_dict(properties).manifest.entities["key-1"]
     assert found.record == RecordDecl(("globex", "acme"), cascade=True)
     properties["Entities"]["key-1"] = {"Parent": "nobody"}
-    with pytest.raises(ManifestError, match=r'Entities.key-1.Parent: "nobody" is no entity of this manifest'):
+    with pytest.raises(ManifestError, match=r'Entities.key-1.Parent: "nobody" is not an entity of this manifest'):
         StackProperties.from_dict(properties)
 
 

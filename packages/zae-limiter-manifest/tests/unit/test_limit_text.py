@@ -89,7 +89,7 @@ def test_a_level_spreads_to_texts_too() -> None:
 def test_a_stack_may_have_texts_too() -> None:
     plain = {"Namespace": "a", "System": {"Limits": {"rpm": "10k/min burst 20k"}}}
     assert StackProperties.from_dict(plain).manifest == load(system("10k/min burst 20k"))
-    with pytest.raises(ManifestError, match=r"System.Limits.rpm: \"1/m\" is no limit"):
+    with pytest.raises(ManifestError, match=r"System.Limits.rpm: \"1/m\" is not a limit"):
         StackProperties.from_dict({"Namespace": "a", "System": {"Limits": {"rpm": "1/m"}}})
     with pytest.raises(ManifestError, match=r"System.Limits.rpm: .* is below the capacity of 5"):
         StackProperties.from_dict({"Namespace": "a", "System": {"Limits": {"rpm": "5/min burst 1"}}})

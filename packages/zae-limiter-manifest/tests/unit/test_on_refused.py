@@ -1,4 +1,4 @@
-"""What follows a refusal: in a manifest, in CloudFormation's spelling, in plans, and what is no such policy."""
+"""What follows a refusal: in a manifest, in CloudFormation's spelling, in plans, and what is not a policy."""
 
 import json
 from typing import Any

@@ -1,4 +1,4 @@
-"""The seconds that a process may prefetch tokens: of a limit, of its level, and what is no such number."""
+"""The seconds that a process may prefetch tokens: of a limit, of its level, and what is not a number."""
 
 import json
 from typing import Any

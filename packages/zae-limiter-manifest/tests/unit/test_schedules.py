@@ -84,7 +84,7 @@ def test_the_schema_has_them() -> None:
     [
         ('{capacity: 5, schedule: "night: mon 1/min"}', "must be a list of entries, not the string"),
         ("{capacity: 5, schedule: [7]}", "must be a string, not the integer 7"),
-        ('{capacity: 5, schedule: ["night"]}', '"night" is no entry of a schedule: it begins with a name'),
+        ('{capacity: 5, schedule: ["night"]}', '"night" is not an entry of a schedule: it begins with a name'),
         ('{capacity: 5, schedule: ["night: mon"]}', "it has no values"),
         ('{capacity: 5, schedule: ["night: 1/min"]}', "it has no time"),
         ('{capacity: 5, schedule: ["n: 06:00-06:00 1/min"]}', "is empty"),

@@ -1,4 +1,4 @@
-"""The mark of shadow limits: on a limit, on its level, and what is no mark."""
+"""The mark of shadow limits: on a limit, on its level, and what is not a mark."""
 
 from typing import Any
 

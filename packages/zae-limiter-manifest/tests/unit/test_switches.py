@@ -1,4 +1,4 @@
-"""The switches of a level: how a manifest spells them, what is no switch, and what a plan says of a change."""
+"""The switches of a level: how a manifest spells them, what is not a switch, and what a plan says of a change."""
 
 import json
 from typing import Any

@@ -1,4 +1,4 @@
-"""The weights of a limit: in a manifest, in CloudFormation's spelling, in plans, and what is no weight."""
+"""The weights of a limit: in a manifest, in CloudFormation's spelling, in plans, and what is not a weight."""
 
 import json
 from typing import Any

@@ -172,9 +172,9 @@ def test_windows_of_the_first_use_are_texts() -> None:
         ("{capacity: 5, kind: first_use, refill_amount: 9}", "refill_amount: means nothing beside"),
         ("{capacity: 5, kind: first_use, prefetch: 1}", "prefetch: means nothing beside"),
         ("{capacity: 5, kind: first_use, window: day}", "beside a `window`"),
-        ("100 per 5x from first use", "5x is no period"),
-        ("100 per hour from", "is no limit"),
-        ("100 per hour from first use prefetch", "is no limit"),
+        ("100 per 5x from first use", "5x is not a period"),
+        ("100 per hour from", "is not a limit"),
+        ("100 per hour from first use prefetch", "is not a limit"),
     ],
 )
 def test_what_does_not_go_with_a_first_use_has_one_line(limit: str, problem: str) -> None:

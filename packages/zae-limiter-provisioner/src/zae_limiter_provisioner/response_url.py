@@ -45,7 +45,7 @@ def check_response_url(url: object) -> str:
             parts = urlsplit(url)
             if _is_of_cloudformation(parts) or _is_of_emulator(parts) or (given and _has_host(parts, given)):
                 return url
-        except ValueError:  # brackets that are no address, or a port that is none
+        except ValueError:  # brackets that are not address, or a port that is none
             pass
     way_out = f"{ALLOWED_HOST} can allow one host more"
     if given and not _SETTING.fullmatch(given):

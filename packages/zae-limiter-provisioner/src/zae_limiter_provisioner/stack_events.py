@@ -61,7 +61,7 @@ class StackEvent:
 
     @property
     def problem(self) -> str | None:
-        """Return why this is no event of CloudFormation; ``None`` if it is one, so that nobody can guess its owner
+        """Return why this is not an event of CloudFormation; ``None`` if it is one, so that nobody can guess its owner
         name.
         """
         found = (
@@ -166,17 +166,17 @@ def _stack_id_problem(stack_id: str) -> str | None:
     *head, resource = stack_id.split(":", 5)
     parts = [*head, *resource.split("/", 2)]
     if len(parts) != len(_STACK_ID_PARTS):
-        return f"the StackId {stack_id!r} is no stack's: it must have the form {_STACK_ID_FORM}"
+        return f"the StackId {stack_id!r} is not a stack's: it must have the form {_STACK_ID_FORM}"
     wrong = [
         f"its {name} {part!r} must be {rule}"
         for part, (name, expression, rule) in zip(parts, _STACK_ID_PARTS, strict=True)
         if not re.fullmatch(expression, part)
     ]
-    return f"the StackId {stack_id!r} is no stack's: {'; '.join(wrong)}" if wrong else None
+    return f"the StackId {stack_id!r} is not a stack's: {'; '.join(wrong)}" if wrong else None
 
 
 def _text(event: Mapping[str, Any], name: str) -> str:
-    """Return a field of an event; empty if it is no text of reasonable length."""
+    """Return a field of an event; empty if it is not text of reasonable length."""
     value = event.get(name)
     return value if isinstance(value, str) and len(value) <= LONGEST_ID else ""
 

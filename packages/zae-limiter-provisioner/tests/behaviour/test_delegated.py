@@ -192,4 +192,4 @@ def test_the_history_names_a_record_that_it_skips(world: World) -> None:
     world.memory.execute(Update(key, set={"at": 7}))
     told = on_plan_event({"action": "history", "namespace": NAMESPACE}, OURS)
     assert len(told["history"]) == 1
-    assert told["unreadable"] == [{"pk": key.pk, "sk": key.sk, "problem": "at is no text"}]
+    assert told["unreadable"] == [{"pk": key.pk, "sk": key.sk, "problem": "at is not text"}]

@@ -116,10 +116,10 @@ def test_tiers_set_by_hand_disturb_nobody_and_are_counted(world: World) -> None:
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("entities: {acme: {tier: gold}}", '"gold" is no tier of this manifest: declare it in `tiers`'),
+        ("entities: {acme: {tier: gold}}", '"gold" is not a tier of this manifest: declare it in `tiers`'),
         (
             "tiers: {gold: {resources: {r: {limits: {rpm: 1/min}}}}}\nentities: {acme: {tier: golf}}",
-            '"golf" is no tier of this manifest, did you mean `gold`?',
+            '"golf" is not a tier of this manifest, did you mean `gold`?',
         ),
         ("tiers: {gold: {resources: {r: {disabled: true}}}}", 'unknown key "disabled"'),
         ("tiers: {gold: {}}", "`resources` is missing"),

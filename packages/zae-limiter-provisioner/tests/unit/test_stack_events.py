@@ -53,7 +53,7 @@ def test_an_event_of_cloudformation_has_no_problem(stack_id: str) -> None:
 def test_a_stack_id_that_is_none_is_told_by_its_part(stack_id: str, told: str) -> None:
     said = problem(StackId=stack_id)
     assert said is not None
-    assert said.startswith(f"the StackId {stack_id!r} is no stack's: {told}")
+    assert said.startswith(f"the StackId {stack_id!r} is not a stack's: {told}")
 
 
 @pytest.mark.parametrize("name", ["StackId", "LogicalResourceId", "RequestId"])
@@ -68,7 +68,7 @@ def test_all_problems_are_told_at_once() -> None:
     for part in (
         "the event's RequestId is missing",
         "the LogicalResourceId 'a-b' must be 1 to 255 letters and digits",
-        "the StackId 'x' is no stack's",
+        "the StackId 'x' is not a stack's",
         "the RequestType 'Destroy' must be Create, Update or Delete",
     ):
         assert part in said

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from zae_limiter.values.provisioner import ConfigPlace, StoredConfig
 
 NONE = "none"
-MARK = ":"  # behind the name of what is no limit, which no limit's name has
+MARK = ":"  # behind the name of what is not a limit, which no limit's name has
 
 
 @dataclass(frozen=True, slots=True)

@@ -92,7 +92,7 @@ def _parse_json(text: str) -> "Limit":
     except ValidationError as error:
         raise CommandError(f"--limit {text!r}: {error}") from error
     except (ValueError, RecursionError) as error:
-        raise CommandError(f"--limit {text!r}: is no JSON: {error}") from error
+        raise CommandError(f"--limit {text!r}: is not JSON: {error}") from error
 
 
 def _parse_text(text: str) -> "Limit":

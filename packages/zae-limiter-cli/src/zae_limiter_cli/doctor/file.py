@@ -125,7 +125,7 @@ def _clock(path: Path) -> Finding:
         return Finding("clock", "ok", "no bucket was written by a fast clock")
 
     def name(pk: str) -> str:
-        with suppress(ValueError):  # a row that is no bucket is named by its key
+        with suppress(ValueError):  # a row that is not a bucket is named by its key
             return str(BucketId.parse(pk))
         return pk
 

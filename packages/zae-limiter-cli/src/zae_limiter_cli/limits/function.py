@@ -101,7 +101,7 @@ class Function:
             return json.loads(payload)
         except (ValueError, RecursionError) as error:
             way_out = "check --endpoint-url, and any proxy before it"
-            raise CommandError(f"{self.name}: the answer is no JSON: {way_out}") from error
+            raise CommandError(f"{self.name}: the answer is not JSON: {way_out}") from error
 
     def _out_of_reach(self, told: Mapping[str, Any], namespace: str) -> OutOfReach | None:
         """Return the meaning of an error of AWS; ``None`` for any other error."""

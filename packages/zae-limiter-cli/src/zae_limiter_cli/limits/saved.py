@@ -52,7 +52,7 @@ class SavedPlan:
 
     @classmethod
     def read(cls, path: Path) -> Self:
-        """Return the plan in a file. Raises ``CommandError`` for a file that is no plan, or was changed."""
+        """Return the plan in a file. Raises ``CommandError`` for a file that is not a plan, or was changed."""
         try:
             return cls._of(json.loads(_read(path)))
         except RecursionError as error:
@@ -68,7 +68,7 @@ class SavedPlan:
             raise ValueError("its stack is not a name")
         targets = told.get("targets", [])
         if not (isinstance(targets, list) and all(isinstance(each, str) for each in targets)):
-            raise TypeError("its targets are no list of patterns")
+            raise TypeError("its targets are not a list of patterns")
         manifest, plan = LimitsManifest.from_dict(told["manifest"], "manifest"), Plan.from_dict(told["plan"])
         saved = cls(told["stack"], manifest, plan, tuple(targets))
         if saved.plan.changes_hash() != told["changes_hash"]:

@@ -68,7 +68,7 @@ def change_of(what: str, row: Row, options: Sequence[str]) -> tuple[list[str], l
 
 def run(words: Sequence[str], width: int, seconds: int = SECONDS) -> str:
     """Return what a command prints, errors too."""
-    # -P: a click.py in the current folder is no part of us. Words on stdin: every user sees the arguments of a process
+    # -P: without click.py of the current folder. Words on stdin: every user sees the arguments of a process
     program = [sys.executable, "-P", "-c", _PROGRAM]
     environment = {**os.environ, "COLUMNS": str(width), "NO_COLOR": "1"}
     try:

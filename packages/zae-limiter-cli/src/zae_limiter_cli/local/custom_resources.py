@@ -107,7 +107,7 @@ def _reply_in(body: bytes) -> Reply:
         done, physical_id, data = told["Status"] == "SUCCESS", told.get("PhysicalResourceId"), told.get("Data") or {}
         reason = str(told.get("Reason") or "the Lambda gave no reason")
     except (ValueError, TypeError, KeyError, AttributeError):
-        return Reply(f"the Lambda's reply is no JSON object with a Status: {body[:200]!r}")
+        return Reply(f"the Lambda's reply is not JSON object with a Status: {body[:200]!r}")
     if done and not physical_id:
         return Reply("the Lambda's reply has no PhysicalResourceId")
     return Reply(None if done else reason, physical_id, data)

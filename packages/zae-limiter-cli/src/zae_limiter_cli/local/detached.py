@@ -17,7 +17,7 @@ def start(state_dir: StateDir, arguments: Sequence[str]) -> Running:
     """Run `local up` with these arguments in the background, until it is ready. Raises ``CommandError``."""
     state_dir.make()
     log = state_dir.directory / "up.log"
-    # -P: a struct.py in the user's folder is no part of us
+    # -P: a struct.py in the user's folder is not a part of us
     command = [sys.executable, "-P", "-c", "from zae_limiter_cli.main import main; main()", "local", "up", *arguments]
     with log.open("wb") as output:
         process = subprocess.Popen(

@@ -64,7 +64,7 @@ class Door(BaseHTTPRequestHandler):
 
     def _hang_up(self, refused: Answer | None) -> None:
         self.close_connection = True
-        if refused is not None:  # or else it was no request, and that has been answered
+        if refused is not None:  # or else it was not a request, and that has been answered
             status, headers, body = refused
             self.reply((status, [*headers, ("Connection", "close")], body))
         self.wfile.flush()

@@ -113,7 +113,7 @@ def test_a_credit_and_a_reset_with_a_key_are_made_once(used: Table) -> None:
             ["credit", "nobody", "-r", "gpt-4", "-t", "rpd:1"],
             "there is no bucket of nobody on gpt-4: all tokens are available",
         ),
-        (["credit", "key", "-r", "gpt-4", "-t", "rpm:1"], "tokens 'rpm': is no limit of the bucket, which has: rpd"),
+        (["credit", "key", "-r", "gpt-4", "-t", "rpm:1"], "tokens 'rpm': is not a limit of the bucket (known: rpd)"),
         (["credit", "key", "-r", "gpt-4", "-t", "rpd:0"], "--tokens 'rpd:0': must be at least 1"),
         (["credit", "key", "-r", "gpt-4", "-t", "rpd"], "--tokens 'rpd': must be name:amount"),
         (["credit", "key", "-r", "gpt-4"], "Missing option '--tokens' / '-t'"),

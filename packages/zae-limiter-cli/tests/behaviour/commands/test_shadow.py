@@ -64,6 +64,6 @@ def test_a_bucket_shows_its_shadow_limits_and_what_they_would_have_refused(table
 def test_a_mark_of_another_spelling_is_refused(table: Table) -> None:
     assert table.repository.get_limits("key") == []
     for mark in ("yes-ish", "true", "Shadow", "shadow:shadow"):
-        assert "is no limit: a limit begins with an amount and a period" in refused(
+        assert "is not a limit: a limit begins with an amount and a period" in refused(
             "entity", "set-limits", "key", "-l", f"rpm:1:{mark}"
         )

@@ -158,7 +158,7 @@ async def test_a_change_asks_for_a_word(file: Path, keys: list[str], *, lifted: 
         async with asking(top) as pilot:
             await pilot.press(*keys)
             await until(pilot, lambda: "other limits until" in _output(top) if lifted else len(top.screen_stack) == 1)
-            assert len(texts(top)) == 2, "the word is no filter"
+            assert len(texts(top)) == 2, "the word is not a filter"
         override = repository.get_override("acme", "gpt-4")
         assert (override is not None) is lifted
 

@@ -135,7 +135,7 @@ def test_more_than_a_page_is_written(tmp_path: Path) -> None:
         (["export", "--month", "2024-2"], "--month '2024-2': must be a month like 2026-11"),
         (["export", "--month", "9999-01"], "has not begun: pass a month until"),
         (["export", "--month", "1969-12"], "must not be before 1970-01"),
-        (["export", "-o", "parquet"], "-o parquet is no text: pass --out FILE"),
+        (["export", "-o", "parquet"], "-o parquet is not text: pass --out FILE"),
         (["export", *MONTH, "-e", "a b"], "entity_id 'a b': must be"),
         (["cost", *MONTH, "--prices", "missing.json"], "missing.json: No such file or directory"),
         (["near", "--percent", "0"], "0.0 is not in the range"),

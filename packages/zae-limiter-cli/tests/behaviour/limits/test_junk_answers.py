@@ -1,4 +1,4 @@
-"""What answers in the place of a Lambda, such as a proxy: what is no JSON is told in a line."""
+"""What answers in the place of a Lambda, such as a proxy: what is not JSON is told in a line."""
 
 import threading
 from collections.abc import Iterator
@@ -37,5 +37,5 @@ def test_an_answer_that_is_no_json_is_an_error_of_one_line(junk: str, tmp_path: 
         main, ["limits", "plan", "--name", "demo-stack", "--endpoint-url", junk, "-f", str(manifest)]
     )
     assert result.exit_code == 1
-    told = "demo-stack-limits-planner: the answer is no JSON: check --endpoint-url, and any proxy before it"
+    told = "demo-stack-limits-planner: the answer is not JSON: check --endpoint-url, and any proxy before it"
     assert result.stderr == f"Error: {told}\n"

@@ -188,7 +188,7 @@ def _put(item: Any, path: tuple[Any, ...], value: Any) -> None:
 
 
 def write(repository: SyncRepository, copies: Sequence[Damaged]) -> None:
-    """Write the copies; one whose index key is no text is not in that index, as with DynamoDB."""
+    """Write the copies; one whose index key is not text is not in that index, as with DynamoDB."""
     for each in copies:
         item = {name: value for name, value in each.item.items() if name not in INDEX_KEYS or isinstance(value, str)}
         repository._store.perform(Put(item))

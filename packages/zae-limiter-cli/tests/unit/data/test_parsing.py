@@ -163,7 +163,7 @@ def test_what_is_no_metadata_is_named_with_the_form(texts: list[str], problem: s
             "timezone of limit 'usd' 'Berlin'",
         ),
         ('{"name": "usd", "capacity": 250, "windows": "month"}', "has no field 'windows'"),
-        ('{"name": "usd", "capacity": 250', "is no JSON"),
+        ('{"name": "usd", "capacity": 250', "is not JSON"),
         ('{"name": "usd"}', "lacks the field 'capacity'"),
     ],
 )

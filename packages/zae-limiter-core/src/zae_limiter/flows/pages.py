@@ -27,7 +27,7 @@ def query_all(query: Query) -> Flow[list[Item]]:
 def delete_all(keys: Iterable[Key], on_removed: Callable[[int], None] | None = None) -> Flow[None]:
     """Remove items whose keys are never used again: a request that arrives late removes what is there by then.
 
-    A missing item is no error. ``on_removed`` and errors are as in ``write_all``.
+    A missing item is not an error. ``on_removed`` and errors are as in ``write_all``.
     """
     return (yield from write_all(map(Delete, keys), on_removed))
 

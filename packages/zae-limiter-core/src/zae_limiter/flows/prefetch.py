@@ -209,8 +209,8 @@ class Prefetch:
     ) -> bool:
         """Admit the amounts by what is held, and take negative ones back: all of them, or none.
 
-        A prefetch takes back no more than its reservations had. Amounts that are all 0 are no acquire. The next write
-        counts the ``counted`` amounts, which have no limit.
+        A prefetch takes back no more than its reservations had. Amounts that are all 0 do not count as an acquire. The
+        next write counts the ``counted`` amounts, which have no limit.
         """
         # as `_is_cut`, at less cost: a signal handler's call serves nobody, nor does a child by what its parent holds
         if not self._left or self._generation != forks.generation or self._lock._is_owned():  # type: ignore[attr-defined]

@@ -76,7 +76,7 @@ class Proxies:
         return (unnamed and self._unix) if hop is None else any(hop in each for each in self._networks)
 
     def _walk(self, client: _Address | None, field: str, text: str) -> _Address | None:
-        """Return the first address from the right that is no trusted proxy's, or the one behind what is no address."""
+        """Return the first address from the right that no trusted proxy has, or the one behind an unreadable entry."""
         for entry in filter(None, _from_right(text, ",")):
             hop = _node(_for(entry) if field == "forwarded" else entry)
             if hop is None:

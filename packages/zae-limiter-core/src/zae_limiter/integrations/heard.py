@@ -1,7 +1,7 @@
 """Measure the text that a part of an answer brings: every string in it, wherever it stands.
 
 Providers add places for text with each release (thinking, transcripts, code, arguments of tools), so a list of them
-leaves some out. What is no text is known instead, by its name and its own form: a single word under the name of an id,
+leaves some out. What is not text is known instead, by its name and its own form: a single word under the name of an id,
 a kind or data, and a ``data:`` URL in base64.
 """
 

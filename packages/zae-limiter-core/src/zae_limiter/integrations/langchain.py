@@ -197,7 +197,7 @@ class TokenLimits(BaseCallbackHandler):
         self._remember(run_id, request, await self._taken_on_loop(request))
 
     def _llm_starts(self, serialized: Any, prompts: list[str], *, run_id: UUID, **kwargs: Any) -> None:
-        """Take the tokens for a model that is no chat model. Raises the errors of ``acquire``."""
+        """Take the tokens for a model that is not a chat model. Raises the errors of ``acquire``."""
         request = _completion(prompts, kwargs)
         self._remember(run_id, request, self._taken(request))
 

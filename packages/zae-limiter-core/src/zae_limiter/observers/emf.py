@@ -44,7 +44,7 @@ class EmbeddedMetricsObserver:
     Dimensions are namespace and resource, and the limit for ``refusals``, ``shadowed``, ``tokens``, ``bounded`` and
     ``lost_slots``; that of a parent is ``parent/rpm``. After the first ``most_resources``, which may be names that
     clients made up, a further resource counts as ``all others``. With ``entity_ids``, a line names the entity in a
-    field, which is no dimension; that of a refusal has ``refused_by`` as well.
+    field, which is not a dimension; that of a refusal has ``refused_by`` as well.
     """
 
     def __init__(

@@ -108,7 +108,7 @@ class Decider:
     def call(self, at_ms: int, charged: Charged, costs: Sequence[int]) -> Sequence[Balance]:
         """Decide a call for millitokens of each limit of ``charged``, and return the limits that are short.
 
-        The instant is not before those of earlier calls. Nothing of a limit is no call for it; what is below 0 came
+        The instant is not before those of earlier calls. Nothing of a limit is not a call for it; what is below 0 came
         back beside the call, from leases, and comes back.
         """
         if not self._is_open:

@@ -148,7 +148,7 @@ def next_merge(counts: Mapping[int, int]) -> tuple[int, int] | None:
     knows.
 
     Shard 0 goes first, as in a split, so that it knows the newest count; those that lag behind it follow before it goes
-    on. What no shard was split into is no part of the bucket.
+    on. What no shard was split into is not a part of the bucket.
     """
     known = {0: counts[0]}
     for shard in sorted(counts.keys() - known.keys()):

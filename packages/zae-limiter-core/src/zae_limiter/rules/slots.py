@@ -48,7 +48,7 @@ class Concurrent(Rule):
         return 2 * self._expires_ms if milli > 0 else 0
 
     def window_ms(self, milli: int) -> int:
-        """Return ``FOREVER_MS``: slots are no budget of a period."""
+        """Return ``FOREVER_MS``: slots are not a budget of a period."""
         return 0 if milli <= 0 else FOREVER_MS
 
     def lasts_ms(self, left_milli: int, used_milli: float, now_ms: int) -> float:  # noqa: ARG002  whatever is used

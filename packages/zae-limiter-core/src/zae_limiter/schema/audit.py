@@ -104,7 +104,7 @@ def _check_shown(path: str, value: object, levels: int) -> None:
     for name, each in inner:
         _check_shown(f"{path}.{name}", each, levels - 1)
     if isinstance(value, float) and not math.isfinite(value):
-        raise ValueError(f"{path} is no number")
+        raise ValueError(f"{path} is not a number")
 
 
 def _check_limit(path: str, value: Item) -> None:
@@ -113,6 +113,6 @@ def _check_limit(path: str, value: Item) -> None:
             number(value, name)
         plain_text(value)
     except (LookupError, ValueError, TypeError, AttributeError, ArithmeticError) as error:
-        raise ValueError(f"{path} is no limit: {error}") from error
+        raise ValueError(f"{path} is not a limit: {error}") from error
     for name in value.keys() & _TEXTS:
         text(value, name)

@@ -82,7 +82,7 @@ def read_child_count(item: Item) -> int:
 
 
 def write_metadata(metadata: Mapping[str, Any]) -> dict[str, str] | str:
-    """Return the metadata as they are stored: a map of strings, or a text in JSON if a value is no string."""
+    """Return the metadata as they are stored: a map of strings, or a text in JSON if a value is not a string."""
     if all(isinstance(value, str) for value in metadata.values()):
         return dict(metadata)
     import json  # few metadata have more than strings
@@ -91,7 +91,7 @@ def write_metadata(metadata: Mapping[str, Any]) -> dict[str, str] | str:
 
 
 def read_metadata(stored: Mapping[str, str] | str) -> Mapping[str, Any]:
-    """Return the metadata of an item. Raises ``ValueError`` for a text that is no JSON object, and for ``NaN``, which
+    """Return the metadata of an item. Raises ``ValueError`` for a text that is not JSON object, and for ``NaN``, which
     no document could have.
     """
 
@@ -107,7 +107,7 @@ def read_metadata(stored: Mapping[str, str] | str) -> Mapping[str, Any]:
         except RecursionError as error:
             raise ValueError("metadata are nested too deep") from error
     if not isinstance(found, Mapping):
-        raise ValueError(f"metadata are no map: {found!r}")
+        raise ValueError(f"metadata are not a map: {found!r}")
     return found
 
 

@@ -139,13 +139,13 @@ class BucketState(NamedTuple):
 
     @property
     def is_told(self) -> bool:
-        """Whether the limits behind the bucket may have changed since its shape: its ``cv`` is no birth of a shape."""
+        """Whether the limits behind the bucket may have changed since its shape was written."""
         return bool(self.item[CONFIG_AS_OF] > self.anchor_ms)
 
     @property
     def plain_between(self) -> tuple[int, int]:
         """From when and until when a take changes balances and counts alone: it begins no window, and moves no slots;
-        another shard, or a repair of the anchor, is no part of it.
+        another shard, or a repair of the anchor, is not a part of it.
         """
         return (self.item[ANCHOR] - FUTURE_MS, self.begins_ms) if self.shard_count == 1 else (0, 0)
 
@@ -237,7 +237,7 @@ def read_bucket(item: Item, before: BucketState | None = None) -> BucketState:
         if before is not None:
             old, shard_limits, ceilings, limit_states, fill_ms, unused_ms, begins_ms, numbers, slots, slow = before
             if old[ANCHOR] == item[ANCHOR] and old[SHARD_COUNT] == item[SHARD_COUNT]:
-                if fsum(numbers(item)) + item.get(TTL, 0) == inf:  # which raises for what is no number
+                if fsum(numbers(item)) + item.get(TTL, 0) == inf:  # which raises for what is not a number
                     raise ValueError("its numbers have no sum")
                 if slots:
                     shard_limits = shard_limits | {name: _with_slots(shard_limits[name], item) for name in slots}
@@ -318,7 +318,7 @@ def _check(item: Item) -> None:
     if not 0 <= BucketId.parse(text(item, PK)).shard < MAX_SHARDS:
         raise ValueError(f"its key has no shard from 0 to {MAX_SHARDS - 1}")
     if number(item, SHARD_COUNT) not in SHARD_COUNTS:
-        raise ValueError(f"{SHARD_COUNT} is no power of two up to {MAX_SHARDS}")
+        raise ValueError(f"{SHARD_COUNT} is not a power of two up to {MAX_SHARDS}")
     for name in (ANCHOR, CONFIG_AS_OF, WRITES):
         number(item, name)
     for name in item:

@@ -55,7 +55,7 @@ def _limit(name: str, at: Attributes, unit: int, *stored: object) -> Limit:
     return Limit(name=name, **found)
 
 
-_known_limit: Final = lru_cache(maxsize=1024, typed=True)(_limit)  # typed: True is no 1
+_known_limit: Final = lru_cache(maxsize=1024, typed=True)(_limit)  # typed: True is not 1
 
 
 def plain_fields(limit: Limit) -> Item:

@@ -29,7 +29,7 @@ MOST: Final = 10**38  # DynamoDB's numbers have 38 digits
 UNREADABLE: Final = (Unreadable, LookupError, ValueError, TypeError, AttributeError, ArithmeticError, RecursionError)
 
 _PLACES: Final = frozenset(KEY_ATTRIBUTES)
-_NAMES: Final[dict[type, str]] = {str: "text", int: "whole number", bool: "boolean", dict: "map", list: "list"}
+_NAMES: Final[dict[type, str]] = {str: "text", int: "a whole number", bool: "a boolean", dict: "a map", list: "a list"}
 
 
 def reads(reader: Callable[Concatenate[I, P], T]) -> Callable[Concatenate[I, P], T]:
@@ -104,7 +104,7 @@ def numbers(values: object, name: str) -> list[int]:
 
 def _of_type(value: object, name: str, kind: type[T]) -> T:
     if type(value) is not kind:
-        raise TypeError(f"{name} is no {_NAMES[kind]}")
+        raise TypeError(f"{name} is not {_NAMES[kind]}")
     return value
 
 
@@ -137,7 +137,7 @@ def a_map(item: Item, name: str) -> dict[str, Any]:
     """Return an attribute that is a map. Raises ``TypeError``, ``KeyError``."""
     found = item[name]
     if not isinstance(found, dict):
-        raise TypeError(f"{name} is no map")
+        raise TypeError(f"{name} is not a map")
     return found
 
 

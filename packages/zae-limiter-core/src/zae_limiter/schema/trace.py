@@ -102,18 +102,18 @@ def read_trace(text: str) -> list[TracePage]:
                 found.append(_page(json.loads(line, parse_constant=_no_number)))
             except (ValueError, TypeError, KeyError, RecursionError) as error:
                 why = f"{error} is missing" if isinstance(error, KeyError) else str(error)
-                raise ValueError(f"line {number} is no line of a trace: {why}") from error
+                raise ValueError(f"line {number} is not a line of a trace: {why}") from error
     return found
 
 
 def _page(line: Mapping[str, Any]) -> TracePage:
     if not isinstance(line, dict):
-        raise TypeError("it is no object")
+        raise TypeError("it is not an object")
     limits, buckets = line["limits"], [*map(tuple, line["buckets"])]
     if not (isinstance(limits, list) and all(isinstance(name, str) for name in limits)):
-        raise ValueError("limits is no list of names")
+        raise ValueError("limits is not a list of names")
     if not (set(map(len, buckets)) <= {2} and set(map(type, chain.from_iterable(buckets))) <= {str}):
-        raise ValueError("buckets is no list of pairs of an entity and a resource")
+        raise ValueError("buckets is not a list of pairs of an entity and a resource")
     columns = [line[name] for name in COLUMNS]
     number = len(columns[0])
     _check(columns, len(buckets))
@@ -123,7 +123,7 @@ def _page(line: Mapping[str, Any]) -> TracePage:
     if any(len(column) != number for column in (*columns, *amounts)):
         raise ValueError("its lists are not of one length")
     if any(set(map(type, column)) - {int} for column in amounts):
-        raise ValueError("an amount is no whole number")
+        raise ValueError("an amount is not a whole number")
     each = zip(*amounts, strict=True) if amounts else repeat((), number)
     names = tuple(limits)
     return TracePage(names, buckets, [*zip(*columns, each, repeat(names, number), strict=True)])
@@ -133,10 +133,10 @@ def _check(columns: Sequence[Sequence[Any]], buckets: int) -> None:
     """Check the values of all writes of a page. Raises ``ValueError``, ``TypeError``."""
     at_ms, marks, *others = columns
     if set(map(type, marks)) - {str}:
-        raise ValueError("a mark is no text")
+        raise ValueError("a mark is not text")
     for column, end in zip((at_ms, *others), (END_OF_TIME_MS, buckets, *[MOST_CALLS + 1] * 3, 2), strict=True):
         if set(map(type, column)) - {int}:
-            raise ValueError("a time, a place or a count is no whole number")
+            raise ValueError("a time, a place or a count is not a whole number")
         if column and not (min(column) >= 0 and max(column) < end):
             raise ValueError("a write has a time, a place or a count that cannot be")
 
@@ -147,4 +147,4 @@ def _calls(counted: int) -> int:
 
 
 def _no_number(text: str) -> None:
-    raise ValueError(f"{text} is no number")
+    raise ValueError(f"{text} is not a number")

@@ -43,7 +43,7 @@ from .record import number, reads, text
 
 SEQUENCE_DIGITS: Final = 40
 SECONDS_PER_DAY: Final = 24 * 3600
-MOST_COUNTED: Final = 2**63  # a count beyond it is no count, and no column of a file could have it
+MOST_COUNTED: Final = 2**63  # a count beyond it is not a count, and no column of a file could have it
 _OF_LIMIT: Final = "l_"
 _COUNTED: Final = "_counted_"
 COUNTED_UNTIL: Final = "_counted_until"  # epoch ms: the record that was counted last

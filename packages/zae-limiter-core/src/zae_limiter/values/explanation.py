@@ -57,7 +57,7 @@ class BucketExplanation:
     """The level that the limits come from; ``call`` and ``default_limits`` if the limiter was given them, ``bucket`` if
     no level has limits, and they are those that the bucket was last used with."""
     override_until: datetime | None
-    """The end of the override that the limits come from; ``None`` if they are no override."""
+    """The end of the override that the limits come from; ``None`` if they are not an override."""
     shard_count: int
     """The number of items over which the bucket is spread; 0 if there is no bucket, which is equivalent to a full
     one."""

@@ -72,7 +72,7 @@ _WINDOW_WORDS: Final = {"minute": "min"}
 _OTHER_UNITS: Final = {
     "m": "may be minutes or months: write min or month",
     "week": "has a time zone if it is one of the calendar: write week UTC, or 7d for any seven days",
-    "weeks": "are no unit: write days, such as 14d",
+    "weeks": "are not a unit: write days, such as 14d",
     "month": "has no fixed length: write days, such as 30d",
     "months": "have no fixed length: write month for one of the calendar, or days, such as 90d",
     "year": "has no fixed length: write days, such as 365d",
@@ -111,7 +111,7 @@ def read_limit(text: str) -> Fields:
         _refuse_zone(text.split()[1:])
         raise ValueError("a limit begins with an amount and a period, or is an amount that is `total` or `concurrent`")
     except ValueError as error:
-        raise ValueError(f"is no limit: {error}; examples: {EXAMPLE}") from None
+        raise ValueError(f"is not a limit: {error}; examples: {EXAMPLE}") from None
 
 
 def write_limit(fields: Mapping[str, Any]) -> str:
@@ -194,7 +194,7 @@ def _refuse_zone(words: Sequence[str]) -> None:
     """Raise `ValueError` for a zone that is not spelled as the database has it."""
     for word in words:
         if _LIKE_ZONE.fullmatch(word) and (zone := near_zone(word)):
-            raise ValueError(f"{word} is no time zone: write {zone}")
+            raise ValueError(f"{word} is not a time zone: write {zone}")
 
 
 def _check_cron(text: str) -> None:
@@ -218,7 +218,7 @@ def _read_rate(amount: str, period: str, words: str) -> Fields:
 
 def _read_calendar(amount: str, window: str, zone: str, words: str) -> Fields:
     if window not in _WINDOWS:
-        raise ValueError(f"{window} is no window of the calendar: write min, hour, day, week or month before {zone}")
+        raise ValueError(f"{window} is not a window of the calendar: write min, hour, day, week or month before {zone}")
     fields = _refilled(amount, words, _OF_CALENDAR, kind="calendar", window=_WINDOWS[window], timezone=zone or _UTC)
     return {"starts_on" if name == "from" else name: value for name, value in fields.items()}
 
@@ -270,7 +270,7 @@ def _read_words(text: str, values: "_Words") -> Fields:
         else:
             _refuse_zone([word])
             known = ", ".join(values)
-            raise ValueError(f"`{word}` is no word of such a limit: there are {known} and shadow")
+            raise ValueError(f"`{word}` is not a word of such a limit: there are {known} and shadow")
     return fields
 
 
@@ -281,7 +281,7 @@ def _read_amount(text: str) -> int:
         raise ValueError(f"`m` of {text} may be a million or a thousandth: write {text[:-1]}M for a million")
     found = _AMOUNT.fullmatch(text)
     if found is None or len(text) > 32:
-        raise ValueError(f"{text} is no amount: write whole tokens, such as 100, 10_000, 10k, 1.5M or 2G")
+        raise ValueError(f"{text} is not a number of tokens: write whole tokens, such as 100, 10_000, 10k, 1.5M or 2G")
     whole, part, suffix = found[1], found[2] or "", _LARGE[found[3]]
     tokens, rest = divmod(int(part or 0) * suffix, int(f"1{'0' * len(part)}"))
     if rest or (part and not found[3]):
@@ -294,34 +294,34 @@ def _read_period(text: str) -> int:
     unit = found[2] if found else ""
     meant = _MEANT.get(unit.lower(), unit.lower() if unit != "M" else "")
     if meant == "month" != unit:
-        raise ValueError(f"`{unit}` is no period: write month")
+        raise ValueError(f"`{unit}` is not a period: write month")
     if meant in _OTHER_UNITS:
-        said = f"`{unit}`" if meant == unit else f"`{unit}` is no period: `{meant}`"
+        said = f"`{unit}`" if meant == unit else f"`{unit}` is not a period: `{meant}`"
         raise ValueError(f"{said} {_OTHER_UNITS[meant]}")
     if unit not in _UNITS and meant in _UNITS:
-        raise ValueError(f"`{unit}` is no period: write {meant}")
+        raise ValueError(f"`{unit}` is not a period: write {meant}")
     if found is None or unit not in _UNITS:
-        raise ValueError(f"{text} is no period: write sec, min, hour or day, or a number of them, such as 90s or 7d")
+        raise ValueError(f"{text} is not a period: write sec, min, hour or day, or a number of them, such as 90s or 7d")
     return int(found[1] or 1) * _UNITS[unit]
 
 
 def _read_time(text: str) -> float:
     found = _TIME.fullmatch(text)
     if found is None or (found[2] and found[3] == "ms"):
-        raise ValueError(f"{text} is no time: write seconds or milliseconds, such as 1s, 0.5s or 500ms")
+        raise ValueError(f"{text} is not a time: write seconds or milliseconds, such as 1s, 0.5s or 500ms")
     milliseconds = int(found[1]) * 1000 + int((found[2] or "").ljust(3, "0"))
     return milliseconds / 1000 if found[3] == "s" else int(found[1]) / 1000
 
 
 def _read_day(text: str) -> int:
     if _DAY.fullmatch(text) is None:
-        raise ValueError(f"{text} is no day to begin on: write that of the month, such as 15, or 1 for Monday to 7")
+        raise ValueError(f"{text} is not a day to begin on: write that of the month, such as 15, or 1 for Monday to 7")
     return int(text)
 
 
 def _read_percents(text: str) -> tuple[int, ...]:
     if _PERCENTS.fullmatch(text) is None:
-        raise ValueError(f"{text} is no alert: write percentages with commas between them, such as 80,95")
+        raise ValueError(f"{text} is not an alert: write percentages with commas between them, such as 80,95")
     return tuple(map(int, text.split(",")))
 
 

@@ -139,7 +139,7 @@ class Config:
 
     @property
     def enforced(self) -> Mapping[str, Limit]:
-        """The limits that are no shadow limits, by name."""
+        """The limits that are not shadow limits, by name."""
         return {name: limit for name, limit in self.by_name.items() if name not in self.shadow}
 
     def born_at(self, born_ms: int, before: "Config | None") -> "Config":

@@ -17,7 +17,7 @@ class CountedCalls:
         self.number = 0
 
     def __enter__(self) -> Self:
-        gc.disable()  # what is called at a collection is no part of it
+        gc.disable()  # what is called at a collection is not a part of it
         threading.setprofile(self._count)
         sys.setprofile(self._count)
         return self

@@ -1,4 +1,4 @@
-"""Limits as items have them: equal ones are one value, and what is no limit is an error that names the attribute."""
+"""Limits as items have them: equal ones are one value, and what is not a limit is an error that names the attribute."""
 
 from typing import Any
 

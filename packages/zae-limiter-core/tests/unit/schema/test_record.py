@@ -24,11 +24,11 @@ def test_attributes_of_the_right_types_come_through() -> None:
 @pytest.mark.parametrize(
     ("wrong", "problem"),
     [
-        ({"name": None}, "name is no text"),
-        ({"count": True}, "count is no whole number"),
+        ({"name": None}, "name is not text"),
+        ({"count": True}, "count is not a whole number"),
         ({"count": 10**38}, "count has more than 38 digits"),
-        ({"on": 1}, "on is no boolean"),
-        ({"more": {}}, "more is no text"),
+        ({"on": 1}, "on is not a boolean"),
+        ({"more": {}}, "more is not text"),
     ],
 )
 def test_an_attribute_of_another_type_or_size_is_named_with_the_key(wrong: dict[str, Any], problem: str) -> None:

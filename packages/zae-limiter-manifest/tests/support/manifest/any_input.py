@@ -1,4 +1,4 @@
-"""Input that is no manifest: pieces of YAML, and plain values of the wrong form. Never an assertion."""
+"""Input that is not a manifest: pieces of YAML, and plain values of the wrong form. Never an assertion."""
 
 from hypothesis import strategies as st
 

@@ -70,7 +70,7 @@ def export(
     chosen = Month.of(month, datetime.now(UTC))
     if output == "parquet":
         if out is None:
-            raise CommandError("-o parquet is no text: pass --out FILE")
+            raise CommandError("-o parquet is not text: pass --out FILE")
         check_parquet()
     with open_namespace(connection, namespace) as repository:
         found = every_row(snapshots_of(repository, entity, resource, window, chosen))

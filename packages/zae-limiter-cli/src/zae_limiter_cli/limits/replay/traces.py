@@ -82,7 +82,7 @@ def parsed(name: str, content: bytes) -> "list[TracePage]":
     try:
         return read_trace((gzip.decompress(content) if content.startswith(_GZIP) else content).decode())
     except (ValueError, OSError, EOFError, zlib.error) as error:
-        raise CommandError(f"{name}: {error}: the file is no trace, or damaged") from error
+        raise CommandError(f"{name}: {error}: the file is not a trace, or damaged") from error
 
 
 def _in_archive(connection: Connection, namespace_id: str) -> Trace:

@@ -128,7 +128,7 @@ def _range(query: Query) -> tuple[str, dict[str, str]]:
     if not prefix:
         return " AND #sk > :low", {":low": after}
     # A key condition has room for one comparison, so both together are a range: no name has the last character.
-    # After the last key with the prefix, the range is one string that is no key.
+    # After the last key with the prefix, the range is one string that is not a key.
     low = max(prefix, after + "\0")
     return " AND #sk BETWEEN :low AND :high", {":low": low, ":high": max(low, prefix + LAST_CHARACTER)}
 

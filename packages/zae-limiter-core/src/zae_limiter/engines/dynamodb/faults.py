@@ -118,7 +118,7 @@ def _known(operation: Operation[Any], response: Response, code: str, message: st
             return TableExists(shown)
         case "ValidationException" if isinstance(operation, EnableTtl) and "already enabled" in message:
             return None
-        case "ValidationException" if not message.startswith("KMS"):  # the table's key is no matter of the request
+        case "ValidationException" if not message.startswith("KMS"):  # the table's key is not a matter of the request
             return Invalid(f"{code}: {shown}")
         case _ if code in _CLOCK_IS_OFF or (code in _DENIED and message.startswith(_CLOCK_MESSAGES)):
             why = "this machine's clock is too far off: the store refuses its signatures; set the clock"

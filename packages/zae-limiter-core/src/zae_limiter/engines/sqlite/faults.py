@@ -45,7 +45,7 @@ def code_of(error: BaseException) -> int:
 
 
 def is_of_file(error: BaseException) -> bool:
-    """Return whether the file, or its disk, is the cause; else it is the operation, such as a text that is no UTF-8."""
+    """Return whether the file, or its disk, is the cause, and not the operation, such as a text in another encoding."""
     return isinstance(error, sqlite3.Error) and code_of(error) not in {0, *_OF_THE_OPERATION}
 
 

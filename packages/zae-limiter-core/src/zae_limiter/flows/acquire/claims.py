@@ -134,7 +134,7 @@ class Claim:
         checked = self.checked if config.shadow else amounts
         counts = self.counts
         if not (any(amounts.values()) or (self.unlimited and any(self.unlimited.values()))):
-            counts = NO_TALLY  # what asks for nothing is no acquire
+            counts = NO_TALLY  # what asks for nothing is not an acquire
         bucket_request = BucketRequest(self.target, checked, config, counts)
         if config.shadow:
             bucket_request.shadow_amounts = self.shadow_amounts

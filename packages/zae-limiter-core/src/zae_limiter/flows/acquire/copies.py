@@ -62,7 +62,7 @@ def _is_short(namespace_state: NamespaceState, claim: Claim, now_ms: int) -> boo
 
 
 def _is_presentable(namespace_state: NamespaceState, claim: Claim, view: View, *, is_short: bool) -> bool:
-    """Return whether the limits still hold, the bucket has them, and its balance is no older than limits may be.
+    """Return whether the limits still hold, the bucket has them, and its balance is not older than limits may be.
 
     If this process knows of no bucket, nobody may have told it of other limits, so they must not be what refuses. Nor
     must a bucket that was told since it was seen.

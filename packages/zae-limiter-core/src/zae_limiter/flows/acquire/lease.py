@@ -211,7 +211,7 @@ def _slot_names(grant: Grant, names: Iterable[str]) -> list[str]:
 
 
 def _refuse_slots(grant: Grant, field: str, names: Iterable[str]) -> None:
-    """Raise ``ValidationError`` if one of the names is a limit with slots: these are no estimates to correct."""
+    """Raise ``ValidationError`` if one of the names is a limit with slots: these are not estimates to correct."""
     for name in _slot_names(grant, names):
         way = "lease.consume takes more of them, lease.release frees some, the end of the block frees the rest"
         raise ValidationError(field, name, f"has slots, which are not corrected: {way}")

@@ -61,7 +61,7 @@ def or_by_policy(namespace_state: NamespaceState, request: AcquireRequest, attem
     """Return the grant of an attempt to acquire; without the store, that of the policy.
 
     Raises what the attempt raises but for errors of the store; ``RateLimiterUnavailable`` in an outage if the policy
-    does not let the call through, and another ``InfrastructureError`` for an error that is no outage.
+    does not let the call through, and another ``InfrastructureError`` for an error that is not an outage.
     """
     try:
         grant = yield from attempt
@@ -174,7 +174,7 @@ def _policy_for(
 ) -> Policy:
     """Return ``allow`` or ``share``: of the call, else of the system config read last, else of the repository.
 
-    Raises the public error if the policy is ``block``, or if this is no outage.
+    Raises the public error if the policy is ``block``, or if this is not an outage.
     """
     if isinstance(error, TooManyLimits):
         raise error.problem from None

@@ -112,7 +112,7 @@ def remembering(
             else:
                 try:
                     return request_of(entity_id, resource, *consume.items())
-                except TypeError:  # what cannot be a key is no name: the check says so
+                except TypeError:  # what cannot be a key is not a name: the check says so
                     pass
         return validate_request(entity_id, resource, consume, default_limits=default_limits, shadow=shadow)
 

@@ -116,7 +116,7 @@ class Batch:
             self.counts.shadowed += request.counts.events
 
     def do(self, prefetch_write: PrefetchWrite) -> None:
-        """Add what the write does for what this process holds of the bucket: that is no consumption yet."""
+        """Add what the write does for what this process holds of the bucket: that is not consumption yet."""
         self.prefetch_write, taken, paid = prefetch_write, prefetch_write.taken, prefetch_write.paid
         self.along.append(prefetch_write)
         self.checked, self.given = dict(self.checked), dict(self.given)

@@ -162,7 +162,7 @@ def _with_dates(bucket: Bucket) -> Bucket:
     """Return a bucket whose instants are dates. Raises ``ValueError`` for any other, which nobody can show."""
     for ms in (bucket.anchor_ms, bucket.expires_at_ms, *(each.window_ends_ms for each in bucket.limits)):
         if ms is not None and not 0 <= ms < END_OF_TIME_MS:
-            raise ValueError(f"{ms} is no instant in epoch milliseconds")
+            raise ValueError(f"{ms} is not an instant in epoch milliseconds")
     return bucket
 
 

@@ -137,7 +137,7 @@ def credit_bucket(
     def writes(states: Sequence[BucketState]) -> tuple[Sequence[Write], Put]:
         limits = {name: each.limit for state in reversed(states) for name, each in state.shard_limits.items()}
         for name in credit.keys() - limits.keys():
-            raise ValidationError("tokens", name, f"is no limit of the bucket, which has: {', '.join(sorted(limits))}")
+            raise ValidationError("tokens", name, f"is not a limit of the bucket (known: {', '.join(sorted(limits))})")
         for name in credit:
             if limits[name].has_slots:
                 problem = "has slots, which come back from their holders: raise its capacity for more of them"

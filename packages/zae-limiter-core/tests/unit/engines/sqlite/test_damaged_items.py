@@ -111,7 +111,7 @@ LOOSE = {
     "an entry of bytes": "UPDATE entries SET sk = CAST(sk AS BLOB) WHERE item_{bucket}",
     "an entry for bytes": "UPDATE entries SET item_sk = CAST(sk AS BLOB) WHERE item_{bucket}",
     "an hour that is text": "UPDATE items SET hour = 'x', expires = 'y' WHERE {bucket}",
-    "use that is no item": "UPDATE uncounted SET counted = x'00' WHERE {bucket}",
+    "use that is not an item": "UPDATE uncounted SET counted = x'00' WHERE {bucket}",
     "use that is cut": "UPDATE uncounted SET counted = '[' || counted WHERE {bucket}",
     "use of no hour": "UPDATE uncounted SET hour = 'x' WHERE {bucket}",
     "use of an hour too early": "UPDATE uncounted SET hour = -9223372036854775808 WHERE {bucket}",

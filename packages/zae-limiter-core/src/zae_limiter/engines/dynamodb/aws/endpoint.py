@@ -256,7 +256,7 @@ def _is_endpoint(url: str) -> bool:
         parts = urlsplit(url)
         fits = parts.scheme in {"http", "https"} and not parts.query and not parts.fragment and parts.port != 0
         return fits and bool(is_valid_endpoint_url(url) or is_valid_ipv6_endpoint_url(url))
-    except ValueError:  # a port that is no number, a bracket that stays open
+    except ValueError:  # a port that is not a number, a bracket that stays open
         return False
 
 
