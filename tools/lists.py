@@ -12,7 +12,8 @@ import click
 from zae_limiter_cli.main import main as program
 
 PAGE: Final = Path(__file__).resolve().parents[1] / "docs" / "cli.md"
-BLOCK: Final = re.compile(r"(<!-- overview: [\w, -]+ -->\n).*?(<!-- end -->)", re.DOTALL)
+BLOCK: Final = re.compile(r"(<!-- overview -->\n).*?(<!-- end -->)", re.DOTALL)
+REFERENCE: Final = "reference/commands.md#zae-limiter-"
 
 
 def written(page: str) -> str:
@@ -21,10 +22,10 @@ def written(page: str) -> str:
 
 
 def overview() -> str:
-    """Return a row for each command and group at the top: its name, and its help."""
+    """Return a row for each command and group at the top: its name, which links to its reference, and its help."""
     context = click.Context(program)
     found = ((name, program.get_command(context, name)) for name in program.list_commands(context))
-    rows = [f"| `{name}` | {each.get_short_help_str(200)} |" for name, each in found if each]
+    rows = [f"| [`{name}`]({REFERENCE}{name}) | {each.get_short_help_str(200)} |" for name, each in found if each]
     return "\n".join(["| command | |", "|---|---|", *rows])
 
 

@@ -11,4 +11,4 @@ def test_the_list_of_the_page_is_what_the_code_says() -> None:
 
 
 def test_the_overview_has_each_command_at_the_top() -> None:
-    assert set(re.findall(r"^\| `(\S+)` \| .+\. \|$", overview(), re.MULTILINE)) == set(main.entries)
+    assert set(re.findall(r"^\| \[`(\S+)`\]\(\S+\) \| .+\. \|$", overview(), re.MULTILINE)) == set(main.entries)
