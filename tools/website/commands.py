@@ -37,7 +37,10 @@ def _section(path: str, command: click.Command) -> Iterator[str]:
     if command.help:
         yield cleandoc(command.help).replace("\b\n", "")
     yield f"```text\n{command.get_usage(context).removeprefix('Usage: ')}\n```"
-    found = [row for parameter in command.get_params(context) if (row := parameter.get_help_record(context))]
+    from zae_limiter_cli.help_page import in_order
+
+    parameters = [each for part in in_order(command, context) for each in part]
+    found = [row for parameter in parameters if (row := parameter.get_help_record(context))]
     rows = [row for row in found if path == "zae-limiter" or row[0] not in _OF_ALL]
     if rows:
         yield "\n".join(["| option | what it does |", "|---|---|", *(_row(names, text) for names, text in rows)])

@@ -2,7 +2,7 @@
 heading of their own those of the connection. What few people need is shown by ``--help-all`` alone.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from typing import Any, Final, TypeVar
 
@@ -31,14 +31,20 @@ def arrange(command: click.Command) -> None:
 
 def write_options(command: click.Command, context: click.Context, formatter: click.HelpFormatter) -> None:
     """Write the options of a command or a group."""
-    everything = list(_options(command, context))
-    of_connection = [each for each in everything if isinstance(each, ConnectionOption)]
-    own = [each for each in everything if not isinstance(each, ConnectionOption)]
-    for heading, options in (("Options", sorted(own, key=_place)), ("Connection options", of_connection)):
-        rows = [record for each in options if (record := each.get_help_record(context))]
+    rare_too = context.meta.get(_ALL, False)
+    for heading, options in zip(("Options", "Connection options"), in_order(command, context), strict=True):
+        shown = (each for each in options if rare_too or not isinstance(each, RareOption))
+        rows = [record for each in shown if (record := each.get_help_record(context))]
         if rows:
             with formatter.section(heading):
                 formatter.write_dl(rows)
+
+
+def in_order(command: click.Command, context: click.Context) -> tuple[list[click.Parameter], list[click.Parameter]]:
+    """Return all parameters but those of the connection, the shared ones last, and those of the connection."""
+    everything = command.get_params(context)
+    of_connection = [each for each in everything if isinstance(each, ConnectionOption)]
+    return sorted((each for each in everything if not isinstance(each, ConnectionOption)), key=_place), of_connection
 
 
 def help_all_option(function: Function) -> Function:
@@ -47,11 +53,6 @@ def help_all_option(function: Function) -> Function:
     return click.option("--help-all", is_flag=True, is_eager=True, expose_value=False, callback=_show_all, help=told)(
         function
     )
-
-
-def _options(command: click.Command, context: click.Context) -> Iterator[click.Parameter]:
-    rare_too = context.meta.get(_ALL, False)
-    return (each for each in command.get_params(context) if rare_too or not isinstance(each, RareOption))
 
 
 def _place(parameter: click.Parameter) -> int:
