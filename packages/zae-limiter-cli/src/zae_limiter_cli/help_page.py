@@ -43,7 +43,7 @@ def write_options(command: click.Command, context: click.Context, formatter: cli
 def in_order(command: click.Command, context: click.Context) -> tuple[list[click.Parameter], list[click.Parameter]]:
     """Return all parameters but those of the connection, the shared ones last, and those of the connection."""
     everything = command.get_params(context)
-    of_connection = [each for each in everything if isinstance(each, ConnectionOption)]
+    of_connection: list[click.Parameter] = [each for each in everything if isinstance(each, ConnectionOption)]
     return sorted((each for each in everything if not isinstance(each, ConnectionOption)), key=_place), of_connection
 
 
