@@ -14,7 +14,7 @@ from fastapi import APIRouter, Depends, FastAPI, Header, HTTPException, Request,
 from fastapi.responses import JSONResponse, StreamingResponse
 from pydantic import BaseModel
 
-from zae_limiter import Lease, Limit, RateLimiter, Repository, SyncRateLimiter, SyncRepository, ValidationError
+from zae_limiter import Draw, Lease, Limit, RateLimiter, Repository, SyncRateLimiter, SyncRepository, ValidationError
 from zae_limiter.exceptions import InvalidIdentifierError
 from zae_limiter.integrations.asgi import App, RateLimitMiddleware
 from zae_limiter.integrations.fastapi import RateLimited, install
@@ -90,6 +90,25 @@ async def test_identity_resource_and_cost_come_from_dependencies_and_the_limiter
     status, headers, body = await ask(app, "/models/gpt", b'{"text": "hello"}')
     assert (status, body) == (200, b'{"consumed":{"tpm":5},"resource":"gpt","text":"hello"}')
     assert headers[b"ratelimit"] == b'"tpm";r=95;t=1'
+
+
+async def test_draws_come_from_a_dependency() -> None:
+    limiter = RateLimiter(Repository.in_memory(), default_limits=LIMITS)
+    app = FastAPI()
+    install(app)
+
+    def account(x_user: Annotated[str, Header()]) -> list[Draw]:
+        return [Draw(f"{x_user}-account", "budget", {"tpm": 60})]
+
+    paid = RateLimited(limiter, identity=user, resource="api", cost={"tpm": 1}, draws=account)
+
+    @app.post("/", dependencies=[Depends(paid)])
+    async def answer() -> dict[str, str]:
+        return {}
+
+    assert [(await ask(app, "/"))[0] for _ in range(2)] == [200, 429]
+    assert await limiter.available("ann-account", "budget") == {"tpm": 40}
+    assert await limiter.available("ann", "api") == {"tpm": 99}
 
 
 async def test_a_body_that_is_not_valid_takes_nothing() -> None:

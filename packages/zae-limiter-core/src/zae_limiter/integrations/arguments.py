@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 from ..aio.limiter import RateLimiter
 from ..exceptions import InvalidIdentifierError, ValidationError
-from ..flows.acquire.requests import AcquireOptions, validate_request
+from ..flows.acquire.requests import AcquireOptions, OwnBucketOptions, validate_request
 from ..sync.limiter import SyncRateLimiter
 from ..wiring import of_call
 from .answers import InvalidClientId
@@ -37,7 +37,7 @@ class Rule:
         if not callable(cost):
             check_cost(cost)
         check_refund(refund)
-        known = sorted(AcquireOptions.__annotations__)
+        known = sorted({*OwnBucketOptions.__annotations__, *AcquireOptions.__annotations__})
         for name, value in options.items():
             if name not in known:
                 raise ValidationError(name, value, f"is not an option of acquire: there are {', '.join(known)}")
@@ -61,10 +61,12 @@ class Rule:
         limiter, identity, resource = [await resolve(each, request) for each in self._place]
         return self.acquire(limiter, identity, resource, cost)
 
-    def acquire(self, limiter: Any, identity: object, resource: object, cost: Mapping[str, int]) -> Any:
-        """Return a lease by what was found for a request. Raises ``InvalidClientId``."""
+    def acquire(
+        self, limiter: Any, identity: object, resource: object, cost: Mapping[str, int], **found: object
+    ) -> Any:
+        """Return a lease by what was found for a request; ``found`` replaces options. Raises ``InvalidClientId``."""
         with ids_of_client():
-            return limiter.acquire(identity, resource, cost, **self._options)
+            return limiter.acquire(identity, resource, cost, **{**self._options, **found})
 
 
 async def resolve(given: T | Callable[[Any], T | Awaitable[T]], request: Any) -> T:

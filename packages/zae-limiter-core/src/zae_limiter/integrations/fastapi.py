@@ -4,7 +4,7 @@
 tokens are kept or given back as ``zae_limiter.integrations.asgi`` says.
 """
 
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from inspect import Parameter, Signature, isfunction, signature
 from typing import Any, Final, Unpack
 
@@ -15,8 +15,9 @@ from fastapi.requests import HTTPConnection
 from ..aio.lease import Lease
 from ..aio.limiter import RateLimiter
 from ..exceptions import ValidationError
-from ..flows.acquire.requests import AcquireOptions
+from ..flows.acquire.requests import AcquireOptions, OwnBucketOptions
 from ..http import DISABLED, PROBLEM_MEDIA_TYPE, STATUS, Show, check_show
+from ..values.draws import Draw
 from . import asgi
 from .addresses import AddressOptions
 from .answers import INVALID, UNAVAILABLE, AnswerOptions
@@ -72,9 +73,10 @@ class RateLimited:
     It limits no websocket, and no request that costs nothing (``{}``).
 
     ``identity`` is a dependency that returns the entity's id: ``def identity(request: Request)``, no ``lambda
-    request:``, whose parameter FastAPI would read from the query. ``limiter``, ``resource`` and ``cost`` (tokens by
-    limit) are values, or dependencies that return them. ``options`` are those of ``acquire``. ``refund``: ``"never"``
-    once the application has begun, or ``"before_answer"``. ``show`` replaces that of ``install`` for these routes.
+    request:``, whose parameter FastAPI would read from the query. ``limiter``, ``resource``, ``cost`` (tokens by limit)
+    and ``draws`` (further buckets) are values, or dependencies that return them. ``options`` are those of ``acquire``.
+    ``refund``: ``"never"`` once the application has begun, or ``"before_answer"``. ``show`` replaces that of
+    ``install`` for these routes.
     """
 
     def __init__(
@@ -84,14 +86,16 @@ class RateLimited:
         identity: Callable[..., Any],
         resource: str | Callable[..., Any],
         cost: Mapping[str, int] | Callable[..., Any],
+        draws: Sequence[Draw] | Callable[..., Any] = (),
         refund: Refund = "never",
         show: Show | None = None,
-        **options: Unpack[AcquireOptions],
+        **options: Unpack[OwnBucketOptions],
     ) -> None:
-        self._rule = Rule(RateLimiter, limiter, identity, resource, cost, refund, options)
+        every: AcquireOptions = {**options, "draws": () if callable(draws) else draws}
+        self._rule = Rule(RateLimiter, limiter, identity, resource, cost, refund, every)
         check_show("own" if show is None else show)
         self._show = show
-        given = {"limiter": limiter, "identity": identity, "resource": resource, "cost": cost}
+        given = {"limiter": limiter, "identity": identity, "resource": resource, "cost": cost, "draws": draws}
         for name, value in given.items():
             _check_dependency(name, value)
         self.__signature__ = Signature(  # FastAPI reads it, and so resolves these dependencies
@@ -102,13 +106,20 @@ class RateLimited:
         )
 
     async def __call__(
-        self, *, connection: HTTPConnection, limiter: RateLimiter, identity: str, resource: str, cost: Mapping[str, int]
+        self,
+        *,
+        connection: HTTPConnection,
+        limiter: RateLimiter,
+        identity: str,
+        resource: str,
+        cost: Mapping[str, int],
+        draws: Sequence[Draw] = (),
     ) -> Lease | None:
         """Take the tokens. Raises the errors of ``acquire``."""
         if connection.scope["type"] == "websocket" or not check_cost(cost):
             return None
         exchange = Exchange.of(connection.scope)
-        lease = self._rule.acquire(limiter, identity, resource, cost)
+        lease = self._rule.acquire(limiter, identity, resource, cost, draws=draws)
         return await exchange.acquire(lease, refund=self._rule.refund, show=self._show)
 
 

@@ -27,17 +27,22 @@ NO_DRAWS: Final[tuple[Draw, ...]] = ()
 REMEMBERED: Final = 1_000  # calls without options, of each limiter
 
 
-class AcquireOptions(TypedDict, total=False):
-    """The options of ``acquire``."""
+class OwnBucketOptions(TypedDict, total=False):
+    """The options of ``acquire`` but for its draws."""
 
     limits: Sequence[Limit | str] | None
     cascade: bool
     on_unavailable: Policy | None
     rollback: bool
     max_wait: float
-    draws: Sequence[Draw]
     on_refused: OnRefused | None
     max_hold: float | None
+
+
+class AcquireOptions(OwnBucketOptions, total=False):
+    """The options of ``acquire``."""
+
+    draws: Sequence[Draw]
 
 
 @dataclass(slots=True)  # not frozen, which would slow down every acquire: only those with estimates or draws change
