@@ -56,6 +56,7 @@ NOT_RUN = {  # pages whose blocks of shell no test runs, and why
     "CONTRIBUTING.md": "it is how the tests themselves are run",
     "docs/benchmarks.md": "the benchmarks take twenty minutes",
     "docs/contribute/releasing.md": "it pushes a release; `just rehearse-release` plays it",
+    "docs/guides/gateway.md": "it serves; `just examples` runs the example's own tests",
     "docs/guides/flask.md": "it installs and serves; the application is tested in frameworks/test_guides.py",
     "docs/guides/frameworks.md": "it installs Django",
     "docs/guides/llm.md": "it installs clients, and one block needs a provider's key",

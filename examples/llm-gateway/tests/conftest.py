@@ -1,1 +1,10 @@
-pytest_plugins = ["zae_limiter_cli.testing"]
+import os
+
+import pytest
+
+os.environ |= {"PROVIDER_URL": "http://provider/v1", "PROVIDER_KEY": "sk-provider"}
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"

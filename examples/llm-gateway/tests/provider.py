@@ -13,6 +13,8 @@ app = FastAPI()
 @app.post("/v1/chat/completions", response_model=None)
 async def complete(request: Request) -> dict[str, object] | Response:
     asked = await request.json()
+    if asked.get("user") == "unlucky":
+        return Response('{"error": {"message": "overloaded"}}', 503, media_type="application/json")
     if not asked["stream"]:
         return {"choices": [{"message": {"role": "assistant", "content": "Hello."}}], "usage": USAGE}
     return StreamingResponse(events(usage=asked["stream_options"]["include_usage"]), media_type="text/event-stream")
