@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from importlib.metadata import requires
 from importlib.util import find_spec
 from pathlib import Path
 from types import FrameType
@@ -52,7 +53,19 @@ def check_extra() -> None:
     missing = [name for name in ("moto", "flask_cors", "werkzeug") if find_spec(name) is None]
     if missing:
         problem = f"`local up` needs the extra `local`, of which {' and '.join(missing)} cannot be found"
-        raise CommandError(f"{problem}: pip install 'zae-limiter-cli[local]'")
+        raise CommandError(f"{problem}: pip install {' '.join(_of_extra())}")
+
+
+def _of_extra() -> Iterator[str]:
+    """Yield what the extra installs. The distribution itself is not named: until its release, an index may have
+    another one of that name.
+    """
+    from packaging.requirements import Requirement
+
+    for each in map(Requirement, requires("zae-limiter-cli") or ()):
+        if each.marker and each.marker.evaluate({"extra": "local"}) and not each.marker.evaluate({"extra": ""}):
+            each.marker = None
+            yield f"'{each}'"
 
 
 def _writable(data: Path | None) -> Path | None:
