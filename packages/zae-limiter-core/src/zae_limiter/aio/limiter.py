@@ -6,7 +6,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial, wraps
-from typing import TYPE_CHECKING, Any, Never, NoReturn, Self, Unpack, cast
+from typing import TYPE_CHECKING, Any, NoReturn, Self, Unpack, cast
 
 from ..flows import acquire as acquiring
 from ..flows.acquire.requests import (
@@ -15,6 +15,7 @@ from ..flows.acquire.requests import (
     ONE_OF_EACH,
     AcquireOptions,
     AcquireRequest,
+    OldOptions,
     remembering,
     validate_request,
 )
@@ -87,7 +88,7 @@ class RateLimiter(LimitMethods, EntityMethods):
         draws: Sequence[Draw] = NO_DRAWS,
         on_refused: OnRefused | None = None,
         max_hold: float | None = None,
-        **old: Never,
+        **old: Unpack[OldOptions],
     ) -> Lease:
         """Return a ``Lease``: its ``async with`` block takes tokens of every named limit, or of none.
 
@@ -99,7 +100,7 @@ class RateLimiter(LimitMethods, EntityMethods):
         bucket. ``max_hold``: seconds after which slots are released even if the block goes on; see ``lost_slots``.
         Raises ``ValidationError`` here or on entry; on entry ``RateLimitExceeded``, ``RateLimiterUnavailable``.
         """
-        if old:
+        if not TYPE_CHECKING and old:
             from ..renamed import refuse_arguments
 
             refuse_arguments("acquire", old)
@@ -218,7 +219,7 @@ class RateLimiter(LimitMethods, EntityMethods):
         *,
         cascade: bool = False,
         draws: Sequence[Draw] = (),
-        **old: Never,
+        **old: Unpack[OldOptions],
     ) -> Check:
         """Return whether such an acquire would pass, the tokens left of each limit, and the time at which it passes.
         Read-only: takes, counts and writes nothing.
@@ -226,7 +227,7 @@ class RateLimiter(LimitMethods, EntityMethods):
         Without ``consume`` it asks for one token of each limit. The other arguments are those of ``acquire``. One read
         of all buckets, while this process knows the limits. Raises ``RateLimiterUnavailable``, ``ValidationError``.
         """
-        if old:
+        if not TYPE_CHECKING and old:
             from ..renamed import refuse_arguments
 
             refuse_arguments("check", old)
@@ -242,7 +243,7 @@ class RateLimiter(LimitMethods, EntityMethods):
         *,
         cascade: bool = False,
         draws: Sequence[Draw] = (),
-        **old: Never,
+        **old: Unpack[OldOptions],
     ) -> Explanation:
         """Return why such an acquire would pass or be refused: every bucket that it draws on, the state of each limit,
         the binding limit, and the time at which it passes. Read-only: takes, counts and writes nothing.
@@ -251,7 +252,7 @@ class RateLimiter(LimitMethods, EntityMethods):
         for an entity and its ancestors, bypassing all caches; one more if the bucket of an ancestor has several shards.
         ``check`` costs less. Raises ``RateLimiterUnavailable``, ``ValidationError``.
         """
-        if old:
+        if not TYPE_CHECKING and old:
             from ..renamed import refuse_arguments
 
             refuse_arguments("explain", old)

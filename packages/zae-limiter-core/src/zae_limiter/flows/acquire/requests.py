@@ -45,6 +45,10 @@ class AcquireOptions(OwnBucketOptions, total=False):
     draws: Sequence[Draw]
 
 
+class OldOptions(TypedDict):
+    """No option: what is none, ``renamed`` answers; gone with 1.0."""
+
+
 @dataclass(slots=True)  # not frozen, which would slow down every acquire: only those with estimates or draws change
 class AcquireRequest:
     """The arguments of an acquire; amounts in millitokens by limit.
