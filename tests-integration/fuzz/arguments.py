@@ -15,7 +15,14 @@ from typing import Any, get_type_hints
 from hypothesis import strategies as st
 
 from zae_limiter import Draw, Limit, OnRefused, SyncRateLimiter, SyncRepository
-from zae_limiter.maintenance import HandledEvent, ProvisionerLock, ProvisionerState, StoredConfig, VersionRecord
+from zae_limiter.maintenance import (
+    HandledEvent,
+    ProvisionerLock,
+    ProvisionerState,
+    StoredConfig,
+    SyncMaintenance,
+    VersionRecord,
+)
 from zae_limiter.values.provisioner import StoredEntity
 
 from .junk import python_junk
@@ -141,7 +148,7 @@ NEVER_JUNK = {"on_progress", "max_wait", "writes_per_second"}  # the caller's ow
 def methods() -> dict[str, type]:
     """Every public method by name, with a class that has it; what opens or closes is left out."""
     found: dict[str, type] = {}
-    for cls in (SyncRepository, SyncRateLimiter):
+    for cls in (SyncMaintenance, SyncRepository, SyncRateLimiter):
         names = (name for name in dir(cls) if not name.startswith("_") and name not in OPENING)
         found |= {name: cls for name in names if inspect.isfunction(inspect.getattr_static(cls, name))}
     return found

@@ -11,6 +11,7 @@ from support.integration.declared import Deployed, deployed_on
 from support.integration.stream_reader import records_of
 from support.integration.targets import Target
 from zae_limiter import Entity, EntityNotFoundError, Limit, RateLimitExceeded, SyncRepository
+from zae_limiter.maintenance import SyncMaintenance
 from zae_limiter_aggregator.handler import on_event as aggregate
 from zae_limiter_manifest import Address, LimitsManifest
 
@@ -63,7 +64,7 @@ def test_a_whole_life(deployed: Deployed, entity: str, resource: str, parent: st
         check_deletion(repository, entity, name)
         assert repository.get_bucket(parent, resource) is not None
         deleted = repository.namespace("other").delete_namespace("tenant-alpha")
-        repository.purge_namespace(deleted.namespace_id)
+        SyncMaintenance(repository).purge_namespace(deleted.namespace_id)
     assert [item for item in deployed.scan() if f'"{deleted.namespace_id}/' in item] == []
 
 

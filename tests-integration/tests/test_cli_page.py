@@ -11,6 +11,7 @@ from click.testing import CliRunner
 
 from support.integration.targets import Target
 from zae_limiter import SyncRateLimiter, SyncRepository
+from zae_limiter.maintenance import SyncMaintenance
 from zae_limiter_cli.main import main
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "cli.md").read_text(encoding="utf-8")
@@ -70,7 +71,7 @@ def follow_the_page(repository: SyncRepository) -> None:
     assert bucket is not None
     assert bucket.available == {"rpm": 60, "tpm": 5000}
     assert [each.name for each in repository.list_namespaces()] == ["default"]
-    assert repository.list_orphan_namespaces() == []
+    assert SyncMaintenance(repository).list_orphan_namespaces() == []
 
 
 def use_up(repository: SyncRepository) -> None:

@@ -12,6 +12,7 @@ from support.integration.harness import Harness
 from support.integration.trees import DEEP, MOVED, RETIERED, TIERS, TREE, TURNED
 from zae_limiter import Options, SyncRepository
 from zae_limiter.engines.dynamodb.sync.store import SyncDynamoDBStore
+from zae_limiter.maintenance import SyncMaintenance
 from zae_limiter.operations.values import BatchWrite, Delete, Put, Transact, Update
 from zae_limiter_manifest import LimitsManifest, load
 from zae_limiter_provisioner.apply import apply_manifest
@@ -71,12 +72,12 @@ def dies(harness: Harness, at: int, texts: tuple[str, str], *, applied: bool) ->
             apply_manifest(repository, after)
     store = SyncDynamoDBStore(harness.table_name, endpoint_url=harness.target.endpoint_url, region="us-east-1")
     with opened(harness, before.namespace, store) as repository:
-        state = repository.get_provisioner_state()
+        state = SyncMaintenance(repository).get_provisioner_state()
         if state.lock:  # its end is minutes away
-            repository.put_provisioner_state(replace(state, lock=None), expected_serial=state.serial)
+            SyncMaintenance(repository).put_provisioner_state(replace(state, lock=None), expected_serial=state.serial)
         answer: Any = apply_manifest(repository, after)
         assert (answer["status"], answer.get("errors", [])) == ("applied", [])
-        records = repository.get_entity_records(repository.list_entity_ids())
+        records = SyncMaintenance(repository).get_entity_records(SyncMaintenance(repository).list_entity_ids())
         declared = {entity: own.parents for entity, own in after.entities.items()}
         assert {entity: each.parent_ids for entity, each in records.items()} == declared
         for entity, record in records.items():

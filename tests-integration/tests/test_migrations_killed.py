@@ -9,6 +9,7 @@ from itertools import count
 
 import pytest
 
+from support.core.owners import maintenance_of
 from support.core.rehearsal import REHEARSED, SHORTER, record_item
 from support.integration.awaited import Variant
 from support.integration.harness import Harness
@@ -100,7 +101,7 @@ async def test_no_death_between_two_writes_leaves_an_item_out_or_disturbs_an_acq
         admitted = heard(takers)
         await asyncio.sleep(LATE_SECONDS)
         assert is_migrated(harness), lives
-        assert await limiter.repository.get_version_record() == VersionRecord(3, "0.1.0", "0.1.0")
+        assert await maintenance_of(limiter.repository).get_version_record() == VersionRecord(3, "0.1.0", "0.1.0")
         assert harness.consumed(HOT, "gpt-4", "rpm") - before == admitted * 1000 > 0
         for worker in (mortal, heir):
             worker.close()
@@ -123,7 +124,7 @@ async def test_two_processes_that_migrate_at_once_do_not_disturb_each_other(
     assert not any(fate.died for fate in finished)
     assert sum(fate.admitted for fate in finished) >= len(REHEARSED)
     assert is_migrated(harness)
-    assert await limiter.repository.get_version_record() == VersionRecord(3, "0.1.0", "0.1.0")
+    assert await maintenance_of(limiter.repository).get_version_record() == VersionRecord(3, "0.1.0", "0.1.0")
     assert harness.consumed(HOT, "gpt-4", "rpm") - before == admitted * 1000 > 0
     for worker in both:
         worker.close()

@@ -10,6 +10,7 @@ import boto3
 import pytest
 
 from support.core.kinds import of_every_kind
+from support.core.owners import maintenance_of
 from support.core.snapshots import usage_item
 from support.integration.harness import REGION, Harness
 from support.integration.targets import Target
@@ -78,7 +79,7 @@ async def filled(harness: Harness, name: str) -> RateLimiter:
     await limiter.create_entity("project")
     await limiter.create_entity("key", parent_id="project", cascade=True)
     await limiter.set_limits("key", [RPM], "gpt-4")
-    await limiter.repository.put_provisioner_state(ProvisionerState(owner="cli"), expected_serial=0)
+    await maintenance_of(limiter.repository).put_provisioner_state(ProvisionerState(owner="cli"), expected_serial=0)
     usage = UsageSnapshot("key", "gpt-4", "hourly", datetime(2026, 1, 1, tzinfo=UTC), {"rpm": 1}, 1)
     harness.perform(Put(usage_item(limiter.repository.namespace_id, usage)))
     async with limiter.acquire("key", "gpt-4", {"rpm": 1}):
@@ -108,15 +109,15 @@ async def test_the_life_of_a_namespace_and_what_it_costs(
     assert cost(harness) == ({"Query": 1}, 0)
     deleted = await repository.delete_namespace("prod")
     assert cost(harness) == ({"GetItem": 2, "TransactWriteItems": 1}, pair)
-    assert await repository.list_orphan_namespaces() == [deleted]
+    assert await maintenance_of(repository).list_orphan_namespaces() == [deleted]
     assert cost(harness) == ({"Query": 2}, 0)
-    assert await repository.recover_namespace(made.namespace_id) == made
+    assert await maintenance_of(repository).recover_namespace(made.namespace_id) == made
     assert cost(harness) == ({"GetItem": 2, "TransactWriteItems": 1}, pair)
 
 
 async def test_errors_of_namespaces(harness: Harness, repository: Repository) -> None:
     made = await repository.register_namespace("prod")
-    for call in (repository.recover_namespace, repository.purge_namespace):
+    for call in (maintenance_of(repository).recover_namespace, maintenance_of(repository).purge_namespace):
         with pytest.raises(NamespaceStateError):
             await call(made.namespace_id)
         with pytest.raises(NamespaceNotFoundError):
@@ -128,7 +129,7 @@ async def test_errors_of_namespaces(harness: Harness, repository: Repository) ->
         await harness.open(namespace="prod")
     again = await repository.register_namespace("prod")
     with pytest.raises(NamespaceStateError, match=again.namespace_id):
-        await repository.recover_namespace(made.namespace_id)
+        await maintenance_of(repository).recover_namespace(made.namespace_id)
     with pytest.raises(InvalidNameError):
         await repository.register_namespace("a#b")
 
@@ -139,7 +140,7 @@ async def test_a_purge_leaves_nothing_of_it_and_all_of_another(harness: Harness,
     await other.delete_namespace("prod")
     before = scan(harness)
     harness.meter.reset()
-    removed = await other.purge_namespace(prod.namespace_id)
+    removed = await maintenance_of(other).purge_namespace(prod.namespace_id)
     requests, written = cost(harness)
     assert requests["Query"] == 2 * (INDEX_SUFFIXES + 1)  # until no partition shows anything
     assert 1 <= requests.pop("BatchWriteItem") <= 3
@@ -182,9 +183,9 @@ async def test_a_purge_of_thousands_of_items_of_every_kind_that_is_killed_in_the
             raise Killed
 
     with pytest.raises(Killed):
-        await other.purge_namespace(prod.namespace_id, on_progress=kill)
+        await maintenance_of(other).purge_namespace(prod.namespace_id, on_progress=kill)
     progress: list[int] = []
-    removed = await other.purge_namespace(prod.namespace_id, on_progress=progress.append)
+    removed = await maintenance_of(other).purge_namespace(prod.namespace_id, on_progress=progress.append)
     assert count // 2 <= removed < count // 2 + 50
     assert progress == sorted(progress)
     assert progress[-1] == removed
@@ -211,26 +212,26 @@ def in_indexes(harness: Harness, namespace_id: str) -> list[tuple[str, Key]]:
 @costed
 async def test_the_version_record_and_what_it_costs(harness: Harness, repository: Repository) -> None:
     if harness.target.folder is not None:
-        assert await repository.get_version_record() is None
+        assert await maintenance_of(repository).get_version_record() is None
         assert cost(harness) == ({"GetItem": 1, "Query": 1}, 0)  # without one, the table may be another product's
     else:
-        assert await repository.get_version_record() == record_of_this_release()
+        assert await maintenance_of(repository).get_version_record() == record_of_this_release()
         assert cost(harness) == ({"GetItem": 1}, 0)
     record = VersionRecord(1, core_version(), "0.1.0")
-    await repository.set_version_record(record)
+    await maintenance_of(repository).set_version_record(record)
     assert cost(harness) == ({"PutItem": 1}, 1)
-    assert await repository.get_version_record() == record
+    assert await maintenance_of(repository).get_version_record() == record
     await harness.open(namespace="other")
 
 
 async def test_a_client_and_a_stack_that_do_not_fit_say_so(harness: Harness, repository: Repository) -> None:
     for record, refusal in ((VersionRecord(9, "9.0.0", "9.0.0"), ClientTooOldError), (OLD, StackTooOldError)):
-        await repository.set_version_record(record)
+        await maintenance_of(repository).set_version_record(record)
         with pytest.raises(refusal):
             await harness.open()
     await harness.open(check_version=False)
     with pytest.raises(ValidationError):
-        await repository.set_version_record("1.0.0")  # type: ignore[arg-type]
+        await maintenance_of(repository).set_version_record("1.0.0")  # type: ignore[arg-type]
 
 
 OLD = VersionRecord(0, "0.0.1", "0.0.1")
@@ -238,28 +239,30 @@ OLD = VersionRecord(0, "0.0.1", "0.0.1")
 
 @costed
 async def test_the_provisioners_state_and_what_it_costs(harness: Harness, repository: Repository) -> None:
-    assert await repository.get_provisioner_state() == ProvisionerState()
+    assert await maintenance_of(repository).get_provisioner_state() == ProvisionerState()
     assert cost(harness) == ({"GetItem": 1}, 0)
     lock = ProvisionerLock("lock-1", "cli", 1_700_000_000_000)
     state = ProvisionerState(True, ["gpt-4"], {"key": ["gpt-4", "_default_"]}, owner="cli", lock=lock)
-    put = await repository.put_provisioner_state(state, expected_serial=0)
+    put = await maintenance_of(repository).put_provisioner_state(state, expected_serial=0)
     assert cost(harness) == ({"GetItem": 1, "PutItem": 1}, 1)
-    assert await repository.get_provisioner_state() == put
+    assert await maintenance_of(repository).get_provisioner_state() == put
     assert cost(harness) == ({"GetItem": 1}, 0)
     with pytest.raises(StaleStateError):
-        await repository.put_provisioner_state(state, expected_serial=0)
+        await maintenance_of(repository).put_provisioner_state(state, expected_serial=0)
     assert cost(harness) == ({"GetItem": 1}, 0)
 
 
 @pytest.mark.long(keep=1)
 async def test_a_state_of_several_parts_comes_back_whole(harness: Harness, repository: Repository) -> None:
     managed = {f"123e4567-e89b-12d3-a456-{number:012d}": ("_default_", "gpt-4") for number in range(15_000)}
-    put = await repository.put_provisioner_state(ProvisionerState(managed_entities=managed), expected_serial=0)
+    put = await maintenance_of(repository).put_provisioner_state(
+        ProvisionerState(managed_entities=managed), expected_serial=0
+    )
     parts = cost(harness)[0]["PutItem"] - 1
     assert parts > 3
-    assert await repository.get_provisioner_state() == put
+    assert await maintenance_of(repository).get_provisioner_state() == put
     assert cost(harness)[0].keys() == {"GetItem", "BatchGetItem"}
-    small = await repository.put_provisioner_state(ProvisionerState(), expected_serial=1)
+    small = await maintenance_of(repository).put_provisioner_state(ProvisionerState(), expected_serial=1)
     assert cost(harness)[0] == {"GetItem": 1, "PutItem": 1, "Query": 1, "BatchWriteItem": 1}
-    assert await repository.get_provisioner_state() == small
+    assert await maintenance_of(repository).get_provisioner_state() == small
     assert len(of(scan(harness), repository.namespace_id)) == 3

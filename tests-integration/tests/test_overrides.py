@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from support.core.owners import maintenance_of
 from support.integration.clocks import START_MS
 from support.integration.harness import Harness
 from zae_limiter import Limit, RateLimiter, RateLimitExceeded
@@ -179,7 +180,7 @@ async def test_an_entity_and_a_namespace_take_their_overrides_with_them(harness:
     await limiter.set_limits(ENTITY, [MORE], RESOURCE, override_until=later(clock, hours=1))
     deleted = await repository.delete_namespace("doomed")
     other = await harness.open(namespace="other", clock=clock)
-    await other.repository.purge_namespace(deleted.namespace_id)
+    await maintenance_of(other.repository).purge_namespace(deleted.namespace_id)
     assert not harness.perform(Query(deleted.namespace_id, "GSI4")).items
 
 

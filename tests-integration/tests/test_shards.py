@@ -7,6 +7,7 @@ from contextlib import suppress
 
 import pytest
 
+from support.core.owners import maintenance_of
 from support.integration.harness import Harness
 from zae_limiter import Limit, RateLimiter, RateLimitExceeded
 from zae_limiter.clock.system import SystemClock
@@ -120,7 +121,7 @@ async def test_a_bucket_merges_while_many_take_and_give_back_and_the_ledger_is_e
     callers = [asyncio.create_task(work(processes[number % 3], number)) for number in range(6)]
     while not merged:
         with suppress(ContentionError):  # they write all the time, and a merge needs a moment without
-            await processes[0].repository.merge_bucket("key", "gpt-4")
+            await maintenance_of(processes[0].repository).merge_bucket("key", "gpt-4")
         bucket = await processes[0].repository.get_bucket("key", "gpt-4")
         assert bucket is not None
         merged = bucket.shard_count == 1

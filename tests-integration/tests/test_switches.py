@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from support.core.owners import maintenance_of
 from support.integration.asked_processes import AskedProcess, standing_by
 from support.integration.harness import Harness
 from zae_limiter import Limit, RateLimiter
@@ -58,7 +59,9 @@ async def test_a_resource_is_disabled_at_once_when_its_buckets_are_told(
 ) -> None:
     await admin.set_limits(ENTITY, [MANY], RESOURCE)
     await admin.repository.set_resource_switches(RESOURCE, disabled=True)
-    assert (await admin.repository.tell_live_buckets(RESOURCE, for_switches=True)).told == 2
+    assert (
+        await maintenance_of(admin.repository).invalidate_live_buckets(RESOURCE, for_switches=True)
+    ).invalidated == 2
     assert not any(each.passes(ENTITY, RESOURCE) for each in two)
 
 

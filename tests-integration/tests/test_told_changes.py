@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from support.core.owners import maintenance_of
 from support.integration.asked_processes import AskedProcess, standing_by
 from support.integration.harness import Harness
 from zae_limiter import Limit, RateLimiter
@@ -68,8 +69,8 @@ async def test_a_resource_is_blocked_with_the_next_request_once_its_buckets_are_
 ) -> None:
     await admin.set_resource_defaults(RESOURCE, [NONE])
     assert all(each.passes(ENTITY, RESOURCE) for each in two)  # nobody was told
-    assert (await admin.repository.count_live_buckets(RESOURCE)).writes == 1
-    assert (await admin.repository.tell_live_buckets(RESOURCE)).told == 1
+    assert (await maintenance_of(admin.repository).count_live_buckets(RESOURCE)).writes == 1
+    assert (await maintenance_of(admin.repository).invalidate_live_buckets(RESOURCE)).invalidated == 1
     assert not any(each.passes(ENTITY, RESOURCE) for each in two * 2)
 
 
@@ -79,5 +80,5 @@ async def test_a_lowered_system_limit_is_obeyed_with_the_next_request_once_its_b
 ) -> None:
     await admin.set_system_defaults([TWO])
     await admin.delete_resource_defaults(RESOURCE)
-    assert (await admin.repository.tell_live_buckets()).told == 1
+    assert (await maintenance_of(admin.repository).invalidate_live_buckets()).invalidated == 1
     assert [each.passes(ENTITY, RESOURCE) for each in two * 2] == [True, True, False, False]

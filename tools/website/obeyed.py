@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from zae_limiter import Limit, RateLimitExceeded, SyncRateLimiter, SyncRepository
+from zae_limiter.maintenance import SyncMaintenance
 from zae_limiter.settings import Options
 from zae_limiter.stores import MemoryTable, SyncMemoryStore
 from zae_limiter.testing import ManualClock
@@ -82,7 +83,7 @@ def _resource_switch(repository: SyncRepository, capacity: int, prefetch: int) -
 def _told(change: Change, resource: str | None, *, for_switches: bool = False) -> Change:
     def changed(repository: SyncRepository, capacity: int, prefetch: int) -> None:
         change(repository, capacity, prefetch)
-        repository.tell_live_buckets(resource, for_switches=for_switches)
+        SyncMaintenance(repository).invalidate_live_buckets(resource, for_switches=for_switches)
 
     return changed
 
@@ -94,11 +95,11 @@ CHANGES: Final[Mapping[str, Change]] = {
     "an entity's switches (`set_switches`)": _switch,
     "the limits of a tier": _tier,
     "the limits of a resource": _resource,
-    'the limits of a resource, then `tell_live_buckets("gpt-4")` or `--now`': _told(_resource, "gpt-4"),
+    'the limits of a resource, then `invalidate_live_buckets("gpt-4")` or `--now`': _told(_resource, "gpt-4"),
     "the limits of the system": _system,
-    "the limits of the system, then `tell_live_buckets()` or `--now`": _told(_system, None),
+    "the limits of the system, then `invalidate_live_buckets()` or `--now`": _told(_system, None),
     "the switches of a resource": _resource_switch,
-    "the switches of a resource, then `tell_live_buckets(…, for_switches=True)` or `--now`": _told(
+    "the switches of a resource, then `invalidate_live_buckets(…, for_switches=True)` or `--now`": _told(
         _resource_switch, "gpt-4", for_switches=True
     ),
 }

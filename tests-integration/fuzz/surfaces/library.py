@@ -9,6 +9,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+from support.core.owners import owner_of
 from support.integration.emulators import dynoxide, running
 from zae_limiter import (
     Limit,
@@ -66,7 +67,8 @@ class Script:
     async def _make(self, limiter: Any, call: Call) -> None:
         arguments = {name: self._filled(value) for name, value in call.arguments.items()}
         with judging(self.tally, ZAELimiterError):
-            method = getattr(limiter if hasattr(limiter, call.method) else limiter.repository, call.method)
+            owner = limiter if hasattr(limiter, call.method) else owner_of(call.method, limiter.repository)
+            method = getattr(owner, call.method)
             if call.method == "acquire":
                 await self._acquire(method(**arguments), call.block)
             else:

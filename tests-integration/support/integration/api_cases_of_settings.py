@@ -7,6 +7,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from support.core.owners import maintenance_of
 from zae_limiter import AccessDisabled, EntityNotFoundError, Switches, ValidationError
 from zae_limiter.exceptions import (
     EntityExistsError,
@@ -95,16 +96,16 @@ async def live_buckets_of_a_level(api_case: ApiCase) -> None:
     for entity, resource in (("e", "r"), ("own", "r"), ("e", "s")):
         async with limiter.acquire(entity, resource, {"rpm": 1}):
             pass
-    assert await repository.count_live_buckets("r") == LiveBuckets(1, 1, 1)
-    assert await repository.count_live_buckets() == LiveBuckets(2, 2, 1)
-    told = await repository.tell_live_buckets("r", writes_per_second=10_000)
-    assert (told.told, told.failed) == (1, {})
-    assert (await repository.tell_live_buckets()).told == 2
+    assert await maintenance_of(repository).count_live_buckets("r") == LiveBuckets(1, 1, 1)
+    assert await maintenance_of(repository).count_live_buckets() == LiveBuckets(2, 2, 1)
+    told = await maintenance_of(repository).invalidate_live_buckets("r", writes_per_second=10_000)
+    assert (told.invalidated, told.failed) == (1, {})
+    assert (await maintenance_of(repository).invalidate_live_buckets()).invalidated == 2
     await refused(
         ValidationError,
-        repository.count_live_buckets("a b"),
-        repository.tell_live_buckets("_default_"),
-        repository.tell_live_buckets(writes_per_second=0),
+        maintenance_of(repository).count_live_buckets("a b"),
+        maintenance_of(repository).invalidate_live_buckets("_default_"),
+        maintenance_of(repository).invalidate_live_buckets(writes_per_second=0),
     )
 
 
@@ -189,7 +190,7 @@ async def switches_of_every_level(api_case: ApiCase) -> None:
     assert await limiter.repository.get_switches(None, "r") == Switches(disabled=True, reason="down")
     assert await limiter.repository.get_switches("e", "r") == Switches(disabled=False)
     assert not await limiter.repository.get_switches("e")
-    assert (await repository.tell_live_buckets("r", for_switches=True)).told == 1
+    assert (await maintenance_of(repository).invalidate_live_buckets("r", for_switches=True)).invalidated == 1
     async with limiter.acquire("e", "r", {"rpm": 1000}) as lease:
         assert [status.limit_name for status in lease.shadowed] == ["rpm"]
     await limiter.delete_limits("e", "r")
@@ -276,17 +277,20 @@ async def namespaces(api_case: ApiCase) -> None:
     prod = await repository.namespace("prod")
     assert (prod.name, prod.namespace_id) == ("prod", made.namespace_id)
     await prod.set_system_defaults([RPM])
-    for call in (repository.recover_namespace, repository.purge_namespace):
+    for call in (maintenance_of(repository).recover_namespace, maintenance_of(repository).purge_namespace):
         await refused(NamespaceStateError, call(made.namespace_id))
         await refused(NamespaceNotFoundError, call("unknown"))
         await refused(ValidationError, call(" "))
     deleted = await repository.delete_namespace("prod")
-    assert (await repository.get_namespace("prod"), await repository.list_orphan_namespaces()) == (None, [deleted])
+    assert (await repository.get_namespace("prod"), await maintenance_of(repository).list_orphan_namespaces()) == (
+        None,
+        [deleted],
+    )
     await refused(NamespaceNotFoundError, repository.delete_namespace("prod"), repository.namespace("prod"))
-    assert await repository.recover_namespace(made.namespace_id) == made
+    assert await maintenance_of(repository).recover_namespace(made.namespace_id) == made
     await repository.delete_namespace("prod")
-    assert await repository.purge_namespace(made.namespace_id) == 2
-    assert await repository.list_orphan_namespaces() == []
+    assert await maintenance_of(repository).purge_namespace(made.namespace_id) == 2
+    assert await maintenance_of(repository).list_orphan_namespaces() == []
     await refused(
         ValidationError,
         repository.register_namespace("a b"),
@@ -298,22 +302,25 @@ async def namespaces(api_case: ApiCase) -> None:
 
 async def versions_and_state(api_case: ApiCase) -> None:
     repository = api_case.repository
-    assert await repository.get_version_record() in (None, record_of_this_release())  # of a table that it made
+    assert await maintenance_of(repository).get_version_record() in (
+        None,
+        record_of_this_release(),
+    )  # of a table that it made
     record = VersionRecord(1, "0.1.0", "0.1.0")
-    await repository.set_version_record(record)
-    assert await repository.get_version_record() == record
-    assert await repository.get_provisioner_state() == ProvisionerState()
+    await maintenance_of(repository).set_version_record(record)
+    assert await maintenance_of(repository).get_version_record() == record
+    assert await maintenance_of(repository).get_provisioner_state() == ProvisionerState()
     state = ProvisionerState(True, ["r"], {"e": ["r", "_default_"]}, owner="cli")
-    put = await repository.put_provisioner_state(state, expected_serial=0)
-    assert (put.serial, await repository.get_provisioner_state()) == (1, put)
-    await refused(StaleStateError, repository.put_provisioner_state(state, expected_serial=0))
-    at = await repository.note_applied(expected_serial=1)
-    assert (await repository.get_provisioner_state()).last_applied == at
-    await refused(StaleStateError, repository.note_applied(expected_serial=2))
+    put = await maintenance_of(repository).put_provisioner_state(state, expected_serial=0)
+    assert (put.serial, await maintenance_of(repository).get_provisioner_state()) == (1, put)
+    await refused(StaleStateError, maintenance_of(repository).put_provisioner_state(state, expected_serial=0))
+    at = await maintenance_of(repository).note_applied(expected_serial=1)
+    assert (await maintenance_of(repository).get_provisioner_state()).last_applied == at
+    await refused(StaleStateError, maintenance_of(repository).note_applied(expected_serial=2))
     await refused(
         ValidationError,
-        repository.set_version_record("0.1.0"),  # type: ignore[arg-type]
-        repository.put_provisioner_state(state, expected_serial=-1),
+        maintenance_of(repository).set_version_record("0.1.0"),  # type: ignore[arg-type]
+        maintenance_of(repository).put_provisioner_state(state, expected_serial=-1),
     )
     assert await repository.ping()
 
@@ -322,46 +329,56 @@ async def configs_of_all_levels(api_case: ApiCase) -> None:
     repository = api_case.repository
     config = StoredConfig((RPM,), fingerprint="f")
     configs = {(None, None): StoredConfig((), "allow"), (None, "r"): config, ("e", "_default_"): config}
-    assert set((await repository.put_configs(configs)).done) == set(configs)
-    assert await repository.get_configs([*configs, ("e", "r")]) == configs
-    assert set(await repository.list_config_places()) == set(configs)
+    assert set((await maintenance_of(repository).put_configs(configs)).done) == set(configs)
+    assert await maintenance_of(repository).get_configs([*configs, ("e", "r")]) == configs
+    assert set(await maintenance_of(repository).list_config_places()) == set(configs)
     await repository.set_limits("e", [TPM])
-    assert await repository.get_configs([("e", "_default_")]) == {
+    assert await maintenance_of(repository).get_configs([("e", "_default_")]) == {
         ("e", "_default_"): StoredConfig((TPM,), fingerprint="f")
     }
-    await repository.put_configs(dict.fromkeys(configs))
-    assert await repository.get_configs(list(configs)) == {}
-    await refused(ValidationError, repository.get_configs([("e ", "r")]), repository.put_configs({("e", " "): config}))
+    await maintenance_of(repository).put_configs(dict.fromkeys(configs))
+    assert await maintenance_of(repository).get_configs(list(configs)) == {}
+    await refused(
+        ValidationError,
+        maintenance_of(repository).get_configs([("e ", "r")]),
+        maintenance_of(repository).put_configs({("e", " "): config}),
+    )
 
 
 async def records_of_entities(api_case: ApiCase) -> None:
     repository = api_case.repository
     top, child = StoredEntity(name="n", metadata={"k": [1]}, fingerprint="f"), StoredEntity("p", cascade=True)
-    assert await repository.put_entity_records({"p": top, "a": child, "b": child}) == {}
-    assert await repository.get_entity_records(["p", "a", "none"]) == {"p": replace(top, children=2), "a": child}
-    assert await repository.list_entity_ids() == ["a", "b", "p"]
-    failed = await repository.put_entity_records({"p": None, "b": None, "c": StoredEntity("nobody")})
+    assert await maintenance_of(repository).put_entity_records({"p": top, "a": child, "b": child}) == {}
+    assert await maintenance_of(repository).get_entity_records(["p", "a", "none"]) == {
+        "p": replace(top, children=2),
+        "a": child,
+    }
+    assert await maintenance_of(repository).list_entity_ids() == ["a", "b", "p"]
+    failed = await maintenance_of(repository).put_entity_records({"p": None, "b": None, "c": StoredEntity("nobody")})
     assert {entity: type(error) for entity, error in failed.items()} == {
         "p": EntityHasChildrenError,
         "c": EntityNotFoundError,
     }
-    assert await repository.put_entity_records({"q": StoredEntity(), "a": StoredEntity("q"), "p": None}) == {}
-    assert await repository.get_entity_records(["q", "p"]) == {"q": StoredEntity(children=1)}
+    assert (
+        await maintenance_of(repository).put_entity_records({"q": StoredEntity(), "a": StoredEntity("q"), "p": None})
+        == {}
+    )
+    assert await maintenance_of(repository).get_entity_records(["q", "p"]) == {"q": StoredEntity(children=1)}
     both = StoredEntity(parent_ids=["a", "q"], cascade=True)
-    assert await repository.put_entity_records({"both": both, "low": StoredEntity("both")}) == {}
-    assert await repository.get_entity_records(["both"]) == {"both": replace(both, children=1)}
+    assert await maintenance_of(repository).put_entity_records({"both": both, "low": StoredEntity("both")}) == {}
+    assert await maintenance_of(repository).get_entity_records(["both"]) == {"both": replace(both, children=1)}
     assert [each.entity_id for each in await repository.get_ancestors("low")] == ["both", "a", "q"]
-    (circle,) = (await repository.put_entity_records({"q": StoredEntity("low")})).values()
+    (circle,) = (await maintenance_of(repository).put_entity_records({"q": StoredEntity("low")})).values()
     assert isinstance(circle, ValidationError)
-    assert await repository.put_entity_records({"low": None, "both": StoredEntity("q")}) == {}
+    assert await maintenance_of(repository).put_entity_records({"low": None, "both": StoredEntity("q")}) == {}
     assert await repository.get_children("a") == []
-    await repository.put_entity_records({"both": None, "a": None, "q": None})
-    assert await repository.list_entity_ids() == []
+    await maintenance_of(repository).put_entity_records({"both": None, "a": None, "q": None})
+    assert await maintenance_of(repository).list_entity_ids() == []
     await refused(
         ValidationError,
-        repository.get_entity_records(["e "]),
-        repository.put_entity_records({"e": StoredEntity("e")}),
-        repository.put_entity_records({"e": 5}),  # type: ignore[dict-item]
+        maintenance_of(repository).get_entity_records(["e "]),
+        maintenance_of(repository).put_entity_records({"e": StoredEntity("e")}),
+        maintenance_of(repository).put_entity_records({"e": 5}),  # type: ignore[dict-item]
     )
 
 

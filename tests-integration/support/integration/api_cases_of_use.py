@@ -11,6 +11,7 @@ from typing import Any, cast
 
 import pytest
 
+from support.core.owners import maintenance_of, owner_of
 from support.core.snapshots import usage_item
 from zae_limiter import (
     Draw,
@@ -55,7 +56,7 @@ async def buckets(api_case: ApiCase) -> None:
     assert bucket is not None
     assert (bucket.available, await repository.get_buckets("a")) == ({"rpm": 0, "tpm": 1000}, [bucket])
     assert (await repository.get_bucket("nobody", "r"), await repository.get_buckets("nobody")) == (None, [])
-    assert await repository.get_buckets_at([("nobody", "r"), ("a", "r"), ("a", "r")]) == [bucket]
+    assert await maintenance_of(repository).get_buckets_at([("nobody", "r"), ("a", "r"), ("a", "r")]) == [bucket]
     first = await repository.list_buckets(limit=1)
     assert (first.buckets, (await repository.list_buckets("r", next=first.next)).next) == ((bucket,), None)
     known = await repository.list_entities(begins_with="b")
@@ -75,16 +76,16 @@ async def buckets(api_case: ApiCase) -> None:
         assert await repository.credit_bucket("a", "r", {"rpm": 5}, idempotency_key="bill#7")
         assert await repository.reset_bucket("b", "r", idempotency_key="bill#7")
     assert await limiter.available("a", "r") == {"rpm": 5, "tpm": 1000}
-    assert [await repository.merge_bucket(each, "r") for each in ("a", "nobody")] == [0, 0]
+    assert [await maintenance_of(repository).merge_bucket(each, "r") for each in ("a", "nobody")] == [0, 0]
     assert not await repository.reset_bucket("nobody", "r")
     assert not await repository.credit_bucket("nobody", "r", {"rpm": 1})
     await refused(
         ValidationError,
         repository.get_bucket("a", "r "),
         repository.get_buckets(" "),
-        repository.get_buckets_at([("a", " ")]),
+        maintenance_of(repository).get_buckets_at([("a", " ")]),
         repository.get_resource_capacity(""),
-        repository.merge_bucket("a", " "),
+        maintenance_of(repository).merge_bucket("a", " "),
         repository.list_buckets(limit=0),
         repository.list_entities(next=" "),
         repository.reset_bucket("a", "r", principal=""),
@@ -336,7 +337,7 @@ async def opening(api_case: ApiCase) -> None:
     default = await now(built.delete_namespace("default"))
     again = await now(builder.namespace("built").build())
     assert "default" not in {each.name for each in await now(again.list_namespaces())}  # deleted, it stays so
-    await now(again.recover_namespace(default.namespace_id))
+    await now(owner_of("recover_namespace", again).recover_namespace(default.namespace_id))
     await now(again.close())
     await now(built.close())
 
@@ -388,17 +389,17 @@ async def without_the_store(api_case: ApiCase) -> None:
         limiter.get_children("e"),
         repository.get_bucket("e", "r"),
         repository.get_buckets("e"),
-        repository.get_buckets_at([("e", "r")]),
+        maintenance_of(repository).get_buckets_at([("e", "r")]),
         repository.get_resource_capacity("r"),
         repository.list_buckets(),
         repository.list_entities(),
         repository.reset_bucket("e", "r"),
         repository.credit_bucket("e", "r", {"rpm": 1}),
-        repository.merge_bucket("e", "r"),
+        maintenance_of(repository).merge_bucket("e", "r"),
         repository.get_audit_events("e"),
         repository.get_namespace_audit_events(DAY),
-        repository.count_live_buckets("r"),
-        repository.tell_live_buckets("r"),
+        maintenance_of(repository).count_live_buckets("r"),
+        maintenance_of(repository).invalidate_live_buckets("r"),
         repository.get_usage_snapshots(resource="r"),
         repository.get_usage_summary(entity_id="e"),
         repository.get_top_usage("r"),
@@ -407,20 +408,20 @@ async def without_the_store(api_case: ApiCase) -> None:
         repository.get_namespace("prod"),
         repository.list_namespaces(),
         repository.delete_namespace("prod"),
-        repository.recover_namespace("id"),
-        repository.list_orphan_namespaces(),
-        repository.purge_namespace("id"),
-        repository.get_version_record(),
-        repository.set_version_record(VersionRecord(1, "0.1.0", "0.1.0")),
-        repository.get_provisioner_state(),
-        repository.put_provisioner_state(ProvisionerState(), expected_serial=0),
-        repository.note_applied(expected_serial=1),
-        repository.get_configs([(None, None)]),
-        repository.put_configs({(None, "r"): None}),
-        repository.list_config_places(),
-        repository.get_entity_records(["e"]),
-        repository.put_entity_records({"e": None}),
-        repository.list_entity_ids(),
+        maintenance_of(repository).recover_namespace("id"),
+        maintenance_of(repository).list_orphan_namespaces(),
+        maintenance_of(repository).purge_namespace("id"),
+        maintenance_of(repository).get_version_record(),
+        maintenance_of(repository).set_version_record(VersionRecord(1, "0.1.0", "0.1.0")),
+        maintenance_of(repository).get_provisioner_state(),
+        maintenance_of(repository).put_provisioner_state(ProvisionerState(), expected_serial=0),
+        maintenance_of(repository).note_applied(expected_serial=1),
+        maintenance_of(repository).get_configs([(None, None)]),
+        maintenance_of(repository).put_configs({(None, "r"): None}),
+        maintenance_of(repository).list_config_places(),
+        maintenance_of(repository).get_entity_records(["e"]),
+        maintenance_of(repository).put_entity_records({"e": None}),
+        maintenance_of(repository).list_entity_ids(),
     )
 
 

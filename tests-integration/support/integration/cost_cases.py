@@ -207,7 +207,7 @@ LIMITS_OF_LEVELS = [
     case("get_switches", KEY, MODEL),
     case("resolve_switches", KEY, MODEL),
     case("count_live_buckets", MODEL, when="1,000 entities", before=(at.buckets(1000, 1),)),
-    case("tell_live_buckets", MODEL, when="1,000 entities", before=(at.buckets(1000, 1),)),
+    case("invalidate_live_buckets", MODEL, when="1,000 entities", before=(at.buckets(1000, 1),)),
     case("get_system_defaults"),
     case("get_resource_defaults", MODEL),
     case("get_tier_limits", "gold"),

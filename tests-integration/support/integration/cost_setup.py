@@ -10,11 +10,13 @@ from itertools import repeat
 from typing import Any
 
 from support.core.kinds import of_every_kind
+from support.core.owners import maintenance_of
 from support.core.snapshots import usage_item
 from zae_limiter import Draw, Limit, OnRefused, RateLimiter, RateLimitExceeded, Repository, UsageSnapshot
 from zae_limiter.flows.bucket.splitting import split_shard
 from zae_limiter.flows.records.levels import place_of
 from zae_limiter.flows.steps import Log, Sleep, play
+from zae_limiter.maintenance import Maintenance
 from zae_limiter.operations.values import BatchWrite, Item, Put
 from zae_limiter.schema.attributes import bucket_attributes
 from zae_limiter.schema.items import ONE_WRITE, WRITES, BucketId, rule_attributes
@@ -67,8 +69,14 @@ def ids(count: int) -> list[str]:
 
 
 def called(method: str, *args: Any, **kwargs: Any) -> Step:
-    """A call of a method of the repository, or else of the limiter."""
-    return lambda it: getattr(it.repository if hasattr(Repository, method) else it.limiter, method)(*args, **kwargs)
+    """A call of a method of the repository, of its maintenance, or else of the limiter."""
+    return lambda it: getattr(_owner(it, method), method)(*args, **kwargs)
+
+
+def _owner(it: Place, method: str) -> Any:
+    if hasattr(Maintenance, method):
+        return maintenance_of(it.repository)
+    return it.repository if hasattr(Repository, method) else it.limiter
 
 
 # steps before
@@ -155,7 +163,9 @@ def of_tier(count: int) -> Step:
     """So many entities have the tier gold."""
 
     async def step(it: Place) -> None:
-        await it.repository.put_entity_records({entity: StoredEntity(tier="gold") for entity in ids(count)})
+        await maintenance_of(it.repository).put_entity_records(
+            {entity: StoredEntity(tier="gold") for entity in ids(count)}
+        )
 
     return step
 
@@ -232,7 +242,7 @@ async def deleted_namespace(it: Place) -> None:
 
 def on_other(method: str, by: str) -> Step:
     """A call of a method about the other namespace, by its ``name`` or its ``id``."""
-    return lambda it: getattr(it.repository, method)(it.notes[by])
+    return lambda it: getattr(_owner(it, method), method)(it.notes[by])
 
 
 # calls

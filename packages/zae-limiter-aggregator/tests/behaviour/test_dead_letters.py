@@ -13,6 +13,7 @@ from support.aggregator.damage import WITH_QUEUE, among_sound_ones, damaged_reco
 from support.aggregator.lives import SETTINGS, START_MS, Killed, Life, MortalStore
 from support.aggregator.streams import ARN, LABEL, Record, record
 from zae_limiter.flows.records.registry import id_key
+from zae_limiter.maintenance import SyncMaintenance
 from zae_limiter.operations.errors import Denied, Invalid, NotApplied, StoreError, TableMissing, Unreachable
 from zae_limiter.operations.values import BatchGet, Get, Key, Operation, Put, Update
 from zae_limiter.schema.audit import audit_item
@@ -105,7 +106,7 @@ def test_audit_events_that_a_purge_deletes_raise_no_alarm() -> None:
     batch = [erased(1, prod.namespace_id), used(life, 2), erased(3, prod.namespace_id)]
     assert len(life.take(batch[:1]).dead_letters) == 1  # it was deleted softly: its events stay
     life.letters.clear()
-    life.repository.purge_namespace(prod.namespace_id)
+    SyncMaintenance(life.repository).purge_namespace(prod.namespace_id)
     result = life.take(batch)
     assert (result.failures, life.letters, counted(life)) == ((), [], [({"tpm": 1}, 1)])
 

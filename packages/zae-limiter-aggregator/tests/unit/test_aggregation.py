@@ -18,7 +18,7 @@ from support.core.namesake import FOREIGN, TOLD
 from zae_limiter import Limit, Options, RateLimitExceeded, SyncRateLimiter, SyncRepository
 from zae_limiter.engines.memory.store import SyncMemoryStore
 from zae_limiter.engines.memory.table import MemoryTable
-from zae_limiter.maintenance import StreamState, Upkeep, stream_state
+from zae_limiter.maintenance import StreamState, SyncMaintenance, Upkeep, stream_state
 from zae_limiter.operations.errors import NotApplied, Throttled, Unreachable
 from zae_limiter.operations.values import BatchGet, Get, Item, Key, Operation, Put, Query, Scan, Transact, Update
 from zae_limiter.schema import gsi2_pk_resource, gsi4_pk
@@ -313,11 +313,11 @@ def test_records_that_come_after_a_purge_leave_nothing_behind() -> None:
     gone, other = used(life, "prod"), used(life, "other")
     life.repository.delete_namespace("prod")
     records = list(life.stream)
-    life.repository.purge_namespace(gone.namespace_id)
+    SyncMaintenance(life.repository).purge_namespace(gone.namespace_id)
     account = life.take(records)
     assert (account.snapshots, account.failures) == (2, ())
     assert left_of(life, gone.namespace_id) == []
-    assert life.repository.list_orphan_namespaces() == []
+    assert SyncMaintenance(life.repository).list_orphan_namespaces() == []
     assert [dict(each.consumed) for each in other.get_usage_snapshots(entity_id="key-abc").snapshots] == [{"tpm": 500}]
 
 
@@ -330,14 +330,16 @@ def test_what_is_written_while_a_namespace_is_purged_is_listed_and_goes_by_the_n
 
     def purge_first(operation: Operation[Any]) -> None:
         if isinstance(operation, Update) and len(store.writes) == 1:
-            life.repository.purge_namespace(gone.namespace_id)
+            SyncMaintenance(life.repository).purge_namespace(gone.namespace_id)
 
     store.failing = purge_first
     assert life.take(list(life.stream), store).snapshots == 2
-    assert [each.namespace_id for each in life.repository.list_orphan_namespaces()] == [gone.namespace_id]
-    assert life.repository.purge_namespace(gone.namespace_id) == 2
+    assert [each.namespace_id for each in SyncMaintenance(life.repository).list_orphan_namespaces()] == [
+        gone.namespace_id
+    ]
+    assert SyncMaintenance(life.repository).purge_namespace(gone.namespace_id) == 2
     assert left_of(life, gone.namespace_id) == []
-    assert life.repository.list_orphan_namespaces() == []
+    assert SyncMaintenance(life.repository).list_orphan_namespaces() == []
 
 
 def test_a_namespace_that_is_deleted_and_may_come_back_is_counted() -> None:
@@ -345,7 +347,7 @@ def test_a_namespace_that_is_deleted_and_may_come_back_is_counted() -> None:
     prod = used(life, "prod")
     deleted = life.repository.delete_namespace("prod")
     life.drain()
-    life.repository.recover_namespace(deleted.namespace_id)
+    SyncMaintenance(life.repository).recover_namespace(deleted.namespace_id)
     assert [dict(each.consumed) for each in prod.get_usage_snapshots(entity_id="key-abc").snapshots] == [{"tpm": 500}]
 
 

@@ -15,6 +15,7 @@ from zae_limiter.maintenance import (
     BucketLimits,
     BucketReplay,
     Judged,
+    SyncMaintenance,
     TracedWrite,
     TracePage,
     is_traced,
@@ -158,14 +159,14 @@ def test_a_purged_namespace_keeps_no_trace() -> None:
     calls(life, "key")
     records = list(life.stream)
     life.repository.delete_namespace("default")
-    life.repository.purge_namespace(life.repository.namespace_id)
+    SyncMaintenance(life.repository).purge_namespace(life.repository.namespace_id)
     assert (life.take(records).traced, life.puts) == (0, 0)
 
 
 def test_a_recovered_namespace_goes_on_keeping_it() -> None:
     life = traced_life()
     life.repository.delete_namespace("default")
-    life.repository.recover_namespace(life.repository.namespace_id)
+    SyncMaintenance(life.repository).recover_namespace(life.repository.namespace_id)
     calls(life, "key")
     assert life.drain().traced == 1
 

@@ -85,7 +85,9 @@ def _namespaces(repository: "SyncRepository", _: str) -> Iterable[str]:
 
 
 def _deleted_namespaces(repository: "SyncRepository", _: str) -> Iterable[str]:
-    return [each.namespace_id for each in repository.list_orphan_namespaces()]
+    from zae_limiter.maintenance import SyncMaintenance
+
+    return [each.namespace_id for each in SyncMaintenance(repository).list_orphan_namespaces()]
 
 
 def _in_time(read: Callable[[], list[str]]) -> list[str]:

@@ -14,7 +14,7 @@ from .times import duration
 
 if TYPE_CHECKING:
     from zae_limiter import SyncRepository
-    from zae_limiter.maintenance import LiveBuckets, ToldBuckets
+    from zae_limiter.maintenance import InvalidatedBuckets, LiveBuckets
 
     from .connection import Connection
 
@@ -43,7 +43,9 @@ def consent(
     """Show how many live buckets would be told, and the cost, beside a JSON document on standard error; ask, unless
     ``yes``.
     """
-    live = repository.count_live_buckets(resource, for_switches=for_switches)
+    from zae_limiter.maintenance import SyncMaintenance
+
+    live = SyncMaintenance(repository).count_live_buckets(resource, for_switches=for_switches)
     click.echo(forecast(connection, resource, live, rate=rate), err=output == "json")
     if not yes and live.buckets:
         confirm("Tell them?")
@@ -66,13 +68,15 @@ def tell(
     *,
     rate: float = WRITES_PER_SECOND,
     for_switches: bool = False,
-) -> "ToldBuckets":
+) -> "InvalidatedBuckets":
     """Tell the live buckets of a resource, or with ``None`` of the system's limits, with a line on standard error
     for each thousand; ``for_switches``: also those of entities with limits of their own.
     """
+    from zae_limiter.maintenance import SyncMaintenance
+
     report = reporter(quiet=False)
     try:
-        return repository.tell_live_buckets(
+        return SyncMaintenance(repository).invalidate_live_buckets(
             resource,
             writes_per_second=rate,
             on_progress=now_and_then(lambda done: report(f"{counted(done, 'live bucket')} told")),
@@ -84,19 +88,19 @@ def tell(
         raise
 
 
-def told_line(told: "ToldBuckets") -> str:
+def told_line(told: "InvalidatedBuckets") -> str:
     """Return the line that says how many live buckets were told."""
-    before = f", {told.told_before:,} had been before" if told.told_before else ""
-    return f"{counted(told.told, 'live bucket')} {'was' if told.told == 1 else 'were'} told{before}."
+    before = f", {told.invalidated_before:,} had been before" if told.invalidated_before else ""
+    return f"{counted(told.invalidated, 'live bucket')} {'was' if told.invalidated == 1 else 'were'} told{before}."
 
 
-def show_told(told: "ToldBuckets", output: OutputForm) -> None:
+def show_told(told: "InvalidatedBuckets", output: OutputForm) -> None:
     """Print how many live buckets were told, for people; JSON has it in its document."""
     if output == "table":
         click.echo(told_line(told))
 
 
-def plain_told(told: "ToldBuckets | None") -> dict[str, Any]:
+def plain_told(told: "InvalidatedBuckets | None") -> dict[str, Any]:
     """Return what a JSON document has of the live buckets that were told; nothing if none were to be."""
     if told is None:
         return {}
@@ -104,14 +108,20 @@ def plain_told(told: "ToldBuckets | None") -> dict[str, Any]:
         {"entity_id": entity, "resource": resource, "error": str(why)}
         for (entity, resource), why in told.failed.items()
     ]
-    return {"live_buckets": {"told": told.told, "told_before": told.told_before, "failed": failed}}
+    return {
+        "live_buckets": {
+            "invalidated": told.invalidated,
+            "invalidated_before": told.invalidated_before,
+            "failed": failed,
+        }
+    }
 
 
 def check_all_told(
     connection: "Connection",
     repository: "SyncRepository",
     resource: str | None,
-    told: "ToldBuckets | None",
+    told: "InvalidatedBuckets | None",
     *,
     for_switches: bool = False,
 ) -> None:

@@ -29,13 +29,14 @@ def open_namespace(connection: "Connection", namespace: str) -> "SyncRepository"
     ``SyncRepository.open``, and ``CommandError`` for a missing file.
     """
     from zae_limiter.exceptions import NamespaceNotFoundError
+    from zae_limiter.maintenance import SyncMaintenance
 
     connection.check_there()
     try:
         return _open(connection, namespace)
     except NamespaceNotFoundError:
         with connection.open_table() as table:
-            table.get_version_record()  # it raises for the table of another product
+            SyncMaintenance(table).get_version_record()  # it raises for the table of another product
         raise
 
 

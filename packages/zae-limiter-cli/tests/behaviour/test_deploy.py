@@ -11,7 +11,7 @@ from click.testing import CliRunner, Result
 from support.cli.by_hand import opened
 from support.cli.calls import answering
 from zae_limiter import Limit, SyncRateLimiter, SyncRepository
-from zae_limiter.maintenance import VersionRecord
+from zae_limiter.maintenance import SyncMaintenance, VersionRecord
 from zae_limiter.values.versions import SCHEMA_VERSION, core_version
 from zae_limiter_cli.artifacts.builder import LAMBDAS, build_artifact
 from zae_limiter_cli.commands.stack import changes
@@ -69,7 +69,9 @@ def test_it_makes_a_stack_that_an_application_can_use_at_once(aws: str) -> None:
         with limiter.acquire("key-abc", "gpt-4", {"rpm": 1}):
             pass
         assert limiter.available("key-abc", "gpt-4") == {"rpm": 9}
-        assert repository.get_version_record() == VersionRecord(SCHEMA_VERSION, core_version(), "0.1.0")
+        assert SyncMaintenance(repository).get_version_record() == VersionRecord(
+            SCHEMA_VERSION, core_version(), "0.1.0"
+        )
 
 
 def test_it_uploads_the_code_of_the_lambdas_and_tags_it_with_its_version(aws: str) -> None:
@@ -346,7 +348,7 @@ def test_a_default_namespace_that_was_deleted_stays_so(aws: str) -> None:
 def test_a_newer_releases_stack_is_not_taken_back_by_chance(aws: str) -> None:
     deploy()
     with SyncRepository.open("default", stack="my-app") as repository:
-        repository.set_version_record(VersionRecord(SCHEMA_VERSION, "99.0.0", "0.1.0"))
+        SyncMaintenance(repository).set_version_record(VersionRecord(SCHEMA_VERSION, "99.0.0", "0.1.0"))
     told = "was deployed with zae-limiter-core 99.0.0, and this is"
     assert told in fail("deploy", "--yes", "-n", "my-app")
     assert told in fail("upgrade", "--yes", "-n", "my-app")
@@ -359,12 +361,14 @@ def test_upgrade_brings_code_and_record_to_this_release_and_keeps_the_options(aw
     client = boto3.client("lambda")
     client.update_function_code(FunctionName="my-app-aggregator", ZipFile=build_artifact("provisioner").content)
     with SyncRepository.open("default", stack="my-app") as repository:
-        repository.set_version_record(VersionRecord(SCHEMA_VERSION, "0.0.9", "0.0.1"))
+        SyncMaintenance(repository).set_version_record(VersionRecord(SCHEMA_VERSION, "0.0.9", "0.0.1"))
     upgraded = opened(succeed("upgrade", "--yes", "-n", "my-app", "--output", "json"))
     assert upgraded["code"] == {"aggregator": "uploaded", "provisioner": "unchanged", "planner": "unchanged"}
     assert upgraded["version_record_written"] is True
     with SyncRepository.open("default", stack="my-app") as repository:
-        assert repository.get_version_record() == VersionRecord(SCHEMA_VERSION, core_version(), "0.1.0")
+        assert SyncMaintenance(repository).get_version_record() == VersionRecord(
+            SCHEMA_VERSION, core_version(), "0.1.0"
+        )
     assert client.get_function(FunctionName="my-app-aggregator")["Configuration"]["MemorySize"] == 512
 
 
@@ -374,9 +378,9 @@ def test_what_only_writes_the_version_record_says_so(command: str, aws: str) -> 
     deploy()
     old = VersionRecord(SCHEMA_VERSION, "0.0.9", "0.0.1")
     with SyncRepository.open("default", stack="my-app") as repository:
-        repository.set_version_record(old)
+        SyncMaintenance(repository).set_version_record(old)
         assert succeed(command, "--yes", "-n", "my-app").startswith("Stack my-app updated: version record.\n")
-        repository.set_version_record(old)
+        SyncMaintenance(repository).set_version_record(old)
     told = opened(succeed(command, "--yes", "-n", "my-app", "--output", "json"))
     assert (told["action"], told["changed"], told["version_record_written"]) == ("updated", True, True)
 

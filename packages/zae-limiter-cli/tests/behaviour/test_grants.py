@@ -27,6 +27,7 @@ from support.core.copies import Killed, table_over
 from zae_limiter import Limit, Options, SyncRateLimiter, SyncRepository, maintenance
 from zae_limiter.engines.dynamodb.render import render
 from zae_limiter.flows.bucket.splitting import split_shard
+from zae_limiter.maintenance import SyncMaintenance
 from zae_limiter.operations.values import WRITES, changing_nothing
 from zae_limiter.schema.items import BucketId
 from zae_limiter.testing import ManualClock
@@ -217,7 +218,7 @@ class Tenant:
         self.repository.create_entity("project")
         self.repository.create_entity("key-abc", parent_id="project", cascade=True)
         self.repository.set_system_defaults(RPM)
-        self.repository.tell_live_buckets("gpt-4")
+        SyncMaintenance(self.repository).invalidate_live_buckets("gpt-4")
         self.store.calls.clear()
         self.store.operations.clear()
         reopened = SyncRepository.over(self.store, Options(namespace="tenant-alpha", stack="my-app", register=False))
@@ -240,7 +241,7 @@ class Tenant:
         self.repository.get_children("project")
         self.repository.get_resource_capacity("gpt-4")
         self.repository.list_entities_with_custom_limits("gpt-4")
-        self.repository.count_live_buckets("gpt-4")
+        SyncMaintenance(self.repository).count_live_buckets("gpt-4")
         self.repository.get_audit_events("key-abc")
 
     def write(self) -> None:
@@ -374,7 +375,7 @@ def test_the_purge_policy_allows_a_purge_with_the_audit_events_and_the_full_one_
     tenant.write()
     tenant.repository.delete_namespace("tenant-alpha")
     tenant.store.calls.clear()
-    assert tenant.repository.purge_namespace(tenant.tags[NAMESPACE_TAG]) > 0
+    assert SyncMaintenance(tenant.repository).purge_namespace(tenant.tags[NAMESPACE_TAG]) > 0
     assert any("/AUDIT#" in key for call in tenant.store.calls for key in call.keys)
     assert refused(resources, "PurgePolicy", tenant.store.calls, {}) == []
     assert {call.action for call in refused(resources, "FullPolicy", tenant.store.calls, {})} == {
@@ -425,7 +426,13 @@ def test_the_doctor_asks_for_what_the_policy_that_it_names_allows(resources: Map
     assert refused(resources, need.policy, calls, {}) == []
 
 
-@pytest.mark.parametrize("does", [SyncRepository.list_namespaces, SyncRepository.list_orphan_namespaces])
+@pytest.mark.parametrize(
+    "does",
+    [
+        SyncRepository.list_namespaces,
+        lambda repository: SyncMaintenance(repository).list_orphan_namespaces(),
+    ],
+)
 def test_nobody_lists_the_namespaces_who_belongs_to_one(does: Any, resources: Mapping[str, Any]) -> None:
     tenant = Tenant()
     does(tenant.repository)

@@ -12,6 +12,7 @@ import pytest
 
 from zae_limiter import Limit, SyncRateLimiter, SyncRepository
 from zae_limiter.exceptions import NamespaceNotFoundError
+from zae_limiter.maintenance import SyncMaintenance
 
 RPD = Limit.per_day("rpd", 60)
 ENTITIES = 400
@@ -84,4 +85,4 @@ def test_a_killed_copy_says_how_to_go_on_and_the_same_command_does(source: Path,
         left = [limiter.available(f"key-{number}", "gpt-4")["rpd"] for number in range(ENTITIES)]
         assert set(left) <= {40, 41}
         assert limiter.repository.get_usage_summary(resource="gpt-4").total_events == ENTITIES
-        assert limiter.repository.list_orphan_namespaces() == []  # what the killed one left is purged
+        assert SyncMaintenance(limiter.repository).list_orphan_namespaces() == []  # what the killed one left is purged

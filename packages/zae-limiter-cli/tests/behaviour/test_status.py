@@ -12,7 +12,15 @@ from click.testing import CliRunner, Result
 
 from support.cli.by_hand import opened
 from zae_limiter import Limit, SyncRateLimiter, SyncRepository
-from zae_limiter.maintenance import Consumption, SnapshotId, Use, VersionRecord, count_usage, stream_mark
+from zae_limiter.maintenance import (
+    Consumption,
+    SnapshotId,
+    SyncMaintenance,
+    Use,
+    VersionRecord,
+    count_usage,
+    stream_mark,
+)
 from zae_limiter.schema.table import create_table_request
 from zae_limiter.values.versions import SCHEMA_VERSION
 from zae_limiter_cli.connection import Connection
@@ -311,7 +319,7 @@ def test_a_stack_of_this_release_fits(aws: str) -> None:
 def test_a_stack_of_another_release_is_told_with_what_to_upgrade(record: VersionRecord, advice: str, aws: str) -> None:
     deploy()
     with SyncRepository.open("default", stack="my-app") as repository:
-        repository.set_version_record(record)
+        SyncMaintenance(repository).set_version_record(record)
     code, found = check()
     assert (code, found["fits"]) == (2, False)
     assert advice in found["advice"]

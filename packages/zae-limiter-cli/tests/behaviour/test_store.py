@@ -14,6 +14,7 @@ from click.testing import CliRunner, Result
 from support.cli.by_hand import opened
 from support.cli.limits_stack import Stack, serving
 from zae_limiter import SyncRateLimiter, SyncRepository
+from zae_limiter.maintenance import SyncMaintenance
 from zae_limiter_cli.main import main
 from zae_limiter_provisioner import handler
 
@@ -229,7 +230,7 @@ def test_an_apply_that_is_interrupted_frees_its_lock_and_the_next_one_does_the_r
     ok("namespace", "register", "tenant-alpha")
     process = start("limits", "apply", "-f", "many.yaml", "--yes", "--quiet")
     with SyncRepository.open() as repository:
-        while process.poll() is None and repository.get_provisioner_state().lock is None:
+        while process.poll() is None and SyncMaintenance(repository).get_provisioner_state().lock is None:
             pass
         process.send_signal(signal.SIGINT)
         _, told = process.communicate(timeout=120)
@@ -237,6 +238,6 @@ def test_an_apply_that_is_interrupted_frees_its_lock_and_the_next_one_does_the_r
             1,
             "Error: tenant-alpha: stopped in the middle: run the command again, which makes the rest of the changes\n",
         )
-        assert repository.get_provisioner_state().lock is None
+        assert SyncMaintenance(repository).get_provisioner_state().lock is None
     assert "Applied: " in ok("limits", "apply", "-f", "many.yaml", "--yes", "--quiet")
     assert document("limits", "plan", "-f", "many.yaml")["namespaces"][0]["changes"] == []

@@ -11,7 +11,7 @@ from support.cli.by_hand import opened
 from support.core.rehearsal import REHEARSED, SHORTER
 from zae_limiter import Limit, SyncRateLimiter, SyncRepository, maintenance
 from zae_limiter.flows.records import migrating
-from zae_limiter.maintenance import VersionRecord
+from zae_limiter.maintenance import SyncMaintenance, VersionRecord
 from zae_limiter.values import versions
 from zae_limiter.values.versions import core_version
 from zae_limiter_cli.connection import Connection
@@ -62,12 +62,12 @@ def buckets() -> list[dict[str, Any]]:
 
 def record() -> VersionRecord | None:
     with SyncRepository.open("default", stack="my-app", check_version=False) as repository:
-        return repository.get_version_record()
+        return SyncMaintenance(repository).get_version_record()
 
 
 def set_record(schema_version: int = 1, core: str = "0.1.0", oldest: str = "0.1.0") -> None:
     with SyncRepository.open("default", stack="my-app", check_version=False) as repository:
-        repository.set_version_record(VersionRecord(schema_version, core, oldest))
+        SyncMaintenance(repository).set_version_record(VersionRecord(schema_version, core, oldest))
 
 
 @pytest.fixture

@@ -24,10 +24,13 @@ _MOVED: Final = {
         "ResourceCapacity SetSwitch StoreStats UsagePage UsageSummary"
     ),
     "zae_limiter.maintenance": (
-        "HandledEvent LiveBuckets ProvisionerLock ProvisionerState StoredConfig StoredEntity ToldBuckets VersionRecord"
+        "HandledEvent LiveBuckets ProvisionerLock ProvisionerState StoredConfig StoredEntity VersionRecord"
     ),
 }
-NAMES: Final[Mapping[str, str]] = {name: f"{home}.{name}" for home, names in _MOVED.items() for name in names.split()}
+NAMES: Final[Mapping[str, str]] = {
+    **{name: f"{home}.{name}" for home, names in _MOVED.items() for name in names.split()},
+    "ToldBuckets": "zae_limiter.maintenance.InvalidatedBuckets",
+}
 
 # A method or an attribute of a class, or of its blocking variant: what to write instead.
 _ON_THE_REPOSITORY: Final = (
@@ -36,12 +39,23 @@ _ON_THE_REPOSITORY: Final = (
     "list_resources_with_entity_configs list_tiers resolve_limits resolve_switches set_many_limits "
     "set_resource_switches set_switches set_system_switches set_tier_limits update_entity"
 )
+_FOR_MAINTENANCE: Final = (
+    "count_live_buckets get_buckets_at get_configs get_entity_records get_provisioner_state get_version_record "
+    "list_config_places list_entity_ids list_orphan_namespaces merge_bucket note_applied purge_namespace put_configs "
+    "put_entity_records put_provisioner_state recover_namespace set_version_record"
+)
+_MAINTENANCE: Final = "zae_limiter.maintenance.Maintenance(repository)"
 ATTRIBUTES: Final[Mapping[str, Mapping[str, str]]] = {
     "RateLimiter": {
         **{name: f"limiter.repository.{name}" for name in _ON_THE_REPOSITORY.split()},
-        "is_available": "(await limiter.check(...)).passes",
+        "is_available": "check(...), whose answer has `passes`",
+        "count_live_buckets": f"{_MAINTENANCE}.count_live_buckets",
+        "tell_live_buckets": f"{_MAINTENANCE}.invalidate_live_buckets",
     },
-    "Repository": {},
+    "Repository": {
+        **{name: f"{_MAINTENANCE}.{name}" for name in _FOR_MAINTENANCE.split()},
+        "tell_live_buckets": f"{_MAINTENANCE}.invalidate_live_buckets",
+    },
 }
 
 # An argument, of any function that had it: what to write instead.

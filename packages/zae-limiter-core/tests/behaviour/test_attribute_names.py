@@ -18,7 +18,7 @@ UNMISTAKABLE = {attributes.ANCHOR, attributes.CONFIG_AS_OF, attributes.ACQUIRES,
     name for name in ATTRIBUTES if name.isupper()
 }
 LOOKUPS = {"get", "pop", "setdefault"}
-HANDLES_ITEMS = ("engines", "flows", "operations", "maintenance.py")
+HANDLES_ITEMS = ("engines", "flows", "operations", "maintenance")
 
 
 def raw_names(source: str, *, handles_items: bool) -> list[str]:

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from support.core.owners import owner_of
 from support.core.worlds import World, again, take
 from zae_limiter import Limit, RateLimiter, ValidationError
 from zae_limiter.exceptions import InvalidIdentifierError, InvalidNameError
@@ -152,7 +153,7 @@ async def test_what_is_no_map_or_list_is_refused(world: World, method: str, argu
     limiter, wire = await world.process(default_limits=[RPM])
     wire.sent()
     with pytest.raises(ValidationError, match=[*arguments][-1]):
-        await getattr(limiter.repository, method)(**arguments)
+        await getattr(owner_of(method, limiter.repository), method)(**arguments)
     assert wire.sent() == []
 
 

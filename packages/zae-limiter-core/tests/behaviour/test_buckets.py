@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from support.core.owners import maintenance_of, owner_of
 from support.core.shards import split
 from support.core.worlds import World, passes, take
 from zae_limiter import Limit, RateLimiter, ValidationError
@@ -73,7 +74,7 @@ async def test_the_shards_of_a_bucket_are_summed(world: World) -> None:
     assert bucket.shard_count == 2
     assert bucket.limits == (BucketLimit(RPM, 39, 21), BucketLimit(TPM, 8_499, 501))
     assert await limiter.repository.get_buckets("e") == [bucket]
-    assert await limiter.repository.get_buckets_at([("nobody", "r"), ("e", "r")]) == [bucket]
+    assert await maintenance_of(limiter.repository).get_buckets_at([("nobody", "r"), ("e", "r")]) == [bucket]
     capacity = await limiter.repository.get_resource_capacity("r")
     assert capacity.limits == (LimitCapacity("rpm", 60, 39, 1), LimitCapacity("tpm", 6_000, 8_499, 1))
     assert capacity.entities == 1
@@ -176,7 +177,7 @@ async def test_pages_are_followed_to_the_end(async_world: World) -> None:
 async def test_bad_names_are_refused_before_any_request(world: World, method: str, arguments: tuple[Any, ...]) -> None:
     limiter, wire = await world.process()
     with pytest.raises(ValidationError):
-        await getattr(limiter.repository, method)(*arguments)
+        await getattr(owner_of(method, limiter.repository), method)(*arguments)
     assert wire.sent() == []
 
 
@@ -190,7 +191,12 @@ async def shown(limiter: RateLimiter, entity: str, resource: str) -> list[Bucket
     listed = [each for each in (await repository.list_buckets(resource)).buckets if each.entity_id == entity]
     one = await repository.get_bucket(entity, resource)
     assert one is not None
-    return [one, *await repository.get_buckets(entity), *await repository.get_buckets_at([(entity, resource)]), *listed]
+    return [
+        one,
+        *await repository.get_buckets(entity),
+        *await maintenance_of(repository).get_buckets_at([(entity, resource)]),
+        *listed,
+    ]
 
 
 async def test_a_bucket_that_was_told_of_other_limits_shows_those_before_the_next_call(world: World) -> None:

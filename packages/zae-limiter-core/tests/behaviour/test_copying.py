@@ -29,7 +29,7 @@ from zae_limiter.engines.meter import Meter
 from zae_limiter.engines.sqlite.sync import SyncSQLiteStore
 from zae_limiter.exceptions import NamespaceNotFoundError, NamespaceStateError, StackTooOldError
 from zae_limiter.flows.records import copying
-from zae_limiter.maintenance import VersionRecord
+from zae_limiter.maintenance import SyncMaintenance, VersionRecord
 from zae_limiter.operations.values import Scan
 from zae_limiter.testing import ManualClock
 from zae_limiter.values import Namespace
@@ -114,7 +114,7 @@ def test_a_process_that_dies_right_behind_any_write_leaves_no_half_and_the_next_
             break
         copy(table_over(file, clock), table_over(over(table), clock))
         assert answers(opened(over(table), clock, register=False)) == answers(source)
-        assert [each.name for each in table_over(over(table), clock).list_orphan_namespaces()] == []
+        assert [each.name for each in SyncMaintenance(table_over(over(table), clock)).list_orphan_namespaces()] == []
         deaths += 1
     assert deaths > 5
 
@@ -183,10 +183,10 @@ def test_a_half_copy_is_neither_opened_nor_recovered_but_may_be_purged(
     with pytest.raises(NamespaceNotFoundError, match=r"not complete: .* run it again if it was interrupted") as caught:
         opened(over(table), clock)
     assert caught.value.copied_from == source.repository.namespace_id
-    (half,) = target.list_orphan_namespaces()
+    (half,) = SyncMaintenance(target).list_orphan_namespaces()
     with pytest.raises(NamespaceStateError, match="its copy is not complete: repeat"):
-        target.recover_namespace(half.namespace_id)
-    assert target.purge_namespace(half.namespace_id) > 0
+        SyncMaintenance(target).recover_namespace(half.namespace_id)
+    assert SyncMaintenance(target).purge_namespace(half.namespace_id) > 0
 
 
 def test_a_namespace_that_is_not_empty_is_refused_before_anything_is_written(
@@ -213,7 +213,7 @@ def test_an_empty_namespace_of_the_target_gives_way(
     target = table_over(over(table), clock)
     copy(table_over(file, clock), target)
     assert answers(opened(over(table), clock)) == answers(source)
-    assert target.list_orphan_namespaces() == []
+    assert SyncMaintenance(target).list_orphan_namespaces() == []
 
 
 def test_what_is_copied_is_not_copied_again_and_a_later_use_of_it_stays(
@@ -278,6 +278,6 @@ def test_what_is_not_there_and_a_table_of_another_schema_are_refused(
     target = table_over(over(MemoryTable()), clock)
     with pytest.raises(NamespaceNotFoundError):
         copy(table_over(file, clock), target, "prdo")
-    target.set_version_record(VersionRecord(0, "0.0.1", "0.0.1"))
+    SyncMaintenance(target).set_version_record(VersionRecord(0, "0.0.1", "0.0.1"))
     with pytest.raises(StackTooOldError):
         copy(table_over(file, clock), target)

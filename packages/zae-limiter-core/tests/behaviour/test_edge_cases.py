@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from support.core.owners import maintenance_of
 from support.core.worlds import World, outcomes, take, until
 from zae_limiter import EntityNotFoundError, Limit, RateLimiterUnavailable, RateLimitExceeded, ValidationError
 from zae_limiter.exceptions import EntityExistsError, NamespaceNotFoundError
@@ -214,7 +215,9 @@ async def test_two_spellings_of_one_place_are_refused_before_anything_is_written
     limiter, wire = await world.process()
     twice: list[Callable[[], Awaitable[object]]] = [
         lambda: limiter.repository.set_many_limits({("é", "r"): [RPM], ("e\u0301", "r"): [RPM]}),
-        lambda: limiter.repository.put_configs({("é", "r"): None, ("e\u0301", "r"): StoredConfig((RPM,))}),
+        lambda: maintenance_of(limiter.repository).put_configs(
+            {("é", "r"): None, ("e\u0301", "r"): StoredConfig((RPM,))}
+        ),
     ]
     for call in twice:
         with pytest.raises(ValidationError, match="another spelling of Unicode"):
@@ -228,7 +231,7 @@ async def test_two_spellings_of_one_place_are_one_in_a_call_that_reads_or_delete
     limiter, _ = await world.process()
     places = [("é", "r"), ("e\u0301", "r")]
     await limiter.set_limits("é", [RPM], "r")
-    assert await limiter.repository.get_configs(places) == {("é", "r"): StoredConfig((RPM,))}
+    assert await maintenance_of(limiter.repository).get_configs(places) == {("é", "r"): StoredConfig((RPM,))}
     assert (await limiter.repository.delete_many_limits(places)).done == (("é", "r"),)
     assert await limiter.get_limits("é", "r") == []
 

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from support.core.owners import maintenance_of
 from support.core.worlds import World
 from zae_limiter import AccessDisabled, Draw, Limit, OnRefused, RateLimitExceeded, ValidationError
 
@@ -138,5 +139,5 @@ async def test_deleted_defaults_of_the_system_take_its_policy_and_leave_its_swit
     await limiter.set_system_defaults(None, on_refused=OVERFLOW)
     await limiter.repository.set_system_switches(bypass=True)
     await limiter.delete_system_defaults()
-    [config] = (await limiter.repository.get_configs([(None, None)])).values()
+    [config] = (await maintenance_of(limiter.repository).get_configs([(None, None)])).values()
     assert (config.on_refused, config.switches.bypass) == (None, True)

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from support.core.owners import maintenance_of
 from support.core.snapshots import usage_item
 from support.core.worlds import Process, World, take
 from zae_limiter import EntityNotFoundError, Limit, Repository
@@ -44,8 +45,8 @@ READERS: dict[str, Reader] = {
     "children": lambda repository: repository.get_children("project"),
     "buckets": lambda repository: repository.get_buckets("key-0"),
     "capacity": lambda repository: repository.get_resource_capacity("gpt-4"),
-    "live buckets": lambda repository: repository.count_live_buckets("gpt-4"),
-    "live buckets of the system": lambda repository: repository.count_live_buckets(),
+    "live buckets": lambda repository: maintenance_of(repository).count_live_buckets("gpt-4"),
+    "live buckets of the system": lambda repository: maintenance_of(repository).count_live_buckets(),
     "usage pages": pages_of_usage,
     "usage sums": lambda repository: repository.get_usage_summary(resource="gpt-4"),
     "top usage": lambda repository: repository.get_top_usage("gpt-4", by="rpm"),
@@ -56,7 +57,7 @@ READERS: dict[str, Reader] = {
     "entities with limits": lambda repository: repository.list_entities_with_custom_limits("gpt-4"),
     "resources with entity configs": lambda repository: repository.list_resources_with_entity_configs(),
     "audit events": lambda repository: repository.get_namespace_audit_events(datetime(2020, 1, 1, tzinfo=UTC)),
-    "config places": lambda repository: repository.list_config_places(),
+    "config places": lambda repository: maintenance_of(repository).list_config_places(),
 }
 
 
@@ -196,7 +197,7 @@ async def test_one_call_is_one_line_that_names_the_first_key_and_no_value(
     namespace_id = process.repository.namespace_id
     own = indexed(world.table, namespace_id)
     put(world.table, *with_the_same_shape(own, namespace_id), *junk_of_its_own(own, namespace_id))
-    await process.repository.list_config_places()
+    await maintenance_of(process.repository).list_config_places()
     [line] = [record for record in caplog.records if LINE in record.message]
     foreign, unreadable = dropped(process)
     assert line.message.startswith(f"dropped foreign{LINE}foreign_rows={foreign} unreadable_rows={unreadable} ")
@@ -263,14 +264,16 @@ async def test_a_state_of_the_provisioner_is_stored_and_swept_beside_forged_part
     repository, ns = process.repository, process.repository.namespace_id
     large = [f"resource-{number:05}" for number in range(1000)]
     serial = (
-        await repository.put_provisioner_state(ProvisionerState(managed_resources=large), expected_serial=0)
+        await maintenance_of(repository).put_provisioner_state(
+            ProvisionerState(managed_resources=large), expected_serial=0
+        )
     ).serial
     parts = [row for row in indexed(world.table, ns) if row["SK"].startswith("#PROVISIONER#")]
     assert parts
     junk = {**parts[0], "PK": f"{INTRUDER}/SYSTEM#", "SK": "#PROVISIONER#junk"}
     odd = {**parts[0], "SK": "#PROVISIONER#junk"}
     put(world.table, *map(forged, parts), junk, odd)
-    await repository.put_provisioner_state(ProvisionerState(), expected_serial=serial)
+    await maintenance_of(repository).put_provisioner_state(ProvisionerState(), expected_serial=serial)
     left = [row for row in indexed(world.table, ns) if row["SK"].startswith("#PROVISIONER#")]
     assert sorted(row["PK"] for row in left) == sorted([odd["PK"], *[junk["PK"]] * (len(parts) + 1)])
     assert dropped(process) == (len(parts) + 1, 1)
@@ -293,7 +296,7 @@ async def test_a_purge_leaves_what_has_another_namespaces_key_and_ends(
     strangers = [*with_the_same_shape(own, ns), *junk_of_another(own, ns)]
     put(world.table, *strangers, *junk_of_its_own(own, ns))
     await victim.repository.delete_namespace("victim")
-    assert await operator.repository.purge_namespace(ns) == 2 * len(own)
+    assert await maintenance_of(operator.repository).purge_namespace(ns) == 2 * len(own)
     assert {row["PK"].partition("/")[0] for row in indexed(world.table, ns)} == {INTRUDER}
     assert len(indexed(world.table, ns)) == len(strangers)
     assert INTRUDER not in touched(operator)
@@ -309,10 +312,10 @@ async def test_a_purged_namespace_with_only_foreign_rows_is_no_orphan(
     ns = victim.repository.namespace_id
     own = indexed(world.table, ns)
     await victim.repository.delete_namespace("victim")
-    await operator.repository.purge_namespace(ns)
+    await maintenance_of(operator.repository).purge_namespace(ns)
     put(world.table, *with_the_same_shape(own, ns))
-    assert await operator.repository.list_orphan_namespaces() == []
+    assert await maintenance_of(operator.repository).list_orphan_namespaces() == []
     assert dropped(operator) == (len(own), 0)
     assert len([record for record in caplog.records if LINE in record.message]) == 1
     put(world.table, max(own, key=lambda item: str(item["GSI4SK"])))
-    assert [each.namespace_id for each in await operator.repository.list_orphan_namespaces()] == [ns]
+    assert [each.namespace_id for each in await maintenance_of(operator.repository).list_orphan_namespaces()] == [ns]

@@ -13,7 +13,7 @@ from zae_limiter import Options, SyncRateLimiter, SyncRepository, maintenance
 from zae_limiter.engines.memory.store import SyncMemoryStore
 from zae_limiter.engines.memory.table import MemoryTable
 from zae_limiter.exceptions import NoUpgradePathError
-from zae_limiter.maintenance import MIGRATIONS, VersionRecord
+from zae_limiter.maintenance import MIGRATIONS, SyncMaintenance, VersionRecord
 from zae_limiter.operations.errors import Denied
 from zae_limiter.operations.values import CreateTable, EnableTtl, Operation, Put, Query
 from zae_limiter.testing import ManualClock
@@ -72,8 +72,8 @@ DOORS: dict[str, Callable[[Recording], object]] = {
     "list": on_table(lambda table: table.list_namespaces()),
     "get": on_table(lambda table: table.get_namespace("prod")),
     "delete": on_table(lambda table: table.delete_namespace("prod")),
-    "orphans": on_table(lambda table: table.list_orphan_namespaces()),
-    "read the version": on_table(lambda table: table.get_version_record()),
+    "orphans": on_table(lambda table: SyncMaintenance(table).list_orphan_namespaces()),
+    "read the version": on_table(lambda table: SyncMaintenance(table).get_version_record()),
     "copy from it": on_table(lambda table: copy(table, table_over(SyncMemoryStore(MemoryTable()), CLOCK))),
     "copy to it": on_table(lambda table: copy(_source(), table)),
     "migrate": on_table(lambda table: maintenance.run(table, maintenance.unrecorded_schema(MIGRATIONS, stack="t"))),
@@ -97,7 +97,7 @@ async def test_both_variants_refuse_it(world: World) -> None:
 def test_a_table_with_a_version_record_of_ours_is_ours() -> None:
     table = MemoryTable()
     ours = SyncMemoryStore(table)
-    opened(ours, CLOCK).repository.set_version_record(VersionRecord(1, "0.1.0", "0.1.0"))
+    SyncMaintenance(opened(ours, CLOCK).repository).set_version_record(VersionRecord(1, "0.1.0", "0.1.0"))
     table.execute(Put(FOREIGN))
     assert opened(ours, CLOCK, "another").repository.namespace_id
 

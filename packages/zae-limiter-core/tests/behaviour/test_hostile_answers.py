@@ -8,6 +8,7 @@ import pytest
 
 from support.core.hostile import HostileTable, SyncHostileStore, answer_of
 from support.core.hostile_calls import CALLS, SETTINGS, Variant, filled, lines, public_methods, trial
+from support.core.owners import maintenance_of
 from support.core.worlds import World, take
 from zae_limiter import Limit, RateLimiter, RateLimiterUnavailable, SyncRateLimiter, SyncRepository, ZAELimiterError
 from zae_limiter.engines.dynamodb.render import read_answer
@@ -127,7 +128,7 @@ async def test_lists_drop_what_they_cannot_read_and_count_it(world: World) -> No
     assert len((await repository.get_audit_events("e")).events) == 1
     assert repository.get_store_stats().unreadable_rows == 2
     with pytest.raises(StoreRefusedError, match="#NAMESPACE#broken"):  # whoever purges by this list is not misled
-        await repository.list_orphan_namespaces()
+        await maintenance_of(repository).list_orphan_namespaces()
 
 
 @pytest.mark.parametrize("body", [{}, {"Attributes": {}}, {"Attributes": {"PK": {"S": "another"}, "SK": {"S": "s"}}}])

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from support.core.owners import maintenance_of
 from support.core.turns import TurningStore
 from support.core.worlds import World
 from zae_limiter import Entity, EntityNotFoundError, Options, Repository, ValidationError
@@ -159,7 +160,7 @@ async def test_a_purge_takes_links_along(world: World) -> None:
     namespace_id = repository.namespace_id
     await repository.register_namespace("other")
     await repository.delete_namespace("default")
-    await repository.purge_namespace(namespace_id)
+    await maintenance_of(repository).purge_namespace(namespace_id)
     assert world.table.execute(Query(keys.pk_entity(namespace_id, "key"))).items == []
 
 

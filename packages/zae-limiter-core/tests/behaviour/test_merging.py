@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from support.core.owners import maintenance_of
 from support.core.shards import aim_at, played, shard_items, split, split_into
 from support.core.wires import Wire
 from support.core.worlds import World, drain, passes, take, until
@@ -67,9 +68,9 @@ async def test_64_shards_become_one_that_has_what_all_had_and_expires_again(worl
 
 async def test_a_bucket_of_one_shard_and_one_that_is_not_there_have_nothing_to_merge(world: World) -> None:
     limiter, _ = await world.process(default_limits=[DAILY])
-    assert await limiter.repository.merge_bucket("e", "r") == 0
+    assert await maintenance_of(limiter.repository).merge_bucket("e", "r") == 0
     await take(limiter, "e", "r", rpm=1)
-    assert await limiter.repository.merge_bucket("e", "r") == 0
+    assert await maintenance_of(limiter.repository).merge_bucket("e", "r") == 0
 
 
 async def test_a_bucket_whose_limits_mint_alone_has_its_ttl_again(world: World) -> None:
@@ -77,7 +78,7 @@ async def test_a_bucket_whose_limits_mint_alone_has_its_ttl_again(world: World) 
     await take(limiter, "e", "r", rpm=1)
     split_into(world, limiter, 4)
     assert "ttl" not in shard_items(world, limiter)[0]
-    assert await limiter.repository.merge_bucket("e", "r") == 3
+    assert await maintenance_of(limiter.repository).merge_bucket("e", "r") == 3
     item = shard_items(world, limiter)[0]
     assert item["ttl"] * 1000 >= world.clock.now_ms() + 7 * 86_400_000
     assert (item["shard_count"], "wa" in item) == (1, False)
@@ -179,10 +180,10 @@ async def test_a_bucket_that_is_written_all_the_time_stays_as_it_is(world: World
     busy = Update(key, add={"b_wcu_tc": 1000, "b_total_tk": -1000})
     wire.before = lambda each: world.table.execute(busy) if isinstance(each, Transact) else None
     with pytest.raises(ContentionError):
-        await limiter.repository.merge_bucket("e", "r")
+        await maintenance_of(limiter.repository).merge_bucket("e", "r")
     assert len(shard_items(world, limiter)) == 2
     wire.before = lambda _: None
-    assert await limiter.repository.merge_bucket("e", "r") == 1
+    assert await maintenance_of(limiter.repository).merge_bucket("e", "r") == 1
     assert await limiter.available("e", "r") == {"total": 5_000 - 1 - 16}
 
 

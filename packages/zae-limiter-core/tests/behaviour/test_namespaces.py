@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from support.core.owners import maintenance_of
 from support.core.wires import Wire
 from support.core.worlds import Process, World, outcomes, passes
 from zae_limiter import Limit, RateLimiterUnavailable, Repository
@@ -70,7 +71,7 @@ async def test_a_deleted_namespace_is_not_found_by_any_open_and_keeps_all(world:
     with pytest.raises(NamespaceNotFoundError):
         await repository.namespace("prod")
     assert await repository.get_namespace("prod") is None
-    assert await repository.list_orphan_namespaces() == [deleted]
+    assert await maintenance_of(repository).list_orphan_namespaces() == [deleted]
     assert await prod.get_system_defaults() == ([RPM], None)
 
 
@@ -90,8 +91,8 @@ async def test_a_recovered_namespace_is_as_it_was(world: World) -> None:
     await prod.set_system_defaults([RPM])
     before = await repository.get_namespace("prod")
     deleted = await repository.delete_namespace("prod")
-    assert await repository.recover_namespace(deleted.namespace_id) == before
-    assert await repository.list_orphan_namespaces() == []
+    assert await maintenance_of(repository).recover_namespace(deleted.namespace_id) == before
+    assert await maintenance_of(repository).list_orphan_namespaces() == []
     again, _ = await world.process("prod", register=False)
     assert again.repository.namespace_id == deleted.namespace_id
     assert await passes(again, "e", "r", rpm=1)
@@ -105,9 +106,9 @@ async def test_a_name_that_is_taken_anew_has_another_id_and_nothing_in_it(world:
     new = await repository.register_namespace("prod")
     assert new.namespace_id != old.namespace_id
     assert await (await world.process("prod")).limiter.get_system_defaults() == ([], None)
-    assert await repository.list_orphan_namespaces() == [old]
+    assert await maintenance_of(repository).list_orphan_namespaces() == [old]
     with pytest.raises(NamespaceStateError, match=f"taken by '{new.namespace_id}'"):
-        await repository.recover_namespace(old.namespace_id)
+        await maintenance_of(repository).recover_namespace(old.namespace_id)
 
 
 async def test_of_two_deleted_namespaces_of_a_name_either_can_come_back(world: World) -> None:
@@ -117,21 +118,23 @@ async def test_of_two_deleted_namespaces_of_a_name_either_can_come_back(world: W
         world.clock.advance(1)
         await repository.register_namespace("prod")
         deleted.append(await repository.delete_namespace("prod"))
-    assert await repository.list_orphan_namespaces() == deleted
+    assert await maintenance_of(repository).list_orphan_namespaces() == deleted
     for back, gone in (deleted, deleted[::-1]):
-        recovered = await repository.recover_namespace(back.namespace_id)
+        recovered = await maintenance_of(repository).recover_namespace(back.namespace_id)
         assert await repository.get_namespace("prod") == recovered
-        assert [each.namespace_id for each in await repository.list_orphan_namespaces()] == [gone.namespace_id]
+        assert [each.namespace_id for each in await maintenance_of(repository).list_orphan_namespaces()] == [
+            gone.namespace_id
+        ]
         await repository.delete_namespace("prod")
 
 
 async def test_only_a_deleted_namespace_can_be_recovered(world: World) -> None:
     repository, _ = await admin(world)
     with pytest.raises(NamespaceStateError, match="it is not deleted") as caught:
-        await repository.recover_namespace(repository.namespace_id)
+        await maintenance_of(repository).recover_namespace(repository.namespace_id)
     assert caught.value.namespace_id == repository.namespace_id
     with pytest.raises(NamespaceNotFoundError, match="'unknown'"):
-        await repository.recover_namespace("unknown")
+        await maintenance_of(repository).recover_namespace("unknown")
 
 
 async def test_a_write_whose_answer_was_lost_is_found_to_be_done(world: World) -> None:
@@ -148,7 +151,7 @@ async def test_a_write_whose_answer_was_lost_is_found_to_be_done(world: World) -
     assert deleted.namespace_id == made.namespace_id
     assert (deleted.deleted_at or "").startswith("2023-11-14T22:13:21.0")  # and the pause before the repeat
     lose()
-    assert await repository.recover_namespace(made.namespace_id) == made
+    assert await maintenance_of(repository).recover_namespace(made.namespace_id) == made
 
 
 @pytest.mark.parametrize("bad", ["", "1a", "a#b", "a/b", "x" * 65, None, 3])
@@ -163,7 +166,7 @@ async def test_a_bad_name_is_refused_before_any_request(world: World, bad: Any) 
 @pytest.mark.parametrize("bad", ["", "a/b", "a#b", "x" * 65, None, 3])
 async def test_a_bad_id_is_refused_before_any_request(world: World, bad: Any) -> None:
     repository, wire = await admin(world)
-    for call in (repository.recover_namespace, repository.purge_namespace):
+    for call in (maintenance_of(repository).recover_namespace, maintenance_of(repository).purge_namespace):
         with pytest.raises(InvalidIdentifierError):
             await call(bad)
     assert wire.sent() == []
@@ -172,7 +175,7 @@ async def test_a_bad_id_is_refused_before_any_request(world: World, bad: Any) ->
 async def test_a_store_that_is_away_is_unavailable(world: World) -> None:
     repository, wire = await admin(world)
     wire.break_down(Unreachable("refused"), on=(Get, Query))
-    for call in (repository.list_namespaces, repository.list_orphan_namespaces):
+    for call in (repository.list_namespaces, maintenance_of(repository).list_orphan_namespaces):
         with pytest.raises(RateLimiterUnavailable, match="refused"):
             await call()
     with pytest.raises(RateLimiterUnavailable, match="refused"):

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from support.core.owners import maintenance_of
 from support.core.worlds import Process, World, outcomes, passes, take, until
 from zae_limiter import (
     Limit,
@@ -107,20 +108,22 @@ async def test_a_policy_stays_with_new_limits_and_goes_with_the_limits(world: Wo
     await limiter.set_limits("acme", [PREPAID], "gpt-4")
     place = ("acme", "gpt-4")
     stored = StoredConfig((PREPAID,), on_refused=OnRefused(2, "credits"))
-    assert await repository.get_configs([place]) == {place: stored}
+    assert await maintenance_of(repository).get_configs([place]) == {place: stored}
     [event, _] = (await repository.get_audit_events("acme")).events
     assert event.after is not None
     assert event.after["on_refused"] == "wait=2,overflow=credits"
     await limiter.delete_limits("acme", "gpt-4")
     await limiter.set_limits("acme", [MONTH], "gpt-4")
-    assert (await repository.get_configs([place]))[place].on_refused is None
-    await repository.put_configs({place: stored, (None, None): StoredConfig((), on_refused=OnRefused(1))})
-    assert await repository.get_configs([place, (None, None)]) == {
+    assert (await maintenance_of(repository).get_configs([place]))[place].on_refused is None
+    await maintenance_of(repository).put_configs(
+        {place: stored, (None, None): StoredConfig((), on_refused=OnRefused(1))}
+    )
+    assert await maintenance_of(repository).get_configs([place, (None, None)]) == {
         place: stored,
         (None, None): StoredConfig((), on_refused=OnRefused(1)),
     }
     await limiter.delete_system_defaults()
-    assert await repository.get_configs([(None, None)]) == {}
+    assert await maintenance_of(repository).get_configs([(None, None)]) == {}
 
 
 async def test_both_buckets_are_named_by_the_refusal_and_nothing_is_taken(world: World) -> None:
@@ -464,7 +467,7 @@ async def test_an_override_leaves_the_policy_beside_the_limits(world: World) -> 
     async with limiter.acquire("acme", "gpt-4", {"credits": 4}) as lease:
         assert lease.resource == "credits"
     await limiter.repository.delete_override("acme", "gpt-4")
-    found = await limiter.repository.get_configs([("acme", "gpt-4")])
+    found = await maintenance_of(limiter.repository).get_configs([("acme", "gpt-4")])
     assert found["acme", "gpt-4"].on_refused == OVERFLOW
 
 
@@ -530,7 +533,7 @@ async def test_no_level_overflows_to_its_own_resource(world: World) -> None:
         limiter.set_limits("acme", [MONTH], "gpt-4", on_refused=own),
         limiter.set_resource_defaults("gpt-4", [MONTH], on_refused=own),
         limiter.repository.set_tier_limits("gold", [MONTH], "gpt-4", on_refused=own),
-        limiter.repository.put_configs({("acme", "gpt-4"): StoredConfig((MONTH,), on_refused=own)}),
+        maintenance_of(limiter.repository).put_configs({("acme", "gpt-4"): StoredConfig((MONTH,), on_refused=own)}),
     ):
         with pytest.raises(ValidationError, match="'gpt-4': is the resource that has refused: name another one"):
             await write

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from support.core.owners import maintenance_of
 from support.core.wires import Wire
 from support.core.worlds import Process, World, outcomes, take, until
 from zae_limiter import Limit, RateLimiterUnavailable, Repository, SyncRepository
@@ -156,7 +157,7 @@ async def test_a_store_that_is_back_and_refuses_this_process_is_no_outage(
 
 async def test_a_client_that_does_not_fit_is_refused_later(world: World) -> None:
     other = await world.process()
-    await other.repository.set_version_record(VersionRecord(1, "99.0.0", "99.0.0"))
+    await maintenance_of(other.repository).set_version_record(VersionRecord(1, "99.0.0", "99.0.0"))
     process = await opened_late(world)
     await answers_again(process)
     with pytest.raises(ClientTooOldError):

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from support.core.owners import maintenance_of
 from support.core.worlds import Process, World, drain, passes, take
 from zae_limiter import EntityNotFoundError, Limit, Override, RateLimiterUnavailable, RateLimitExceeded, ValidationError
 from zae_limiter.maintenance import StoredConfig
@@ -175,11 +176,13 @@ async def test_an_ended_override_is_absent_everywhere(world: World) -> None:
     limiter, repository = process.limiter, process.repository
     await limiter.set_limits("e", [MORE], "r", override_until=at(world, seconds=1))
     override = await limiter.repository.get_override("e", "r")
-    assert await repository.get_configs([("e", "r")]) == {("e", "r"): StoredConfig((), override=override)}
+    assert await maintenance_of(repository).get_configs([("e", "r")]) == {
+        ("e", "r"): StoredConfig((), override=override)
+    }
     assert await limiter.repository.list_entities_with_custom_limits("r") == ["e"]
     world.clock.advance(seconds=1)
     assert await limiter.repository.get_override("e", "r") is None
-    assert await repository.get_configs([("e", "r")]) == {}
+    assert await maintenance_of(repository).get_configs([("e", "r")]) == {}
     assert await limiter.repository.list_entities_with_custom_limits("r") == []
     assert await limiter.repository.list_resources_with_entity_configs() == []
     await limiter.set_limits("e", [OWN], "r")
@@ -195,15 +198,17 @@ async def test_what_the_provisioner_writes_and_removes_leaves_an_override_in_for
     place = ("e", "r")
     await process.limiter.set_limits("e", [MORE], "r", override_until=at(world, hours=1))
     override = await process.limiter.repository.get_override("e", "r")
-    await repository.put_configs({place: StoredConfig((OWN,), fingerprint="f")})
-    assert await repository.get_configs([place]) == {place: StoredConfig((OWN,), fingerprint="f", override=override)}
+    await maintenance_of(repository).put_configs({place: StoredConfig((OWN,), fingerprint="f")})
+    assert await maintenance_of(repository).get_configs([place]) == {
+        place: StoredConfig((OWN,), fingerprint="f", override=override)
+    }
     await process.limiter.set_limits("e", [BLOCKED], "r", override_until=at(world, hours=2))
-    [found] = (await repository.get_configs([place])).values()
+    [found] = (await maintenance_of(repository).get_configs([place])).values()
     assert (found.limits, found.fingerprint) == ((OWN,), "f")
-    await repository.put_configs({place: None})
+    await maintenance_of(repository).put_configs({place: None})
     assert await limits_of(process) == [BLOCKED]
     with pytest.raises(ValidationError, match="override"):
-        await repository.put_configs({place: StoredConfig((OWN,), override=override)})
+        await maintenance_of(repository).put_configs({place: StoredConfig((OWN,), override=override)})
 
 
 async def test_setting_changing_and_ending_are_audited(world: World) -> None:

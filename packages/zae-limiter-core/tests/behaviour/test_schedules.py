@@ -10,6 +10,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
+from support.core.owners import maintenance_of
 from support.core.shards import split_into
 from support.core.worlds import World, drain, passes, take
 from zae_limiter import Limit, RateLimiter, RateLimitExceeded, ValidationError, http
@@ -70,7 +71,7 @@ async def test_a_lease_that_was_told_of_other_limits_meanwhile_settles_behind_a_
     async with limiter.acquire("e", "r", {"rpm": 1}) as lease:
         world.clock.advance(1)
         await other.repository.set_resource_switches("r", bypass=False)
-        await other.repository.tell_live_buckets("r", for_switches=True)
+        await maintenance_of(other.repository).invalidate_live_buckets("r", for_switches=True)
         go_to(world, 2026, 11, 25, 22)
         await lease.adjust(rpm=8)
     assert await limiter.available("e", "r") == {"rpm": 2}
@@ -496,7 +497,7 @@ async def test_what_is_read_behind_a_boundary_is_what_the_next_write_finds(world
             assert bucket.limits[0].limit == explained.in_force
             assert bucket.available == {"rpm": explained.available}
             assert await other.repository.get_buckets(entity_id) == [bucket]
-            assert await other.repository.get_buckets_at([(entity_id, "r")]) == [bucket]
+            assert await maintenance_of(other.repository).get_buckets_at([(entity_id, "r")]) == [bucket]
     await repository.set_resource_defaults("other", [Limit.per_minute("rpm", 5)])
     await take(limiter, "plain", "other", rpm=1)
     wire.sent()

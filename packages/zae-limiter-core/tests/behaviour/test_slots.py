@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from support.core.owners import maintenance_of
 from support.core.worlds import World, take
 from zae_limiter import (
     Draw,
@@ -277,10 +278,10 @@ async def test_more_or_fewer_slots_leave_holders_theirs(world: World) -> None:
     limiter = await opened(world)
     async with limiter.acquire("e", "r", {"parallel": 2}):
         await limiter.set_resource_defaults("r", [Limit.concurrent("parallel", 5, expires=60)])
-        await limiter.repository.tell_live_buckets("r")
+        await maintenance_of(limiter.repository).invalidate_live_buckets("r")
         async with limiter.acquire("e", "r", {"parallel": 3}):
             await limiter.set_resource_defaults("r", [Limit.concurrent("parallel", 3, expires=20)])
-            await limiter.repository.tell_live_buckets("r")
+            await maintenance_of(limiter.repository).invalidate_live_buckets("r")
             await refused(limiter, parallel=1)
         async with limiter.acquire("e", "r", {"parallel": 1}):
             await refused(limiter, parallel=1)
@@ -376,7 +377,7 @@ async def test_a_bucket_of_several_shards_has_its_slots_whole(world: World) -> N
     state = limiter.repository.namespace_state
     play(split_shard(state, BucketId(limiter.repository.namespace_id, "e", "r")), _performing(world))
     await limiter.set_resource_defaults("r", LIMITS)
-    await limiter.repository.tell_live_buckets("r")
+    await maintenance_of(limiter.repository).invalidate_live_buckets("r")
     async with limiter.acquire("e", "r", {"rpm": 80, "parallel": 1}), limiter.acquire("e", "r", ONE):
         await refused(limiter, **ONE)
     assert await free_slots(limiter) == 2

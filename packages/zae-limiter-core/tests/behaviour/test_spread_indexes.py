@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 import pytest
 
+from support.core.owners import maintenance_of
 from support.core.rehearsal import Killed, Life
 from support.core.shards import split, split_into
 from support.core.snapshots import usage_item
@@ -88,7 +89,7 @@ async def check(process: Process, ledger: Places) -> None:
         assert capacity.entities == len(consumed)
         left = 100_000 * len(consumed) - sum(consumed)
         assert left - 1 <= capacity.limits[0].available <= left  # a split rounds down
-    assert (await repository.count_live_buckets()).buckets == len(ledger)
+    assert (await maintenance_of(repository).count_live_buckets()).buckets == len(ledger)
 
 
 def bucket_items(world: World) -> dict[str, Item]:
@@ -163,12 +164,12 @@ async def test_a_purge_removes_rows_of_every_partition(world: World) -> None:
     other = await world.process("other", default_limits=[RPM])
     await acquire(other, Places(), NEW)
     await new.repository.delete_namespace("default")
-    await other.repository.purge_namespace(ns)
+    await maintenance_of(other.repository).purge_namespace(ns)
     assert not [item for item in world.table.execute(Scan(100_000)).items if item["PK"].startswith(f"{ns}/")]
-    assert [each.namespace_id for each in await other.repository.list_orphan_namespaces()] == []
+    assert [each.namespace_id for each in await maintenance_of(other.repository).list_orphan_namespaces()] == []
     await check(other, Places({(f"new|{number}", ("r", "r/2")[number % 2]): number + 1 for number in range(40)}))
     await acquire(new, Places(), ("again", 1))  # by a process that still has it open
-    assert [each.namespace_id for each in await other.repository.list_orphan_namespaces()] == [ns]
+    assert [each.namespace_id for each in await maintenance_of(other.repository).list_orphan_namespaces()] == [ns]
 
 
 @pytest.mark.parametrize("size", SIZES)
@@ -202,11 +203,11 @@ async def test_live_buckets_are_told_in_every_partition(world: World) -> None:
     await acquire(new, ledger, NEW)
     await new.repository.set_resource_defaults("r", [RPM])
     world.clock.advance(seconds=10)
-    told = await new.repository.tell_live_buckets("r", writes_per_second=100_000)
-    assert (told.told, told.told_before, told.failed) == (30, 0, {})
+    told = await maintenance_of(new.repository).invalidate_live_buckets("r", writes_per_second=100_000)
+    assert (told.invalidated, told.invalidated_before, told.failed) == (30, 0, {})
     world.clock.advance(seconds=10)
-    told = await new.repository.tell_live_buckets("r", writes_per_second=100_000)
-    assert (told.told, told.told_before) == (0, 30)
+    told = await maintenance_of(new.repository).invalidate_live_buckets("r", writes_per_second=100_000)
+    assert (told.invalidated, told.invalidated_before) == (0, 30)
 
 
 async def test_a_query_that_is_throttled_beside_others_is_asked_again(world: World) -> None:

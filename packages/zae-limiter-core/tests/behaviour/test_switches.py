@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from support.core.owners import maintenance_of
 from support.core.shards import split_into
 from support.core.worlds import Process, World, again, drain, passes, take, until
 from zae_limiter import AccessDisabled, Limit, RateLimitExceeded, Repository, Switches, ValidationError
@@ -143,7 +144,7 @@ async def test_a_switch_that_is_not_named_stays(world: World) -> None:
     assert await repository.get_switches("e", "r") == Switches(cascade="off")
     await repository.set_switches("e", "r", cascade="inherit")
     assert not await repository.get_switches("e", "r")
-    assert await repository.get_configs([("e", "r")]) == {}
+    assert await maintenance_of(repository).get_configs([("e", "r")]) == {}
 
 
 async def test_limits_and_switches_of_a_level_leave_each_other_alone(world: World) -> None:
@@ -171,8 +172,8 @@ async def test_switches_alone_are_no_limits_in_lists_and_for_levels(world: World
     assert await repository.list_entities_with_custom_limits("r") == []
     assert await repository.list_resources_with_entity_configs() == []
     assert await repository.list_resources_with_defaults() == []
-    assert {("e", "r"), (None, "r")} <= {*await repository.list_config_places()}
-    assert (await repository.count_live_buckets()).buckets == 1
+    assert {("e", "r"), (None, "r")} <= {*await maintenance_of(repository).list_config_places()}
+    assert (await maintenance_of(repository).count_live_buckets()).buckets == 1
     assert (await repository.resolve_limits("e", "r"))[2] == "system"
     await repository.set_limits("e", [RPM], "r")
     assert await repository.list_entities_with_custom_limits("r") == ["e"]
@@ -186,7 +187,7 @@ async def test_an_entity_that_is_deleted_leaves_no_switch(world: World) -> None:
     await admin.repository.set_limits("e", [RPM], "s")
     await admin.repository.set_switches("e", "s", bypass=True)
     await admin.repository.delete_entity("e")
-    assert await admin.repository.get_configs([("e", place) for place in ("_default_", "r", "s")]) == {}
+    assert await maintenance_of(admin.repository).get_configs([("e", place) for place in ("_default_", "r", "s")]) == {}
 
 
 async def test_what_is_set_is_audited_with_its_reason(world: World) -> None:
@@ -291,7 +292,7 @@ async def test_disabled_comes_before_bypass(world: World) -> None:
     admin, user = await warm(world)
     await admin.repository.set_switches("e", "r", bypass=True)
     await admin.repository.set_resource_switches("r", disabled=True)
-    await admin.repository.tell_live_buckets("r", for_switches=True, **FAST)
+    await maintenance_of(admin.repository).invalidate_live_buckets("r", for_switches=True, **FAST)
     await refusal(user)
     resolved = await admin.repository.resolve_switches("e", "r")
     assert (resolved.disables, resolved.bypasses) == (True, False)
@@ -347,8 +348,10 @@ async def test_a_level_keeps_the_life_of_the_cache_until_it_is_told(world: World
     else:
         await admin.repository.set_system_switches(disabled=True)
     assert await passes(user.limiter, "e", "r", rpm=1)
-    assert (await admin.repository.count_live_buckets(level, for_switches=True)).buckets == 2
-    assert (await admin.repository.tell_live_buckets(level, for_switches=True, **FAST)).told == 2
+    assert (await maintenance_of(admin.repository).count_live_buckets(level, for_switches=True)).buckets == 2
+    assert (
+        await maintenance_of(admin.repository).invalidate_live_buckets(level, for_switches=True, **FAST)
+    ).invalidated == 2
     for entity in ("e", "own"):
         await refusal(user, entity)
 
@@ -553,14 +556,14 @@ async def test_a_refusal_survives_pickle(world: World) -> None:
 async def test_the_provisioner_owns_the_switches_of_what_it_writes(world: World) -> None:
     admin, user = await warm(world)
     stored = StoredConfig((), switches=Switches(disabled=True, reason="unpaid"))
-    await admin.repository.put_configs({("e", "r"): stored})
+    await maintenance_of(admin.repository).put_configs({("e", "r"): stored})
     await refusal(user)
-    assert await admin.repository.get_configs([("e", "r")]) == {("e", "r"): stored}
-    await admin.repository.put_configs({("e", "r"): StoredConfig((RPM,))})
+    assert await maintenance_of(admin.repository).get_configs([("e", "r")]) == {("e", "r"): stored}
+    await maintenance_of(admin.repository).put_configs({("e", "r"): StoredConfig((RPM,))})
     assert not await admin.repository.get_switches("e", "r")
-    await admin.repository.put_configs({("e", "r"): stored})
-    await admin.repository.put_configs({("e", "r"): None})
-    assert await admin.repository.get_configs([("e", "r")]) == {}
+    await maintenance_of(admin.repository).put_configs({("e", "r"): stored})
+    await maintenance_of(admin.repository).put_configs({("e", "r"): None})
+    assert await maintenance_of(admin.repository).get_configs([("e", "r")]) == {}
 
 
 BAD: list[tuple[dict[str, Any], str]] = [

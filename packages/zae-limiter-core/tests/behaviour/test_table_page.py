@@ -14,6 +14,7 @@ from urllib.parse import unquote
 import pytest
 
 from support.core.copies import copy, opened, table_over
+from support.core.owners import maintenance_of
 from support.core.shards import played, split
 from support.core.wires import Wire
 from support.core.worlds import World
@@ -23,7 +24,14 @@ from zae_limiter.engines.memory.table import MemoryTable
 from zae_limiter.flows.records.alerting import Crossing, remember_told
 from zae_limiter.flows.records.migrating import Migration, migrate
 from zae_limiter.flows.records.usage import Use, count_usage
-from zae_limiter.maintenance import ProvisionerState, VersionRecord, begin_apply, note_progress, request_stop, set_trace
+from zae_limiter.maintenance import (
+    ProvisionerState,
+    VersionRecord,
+    begin_apply,
+    note_progress,
+    request_stop,
+    set_trace,
+)
 from zae_limiter.operations.errors import Unreachable
 from zae_limiter.operations.values import Item, Operation, Put, Update
 from zae_limiter.rules.windows import LimitWindow
@@ -295,7 +303,7 @@ async def _write_what_the_provisioner_needs(world: World) -> None:
     limiter, _ = await world.process()
     repository, printed = limiter.repository, "0" * 32
     for place in ((None, None), (None, "gpt-4"), ("project", "gpt-4"), ("$TIER:gold", "gpt-4")):
-        await repository.put_configs({place: StoredConfig((RPM, TPM), fingerprint=printed)})
+        await maintenance_of(repository).put_configs({place: StoredConfig((RPM, TPM), fingerprint=printed)})
     small = ProvisionerState(
         managed_system=True,
         managed_resources=["gpt-4"],
@@ -312,8 +320,8 @@ async def _write_what_the_provisioner_needs(world: World) -> None:
         handled=[HandledEvent("Create 1", ok=True)],
         share="60%",
     )
-    await repository.put_provisioner_state(small, expected_serial=0)
-    await repository.put_entity_records({"managed": StoredEntity(fingerprint=printed)})
+    await maintenance_of(repository).put_provisioner_state(small, expected_serial=0)
+    await maintenance_of(repository).put_entity_records({"managed": StoredEntity(fingerprint=printed)})
     state = repository.namespace_state
     record = ApplyRecord(2, "2026-01-01T00:00:00Z", "cli", "sha256:0", "ann", "9f3c2e1", 1, 1, 1, 1, 1, ("x",))
     played(world.table, begin_apply(state, record, "content"))
@@ -328,20 +336,20 @@ async def _write_what_the_provisioner_needs(world: World) -> None:
         intended_entities={"key": ["gpt-5"]},
         intended_records=["project"],
     )
-    await repository.put_provisioner_state(large, expected_serial=1)
-    await repository.put_provisioner_state(ProvisionerState(managed_entities=many), expected_serial=2)
+    await maintenance_of(repository).put_provisioner_state(large, expected_serial=1)
+    await maintenance_of(repository).put_provisioner_state(ProvisionerState(managed_entities=many), expected_serial=2)
 
 
 async def _write_what_a_stack_needs(world: World) -> None:
     repository = (await world.process("other")).repository
-    await repository.set_version_record(VersionRecord(1, "0.1.0", "0.1.0"))
+    await maintenance_of(repository).set_version_record(VersionRecord(1, "0.1.0", "0.1.0"))
     migration = Migration(1, "nothing", "Reads every item.", "0.1.0", lambda _: None)
     played(world.table, migrate([migration], stack="my-app", report=lambda _: None))
     played(world.table, set_trace("other", 100))
     await repository.delete_namespace("other")
-    await repository.recover_namespace(repository.namespace_id)
+    await maintenance_of(repository).recover_namespace(repository.namespace_id)
     await repository.delete_namespace("other")
-    await repository.purge_namespace(repository.namespace_id)
+    await maintenance_of(repository).purge_namespace(repository.namespace_id)
 
 
 def _write_what_a_copy_needs(world: World) -> None:

@@ -2,6 +2,7 @@
 
 import pytest
 
+from support.core.owners import maintenance_of
 from support.core.worlds import World, drain, passes, take
 from zae_limiter import Limit, OnRefused, ValidationError, ZAELimiterError
 from zae_limiter.maintenance import audit_tier
@@ -211,7 +212,7 @@ async def test_one_change_of_a_tier_is_one_transaction_however_many_have_it(worl
     limiter, wire = await world.process()
     await limiter.repository.set_tier_limits("gold", [GOLD])
     records = {f"e{number}": StoredEntity(tier="gold") for number in range(100)}
-    assert await limiter.repository.put_entity_records(records) == {}
+    assert await maintenance_of(limiter.repository).put_entity_records(records) == {}
     wire.sent()
     await limiter.repository.set_tier_limits("gold", [SILVER])
     assert wire.sent() == ["Get", "Transact"]
@@ -264,15 +265,18 @@ async def test_an_entity_that_was_used_before_it_was_created_with_a_tier_follows
 
 async def test_another_tier_by_the_provisioner_is_told_too(world: World) -> None:
     admin, user = (await world.process())[0], (await world.process())[0]
-    await admin.repository.put_configs(
+    await maintenance_of(admin.repository).put_configs(
         {(audit_tier("gold"), "_default_"): StoredConfig((GOLD,)), (audit_tier("silver"), "r"): StoredConfig((SILVER,))}
     )
-    assert set(await admin.repository.list_config_places()) >= {("$TIER:gold", "_default_"), ("$TIER:silver", "r")}
-    await admin.repository.put_entity_records({"e": StoredEntity(tier="gold")})
+    assert set(await maintenance_of(admin.repository).list_config_places()) >= {
+        ("$TIER:gold", "_default_"),
+        ("$TIER:silver", "r"),
+    }
+    await maintenance_of(admin.repository).put_entity_records({"e": StoredEntity(tier="gold")})
     await take(user, "e", "r", rpm=1)
     world.clock.advance(seconds=5)
-    await admin.repository.put_entity_records({"e": StoredEntity(tier="silver")})
-    assert (await admin.repository.get_entity_records(["e"]))["e"].tier == "silver"
+    await maintenance_of(admin.repository).put_entity_records({"e": StoredEntity(tier="silver")})
+    assert (await maintenance_of(admin.repository).get_entity_records(["e"]))["e"].tier == "silver"
     world.clock.advance(ms=10)  # the change moved the anchor on by a millisecond, while the clock stood still
     assert await drain(user, "e", "r", "rpm") == 6
 

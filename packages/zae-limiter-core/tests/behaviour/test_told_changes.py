@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from support.core.owners import maintenance_of
 from support.core.shards import split_into
 from support.core.wires import Wire
 from support.core.worlds import Process, World, drain, passes, take
@@ -228,7 +229,7 @@ async def test_many_limits_are_told_together(world: World) -> None:
 
 async def test_what_the_provisioner_applies_is_obeyed_at_once(world: World) -> None:
     admin, user = await warm(world)
-    await admin.repository.put_configs({("e", "r"): StoredConfig((BLOCKED,))})
+    await maintenance_of(admin.repository).put_configs({("e", "r"): StoredConfig((BLOCKED,))})
     assert not await passes(user.limiter, "e", "r", rpm=1)
 
 
@@ -245,12 +246,14 @@ async def test_what_the_provisioner_applies_to_many_is_obeyed_at_once(
         await take(user.limiter, entity, "r", rpm=1)
     admin.wire.sent()
     blocked = StoredConfig((BLOCKED,))
-    await admin.repository.put_configs({(entity, "_default_"): blocked for entity in entities})
+    await maintenance_of(admin.repository).put_configs({(entity, "_default_"): blocked for entity in entities})
     queries = admin.wire.sent().count("Query")
     assert queries == (1 if few > 30 else 31)  # a page that is full may not be the last one
     assert not any([await passes(user.limiter, entity, "r", rpm=1) for entity in entities])
-    await admin.repository.put_configs({(entity, "_default_"): None for entity in entities})
-    await admin.repository.put_entity_records({entity: StoredEntity(tier="gold") for entity in entities})
+    await maintenance_of(admin.repository).put_configs({(entity, "_default_"): None for entity in entities})
+    await maintenance_of(admin.repository).put_entity_records(
+        {entity: StoredEntity(tier="gold") for entity in entities}
+    )
     assert not any([await passes(user.limiter, entity, "r", rpm=1) for entity in entities])
 
 
@@ -274,14 +277,18 @@ async def test_who_may_not_read_the_index_of_the_namespace_tells_entity_by_entit
     for entity in entities:
         await admin.repository.set_limits(entity, [OLD])
         await take(user.limiter, entity, "r", rpm=1)
-    await admin.repository.put_configs({(entity, "_default_"): StoredConfig((BLOCKED,)) for entity in entities})
+    await maintenance_of(admin.repository).put_configs(
+        {(entity, "_default_"): StoredConfig((BLOCKED,)) for entity in entities}
+    )
     assert not any([await passes(user.limiter, entity, "r", rpm=1) for entity in entities])
 
 
 async def test_an_entity_that_has_no_bucket_yet_costs_no_query_where_many_are_applied(world: World) -> None:
     admin, user = await warm(world)
     admin.wire.sent()
-    await admin.repository.put_entity_records({f"new-{each}": StoredEntity(tier="gold") for each in range(200)})
+    await maintenance_of(admin.repository).put_entity_records(
+        {f"new-{each}": StoredEntity(tier="gold") for each in range(200)}
+    )
     assert admin.wire.sent().count("Query") == 1
     assert await passes(user.limiter, "e", "r", rpm=1)
     assert user.wire.sent() == ["Update"]  # nobody told the bucket of another entity

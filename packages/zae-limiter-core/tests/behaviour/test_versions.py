@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from support.core.owners import maintenance_of
 from support.core.worlds import World
 from zae_limiter import ValidationError
 from zae_limiter.exceptions import (
@@ -31,20 +32,20 @@ FITS = VersionRecord(SCHEMA_VERSION, core_version(), "0.1.0")
 
 async def test_a_table_that_says_nothing_fits(world: World) -> None:
     process = await world.process()
-    assert await process.repository.get_version_record() is None
+    assert await maintenance_of(process.repository).get_version_record() is None
     await world.process("other")
 
 
 async def test_a_record_comes_back_and_lets_in_whom_it_fits(world: World) -> None:
     process = await world.process()
-    await process.repository.set_version_record(FITS)
-    assert await process.repository.get_version_record() == FITS
-    assert await (await world.process("other")).repository.get_version_record() == FITS
+    await maintenance_of(process.repository).set_version_record(FITS)
+    assert await maintenance_of(process.repository).get_version_record() == FITS
+    assert await maintenance_of((await world.process("other")).repository).get_version_record() == FITS
 
 
 async def test_a_client_that_is_too_old_is_told_what_to_upgrade_to(world: World) -> None:
     process = await world.process()
-    await process.repository.set_version_record(VersionRecord(9, "9.2.0", "9.0.0"))
+    await maintenance_of(process.repository).set_version_record(VersionRecord(9, "9.2.0", "9.0.0"))
     with pytest.raises(ClientTooOldError, match=r"'my-app' needs zae-limiter-core 9\.0\.0 or newer") as caught:
         await world.process(stack="my-app")
     assert (caught.value.client_version, caught.value.min_client_version) == (core_version(), "9.0.0")
@@ -54,7 +55,7 @@ async def test_a_client_that_is_too_old_is_told_what_to_upgrade_to(world: World)
 
 async def test_a_stack_that_is_too_old_is_told_how_to_upgrade_it(world: World) -> None:
     process = await world.process()
-    await process.repository.set_version_record(VersionRecord(0, "0.0.1", "0.0.1"))
+    await maintenance_of(process.repository).set_version_record(VersionRecord(0, "0.0.1", "0.0.1"))
     with pytest.raises(StackTooOldError, match="zae-limiter upgrade --name my-app") as caught:
         await world.process(stack="my-app")
     assert (caught.value.schema_version, caught.value.oldest_schema_version) == (0, 1)
@@ -65,9 +66,9 @@ async def test_a_table_before_a_migration_is_used_once_no_client_is_admitted_tha
 ) -> None:
     process = await world.process()
     monkeypatch.setattr(versions, "SCHEMA_VERSION", SCHEMA_VERSION + 1)
-    await process.repository.set_version_record(VersionRecord(SCHEMA_VERSION, "0.0.9", "0.1.0"))
+    await maintenance_of(process.repository).set_version_record(VersionRecord(SCHEMA_VERSION, "0.0.9", "0.1.0"))
     await world.process()
-    await process.repository.set_version_record(VersionRecord(SCHEMA_VERSION, "0.0.9", "0.0.9"))
+    await maintenance_of(process.repository).set_version_record(VersionRecord(SCHEMA_VERSION, "0.0.9", "0.0.9"))
     with pytest.raises(OlderClientsError, match=r"upgrade --name my-app --oldest-client 0\.1\.0"):
         await world.process(stack="my-app")
 
@@ -83,7 +84,7 @@ async def test_a_table_with_the_record_of_another_implementation_is_not_used(
     with pytest.raises(NoUpgradePathError, match=told):
         await world.process(stack="my-app")
     with pytest.raises(NoUpgradePathError, match=next(iter(fields))):
-        await process.repository.get_version_record()
+        await maintenance_of(process.repository).get_version_record()
 
 
 @pytest.mark.parametrize(("before", "after"), [("0.0.1", OLDEST_CLIENT), ("99.0.0", "99.0.0")])
@@ -93,7 +94,7 @@ def test_a_release_leaves_the_schema_to_migrations_and_lowers_no_bound(before: s
 
 async def test_a_client_that_is_refused_registers_nothing(world: World) -> None:
     process = await world.process()
-    await process.repository.set_version_record(VersionRecord(9, "9.2.0", "9.0.0"))
+    await maintenance_of(process.repository).set_version_record(VersionRecord(9, "9.2.0", "9.0.0"))
     with pytest.raises(ClientTooOldError):
         await world.process("other")
     assert [each.name for each in await process.repository.list_namespaces()] == ["default"]
@@ -101,15 +102,15 @@ async def test_a_client_that_is_refused_registers_nothing(world: World) -> None:
 
 async def test_what_upgrades_a_stack_gets_in(world: World) -> None:
     process = await world.process()
-    await process.repository.set_version_record(VersionRecord(0, "0.0.1", "0.0.1"))
+    await maintenance_of(process.repository).set_version_record(VersionRecord(0, "0.0.1", "0.0.1"))
     upgrader = await world.process(check_version=False)
-    await upgrader.repository.set_version_record(FITS)
+    await maintenance_of(upgrader.repository).set_version_record(FITS)
     await world.process()
 
 
 async def test_the_check_adds_no_request_to_an_open(world: World) -> None:
     process = await world.process()
-    await process.repository.set_version_record(FITS)
+    await maintenance_of(process.repository).set_version_record(FITS)
     world.meter.reset()
     await world.process()
     assert world.meter.requests == {"BatchGetItem": 1}
@@ -131,7 +132,7 @@ def test_a_bad_schema_version_is_refused(bad: Any) -> None:
 async def test_what_is_no_record_is_refused_before_any_request(world: World) -> None:
     process = await world.process()
     with pytest.raises(ValidationError, match="must be a VersionRecord"):
-        await process.repository.set_version_record({"schema_version": 1})  # type: ignore[arg-type]
+        await maintenance_of(process.repository).set_version_record({"schema_version": 1})  # type: ignore[arg-type]
     assert process.wire.sent() == []
 
 

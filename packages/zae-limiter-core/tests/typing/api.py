@@ -37,7 +37,7 @@ from zae_limiter import (
 from zae_limiter.engines.dynamodb.aio.store import DynamoDBStore
 from zae_limiter.engines.dynamodb.sync.store import SyncDynamoDBStore
 from zae_limiter.engines.memory.store import MemoryStore, SyncMemoryStore
-from zae_limiter.maintenance import LiveBuckets, ToldBuckets
+from zae_limiter.maintenance import InvalidatedBuckets, LiveBuckets, Maintenance, SyncMaintenance
 from zae_limiter.observers import AcquireEvent, Event
 from zae_limiter.observers.emf import EmbeddedMetricsObserver
 from zae_limiter.settings import InMemoryOptions, OpenOptions
@@ -224,8 +224,8 @@ async def a_lease_is_entered_with_the_word_of_its_variant(limiter: RateLimiter, 
 async def an_acquire_takes_the_options_that_there_are(limiter: RateLimiter, sync_limiter: SyncRateLimiter) -> None:
     limiter.acquire("user", "api", {"rpm": 1}, LIMITS, cascade=True, on_unavailable="allow", rollback=False)
     sync_limiter.acquire("user", "api", {"rpm": 1}, LIMITS, cascade=True, on_unavailable="allow", rollback=False)
-    limiter.acquire("user", "api", {"rpm": 1}, cascades=True)  # type: ignore[call-arg]
-    sync_limiter.acquire("user", "api", {"rpm": 1}, cascades=True)  # type: ignore[call-arg]
+    limiter.acquire("user", "api", {"rpm": 1}, cascades=True)  # type: ignore[arg-type]
+    sync_limiter.acquire("user", "api", {"rpm": 1}, cascades=True)  # type: ignore[arg-type]
     limiter.acquire("user", "api", {"rpm": 0.5})  # type: ignore[dict-item]
     sync_limiter.acquire("user", "api", {"rpm": 0.5})  # type: ignore[dict-item]
     limiter.acquire("user", "api")  # type: ignore[call-arg]
@@ -275,12 +275,12 @@ async def a_repository_keeps_records(repository: Repository, sync_repository: Sy
     assert_type(sync_repository.get_ancestors("key"), list[Entity])
     await repository.create_entity("key", parent_ids=7)  # type: ignore[arg-type]
     assert_type(sync_repository.get_bucket("user", "api"), Bucket | None)
-    assert_type(await repository.get_buckets_at([("user", "api")]), list[Bucket])
+    assert_type(await Maintenance(repository).get_buckets_at([("user", "api")]), list[Bucket])
     assert_type(sync_repository.get_resource_capacity("api"), ResourceCapacity)
     assert_type(sync_repository.get_namespace_audit_events(AT, kind="limits"), AuditPage)
     sync_repository.get_namespace_audit_events(AT, kind="limit")  # type: ignore[arg-type]
-    assert_type(sync_repository.count_live_buckets("api"), LiveBuckets)
-    assert_type(await repository.tell_live_buckets(writes_per_second=100), ToldBuckets)
+    assert_type(SyncMaintenance(sync_repository).count_live_buckets("api"), LiveBuckets)
+    assert_type(await Maintenance(repository).invalidate_live_buckets(writes_per_second=100), InvalidatedBuckets)
     assert_type(sync_repository.get_audit_events("user", limit=10), AuditPage)
     assert_type(sync_repository.get_usage_snapshots(entity_id="user"), UsagePage)
     assert_type(sync_repository.get_usage_summary(entity_id="user"), UsageSummary)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from zae_limiter import ZAELimiterError
+from zae_limiter.maintenance import SyncMaintenance
 from zae_limiter_manifest import CLI, Answer, FormatError, LimitsManifest, ManifestError, Request, UnknownActionError
 from zae_limiter_manifest.naming import NameKind, find_name_problem
 
@@ -72,7 +73,7 @@ def _perform(table: Table, request: Request, context: object) -> Answer:
             return ApplyRun(repository, manifest, options, deadline, listed_bytes=LISTED_BYTES).run()
         case Request(action="unlock", lock_id=str(lock_id)):
             repository = table.open(request.namespace)
-            unlock(repository, lock_id)
+            unlock(SyncMaintenance(repository), lock_id)
             return answer_state(repository)
         case Request(action="stop"):
             repository = table.open(request.namespace)

@@ -13,7 +13,7 @@ from attrs import evolve
 
 from zae_limiter import SyncRepository, ZAELimiterError
 from zae_limiter.exceptions import StaleStateError
-from zae_limiter.maintenance import HandledEvent, ProvisionerLock, ProvisionerState
+from zae_limiter.maintenance import HandledEvent, ProvisionerLock, ProvisionerState, SyncMaintenance
 from zae_limiter_manifest import Address, Answer, Failure, LimitsManifest, ManagedSet, Plan, managed_after
 
 from .apply_options import ApplyOptions
@@ -54,11 +54,12 @@ class ApplyRun:
 
     def run(self) -> Answer:
         """Apply, and report the changes made, failed and left. Raises ``Refused``, ``AlreadyHandled``, table errors."""
+        maintenance = SyncMaintenance(self.repository)
         while True:
-            state = wait_for_lock(self.repository, self.options, self.deadline, self.sleep)
+            state = wait_for_lock(maintenance, self.options, self.deadline, self.sleep)
             if event := self.options.handled_in(state):
                 raise AlreadyHandled(event, state.serial)
-            live = LiveState.at(self.repository, self.manifest.managed_set(), state=state)
+            live = LiveState.at(maintenance, self.manifest.managed_set(), state=state)
             plan = make_plan(
                 self.manifest,
                 live,
@@ -70,42 +71,46 @@ class ApplyRun:
             )
             self.options.check(plan)
             try:
-                return self._carry_out(plan, live) if plan.changes else self._store_state(plan, live)
+                if plan.changes:
+                    return self._carry_out(maintenance, plan, live)
+                return self._store_state(maintenance, plan, live)
             except StaleStateError as error:
                 # Another apply was faster, and nothing was written yet: read again, and wait for it.
                 if self.deadline.is_near:
                     raise Refused("stale", str(error)) from error
 
-    def _store_state(self, plan: Plan, live: LiveState) -> Answer:
+    def _store_state(self, maintenance: SyncMaintenance, plan: Plan, live: LiveState) -> Answer:
         """Store the state of an apply without changes; only the time of the apply if the state is equal already."""
         before = live.state
         after = self._final_state(before, live.managed, WriteOutcome())
         if before.serial and replace(after, last_applied=before.last_applied) == before:
-            self.repository.note_applied(expected_serial=before.serial)
+            maintenance.note_applied(expected_serial=before.serial)
             return Answer.applied(_made(plan))
-        stored = self.repository.put_provisioner_state(after, expected_serial=before.serial)
+        stored = maintenance.put_provisioner_state(after, expected_serial=before.serial)
         self._kept(stored.serial).end(WriteOutcome())
         return Answer.applied(_made(plan, serial=stored.serial))
 
-    def _carry_out(self, plan: Plan, live: LiveState) -> Answer:
+    def _carry_out(self, maintenance: SyncMaintenance, plan: Plan, live: LiveState) -> Answer:
         lock = new_lock(self.options, self.deadline)
         try:
-            return self._carry_out_under(lock, plan, live)
+            return self._carry_out_under(maintenance, lock, plan, live)
         except StaleStateError:
             raise  # the stored lock is not ours
         except BaseException:  # also Ctrl-C, in the process of a command
-            self._release_lock(lock)
+            self._release_lock(maintenance, lock)
             raise
 
-    def _release_lock(self, lock: ProvisionerLock) -> None:
+    def _release_lock(self, maintenance: SyncMaintenance, lock: ProvisionerLock) -> None:
         with suppress(ZAELimiterError, Refused):  # it may not be stored, and it expires by itself, too
-            unlock(self.repository, lock.lock_id)
+            unlock(maintenance, lock.lock_id)
 
-    def _carry_out_under(self, lock: ProvisionerLock, plan: Plan, live: LiveState) -> Answer:
-        locked = self.repository.put_provisioner_state(self._state_with_intent(live, lock), expected_serial=plan.serial)
+    def _carry_out_under(
+        self, maintenance: SyncMaintenance, lock: ProvisionerLock, plan: Plan, live: LiveState
+    ) -> Answer:
+        locked = maintenance.put_provisioner_state(self._state_with_intent(live, lock), expected_serial=plan.serial)
         kept = self._kept(locked.serial + 1)
         outcome = write_changes(
-            self.repository,
+            maintenance,
             write_order(plan.changes, live.items),
             self.deadline,
             principal=self.options.audited_as(),
@@ -116,7 +121,7 @@ class ApplyRun:
         kept.end(outcome)
         final = self._final_state(locked, live.managed, outcome)
         try:
-            serial = self.repository.put_provisioner_state(final, expected_serial=locked.serial).serial
+            serial = maintenance.put_provisioner_state(final, expected_serial=locked.serial).serial
         except StaleStateError as error:
             message = f"somebody else has taken the lock meanwhile, apply again: {error}"
             outcome.failures.append(Failure("lock_lost", message))
@@ -127,7 +132,7 @@ class ApplyRun:
             message = f"changes were made, but the state could not be stored, apply again: {error}"
             outcome.failures.append(Failure("table_failed", message))
             serial = locked.serial
-            self._release_lock(lock)
+            self._release_lock(maintenance, lock)
         made = _made(plan, changes=tuple(outcome.made), serial=serial)
         return Answer.applied(made, errors=outcome.failures, remaining=len(outcome.left))
 

@@ -10,6 +10,7 @@ from functools import partial
 from typing import Any, Final
 
 from zae_limiter import SyncRepository, ZAELimiterError
+from zae_limiter.maintenance import SyncMaintenance
 from zae_limiter_manifest import Answer, LimitsManifest, ManifestError, Plan, StackProperties
 from zae_limiter_manifest.problems import shortened
 from zae_limiter_manifest.render.words import counted, mode_changes, share_line
@@ -120,7 +121,7 @@ def _empty_repeated(table: Table, event: StackEvent, namespace: str, deadline: D
     repository = _find_owned(table, event, namespace)
     if repository is None:
         return _done(event, f"this resource manages nothing in {namespace}")
-    if repository.get_provisioner_state().applied_hash:
+    if SyncMaintenance(repository).get_provisioner_state().applied_hash:
         # A rollback to this namespace: its limits from before the update are in use.
         raise Refused("applied_before", "this resource managed it before the update, and keeps it")
     options = replace(_apply_options(event, deadline), event_id=None)
@@ -158,7 +159,7 @@ def _find_owned(table: Table, event: StackEvent, namespace: str) -> SyncReposito
         return None
     if repository is None:
         return None
-    state = repository.get_provisioner_state()
+    state = SyncMaintenance(repository).get_provisioner_state()
     has_told_id = bool(state.handled) and state.handled[-1].event_id.startswith("Update ")
     is_owner = state.owner == event.owner and (event.has_own_id or not has_told_id)
     return repository if is_owner else None

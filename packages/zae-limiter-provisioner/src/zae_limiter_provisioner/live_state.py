@@ -4,8 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, Self
 
-from zae_limiter import SyncRepository
-from zae_limiter.maintenance import ProvisionerState, StoredConfig
+from zae_limiter.maintenance import ProvisionerState, StoredConfig, SyncMaintenance
 from zae_limiter.values.provisioner import ConfigPlace
 from zae_limiter_manifest import Address, LiveItem, LiveOverride, ManagedSet, RecordDecl, settle_intended
 
@@ -31,54 +30,54 @@ class LiveState:
 
     @classmethod
     def at(
-        cls, repository: SyncRepository, declared: Iterable[Address], *, state: ProvisionerState | None = None
+        cls, maintenance: SyncMaintenance, declared: Iterable[Address], *, state: ProvisionerState | None = None
     ) -> Self:
         """Read the declared and the managed addresses; without ``state``, read that first."""
-        state = state or repository.get_provisioner_state()
-        return cls._read(repository, dict.fromkeys(declared), state)
+        state = state or maintenance.get_provisioner_state()
+        return cls._read(maintenance, dict.fromkeys(declared), state)
 
     @classmethod
-    def with_all_overrides(cls, repository: SyncRepository, declared: Iterable[Address]) -> Self:
+    def with_all_overrides(cls, maintenance: SyncMaintenance, declared: Iterable[Address]) -> Self:
         """Read the declared and the managed addresses, and the overrides at all others.
 
         Nothing else of the others is kept: a namespace may have any number of limits that no manifest manages.
         """
-        live = cls.at(repository, declared := [*declared])
+        live = cls.at(maintenance, declared := [*declared])
         known = {place_of(address) for address in (*declared, *live.managed) if not address.is_record}
-        others = [place for place in repository.list_config_places() if place[0] is not None and place not in known]
+        others = [place for place in maintenance.list_config_places() if place[0] is not None and place not in known]
         found = {override.address: override for override in live.overrides}
         for start in range(0, len(others), PLACES_AT_ONCE):
-            configs = repository.get_configs(others[start : start + PLACES_AT_ONCE], skip_unreadable=True)
+            configs = maintenance.get_configs(others[start : start + PLACES_AT_ONCE], skip_unreadable=True)
             found |= {each.address: each for each in _overrides(configs)}
         return replace(live, overrides=list(found.values()))
 
     @classmethod
-    def everywhere(cls, repository: SyncRepository, declared: Iterable[Address] = ()) -> Self:
+    def everywhere(cls, maintenance: SyncMaintenance, declared: Iterable[Address] = ()) -> Self:
         """Read all addresses. A very recent write may be missing, unless its address is declared or managed."""
-        state = repository.get_provisioner_state()
-        places = map(address_of, repository.list_config_places())
-        records = (Address(None, entity) for entity in repository.list_entity_ids())
-        live = cls._read(repository, dict.fromkeys((*declared, *places, *records)), state)
-        return replace(live, items=_with_parents(repository, live.items))
+        state = maintenance.get_provisioner_state()
+        places = map(address_of, maintenance.list_config_places())
+        records = (Address(None, entity) for entity in maintenance.list_entity_ids())
+        live = cls._read(maintenance, dict.fromkeys((*declared, *places, *records)), state)
+        return replace(live, items=_with_parents(maintenance, live.items))
 
     @classmethod
-    def _read(cls, repository: SyncRepository, addresses: dict[Address, None], state: ProvisionerState) -> Self:
+    def _read(cls, maintenance: SyncMaintenance, addresses: dict[Address, None], state: ProvisionerState) -> Self:
         # The state is read first: if its serial is unchanged when the lock is taken, nobody has applied since.
         managed, intended = address_set(state, "managed"), address_set(state, "intended")
         wanted = [*(addresses | dict.fromkeys((*managed, *intended)))]
-        found = repository.get_configs([place_of(address) for address in wanted if not address.is_record])
+        found = maintenance.get_configs([place_of(address) for address in wanted if not address.is_record])
         live = {address_of(place): config for place, config in found.items()}
         items = {at: live_item(at, config) for at, config in live.items() if _has_more_than_override(config)}
-        records = repository.get_entity_records([str(address.entity) for address in wanted if address.is_record])
+        records = maintenance.get_entity_records([str(address.entity) for address in wanted if address.is_record])
         items |= {Address(None, entity): live_record(record) for entity, record in records.items()}
         return cls(state, items, settle_intended(managed, intended, items), _overrides(found))
 
 
-def _with_parents(repository: SyncRepository, items: Mapping[Address, LiveItem]) -> Mapping[Address, LiveItem]:
+def _with_parents(maintenance: SyncMaintenance, items: Mapping[Address, LiveItem]) -> Mapping[Address, LiveItem]:
     """Return the items with the parents that the index does not show yet. Raises ``Refused`` if one is gone already."""
     found = dict(items)
     while missing := _parents_of(found.values()) - {str(at.entity) for at in found if at.is_record}:
-        records = repository.get_entity_records(sorted(missing))
+        records = maintenance.get_entity_records(sorted(missing))
         if gone := missing - records.keys():
             raise Refused("stale", f"{min(gone)} was deleted while its children were read: ask again")
         found |= {Address(None, entity): live_record(record) for entity, record in records.items()}

@@ -10,7 +10,7 @@ from typing import Final
 
 from zae_limiter import SyncRepository
 from zae_limiter.exceptions import StaleStateError
-from zae_limiter.maintenance import ProvisionerLock, ProvisionerState, request_stop, run
+from zae_limiter.maintenance import ProvisionerLock, ProvisionerState, SyncMaintenance, request_stop, run
 
 from .apply_options import ApplyOptions
 from .deadline import Deadline
@@ -26,29 +26,29 @@ def new_lock(options: ApplyOptions, deadline: Deadline) -> ProvisionerLock:
 
 
 def wait_for_lock(
-    repository: SyncRepository, options: ApplyOptions, deadline: Deadline, sleep: Callable[[float], None]
+    maintenance: SyncMaintenance, options: ApplyOptions, deadline: Deadline, sleep: Callable[[float], None]
 ) -> ProvisionerState:
     """Wait until no lock holds, and return the state. Raises ``Refused`` with the holder when the time is up."""
     until = min(deadline.monotonic() + options.lock_timeout, deadline.stop)
     while True:
-        state = repository.get_provisioner_state()
+        state = maintenance.get_provisioner_state()
         lock = state.lock
         if lock is None or lock.expires_at_ms <= deadline.now_ms():
             return state
         if deadline.monotonic() >= until:
-            raise Refused("locked", _describe_lock(lock, repository))
+            raise Refused("locked", _describe_lock(lock, maintenance))
         sleep(POLL_SECONDS)
 
 
-def unlock(repository: SyncRepository, lock_id: str) -> ProvisionerState:
+def unlock(maintenance: SyncMaintenance, lock_id: str) -> ProvisionerState:
     """Remove the lock with this id, and return the state. Raises ``Refused`` if there is no such lock."""
-    state = repository.get_provisioner_state()
+    state = maintenance.get_provisioner_state()
     if state.lock is None:
         raise Refused("not_locked", "nobody holds the lock")
     if state.lock.lock_id != lock_id:
-        raise Refused("other_lock", f"the lock is not {lock_id}: {_describe_lock(state.lock, repository)}")
+        raise Refused("other_lock", f"the lock is not {lock_id}: {_describe_lock(state.lock, maintenance)}")
     try:
-        return repository.put_provisioner_state(replace(state, lock=None), expected_serial=state.serial)
+        return maintenance.put_provisioner_state(replace(state, lock=None), expected_serial=state.serial)
     except StaleStateError as error:
         raise Refused("stale", f"the lock has changed hands meanwhile: {error}") from error
 
@@ -57,7 +57,7 @@ def stop(repository: SyncRepository, by: str, *, now_ms: int) -> ProvisionerStat
     """Ask the apply under way to stop at its next checkpoint, and return the state. Raises ``Refused`` if nobody is
     applying.
     """
-    state = repository.get_provisioner_state()
+    state = SyncMaintenance(repository).get_provisioner_state()
     if state.lock is None:
         raise Refused("not_locked", "nobody is applying")
     if state.lock.expires_at_ms <= now_ms:
@@ -74,10 +74,11 @@ def _holder(options: ApplyOptions) -> str:
     return options.owner if options.principal is None else f"{options.owner} ({options.principal})"
 
 
-def _describe_lock(lock: ProvisionerLock, repository: SyncRepository) -> str:
-    table = repository.namespace_state.stack
+def _describe_lock(lock: ProvisionerLock, maintenance: SyncMaintenance) -> str:
+    place = maintenance.namespace_state
+    table = place.stack
     option = "--store" if ":" in table else "--name"  # a URL, or the name of a stack, which has no colon
-    where = f"{option} {table} --namespace {repository.name}"
+    where = f"{option} {table} --namespace {place.namespace}"
     return (
         f"{lock.owner} is applying, until {iso_time(lock.expires_at_ms)} at most; wait (--lock-timeout), or if it is "
         f"gone, free the lock: zae-limiter limits unlock {where} {lock.lock_id}"

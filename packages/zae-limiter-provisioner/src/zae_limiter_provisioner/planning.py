@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from attrs import evolve
 
 from zae_limiter import SyncRepository
-from zae_limiter.maintenance import ProvisionerState, peek_state, run
+from zae_limiter.maintenance import ProvisionerState, SyncMaintenance, peek_state, run
 from zae_limiter_manifest import (
     CLI,
     Answer,
@@ -92,7 +92,7 @@ def answer_plan(
     apply that is under way.
     """
     declared = manifest.managed_set()
-    live = LiveState.with_all_overrides(repository, declared) if repository else LiveState.empty()
+    live = LiveState.with_all_overrides(SyncMaintenance(repository), declared) if repository else LiveState.empty()
     plan = make_plan(manifest, live, repository, take_over=take_over, targets=targets, share=share)
     return Answer.planned(evolve(plan, under_way=_under_way(live.state, repository)))
 
@@ -102,7 +102,7 @@ def answer_diff(repository: SyncRepository | None, manifest: LimitsManifest, *, 
     counted.
     """
     declared = manifest.managed_set()
-    live = LiveState.everywhere(repository, declared) if repository else LiveState.empty()
+    live = LiveState.everywhere(SyncMaintenance(repository), declared) if repository else LiveState.empty()
     plan = _diff(manifest, live, share)
     return Answer.planned(evolve(plan, under_way=_under_way(live.state, repository)))
 
@@ -118,7 +118,7 @@ def _under_way(state: ProvisionerState, repository: SyncRepository | None) -> Ap
 
 def answer_export(repository: SyncRepository) -> Answer:
     """Return all live limits and entities, as a manifest. Beside it, in the plan, are the overrides in force."""
-    live = LiveState.everywhere(repository)
+    live = LiveState.everywhere(SyncMaintenance(repository))
     tiers = {at.tier for at in live.items}
     declared = {at: _without_lost_tier(item.decl, tiers) for at, item in live.items.items()}
     manifest = LimitsManifest.of(repository.name, declared)
@@ -133,7 +133,7 @@ def _without_lost_tier(decl: Decl, tiers: Collection[str | None]) -> Decl:
 
 def answer_state(repository: SyncRepository, state: ProvisionerState | None = None) -> Answer:
     """Return the managed items, their owner, and the apply under way; without ``state``, read that."""
-    state = state or repository.get_provisioner_state()
+    state = state or SyncMaintenance(repository).get_provisioner_state()
     return Answer("planned", _header(repository.name, state, manifest_hash=state.applied_hash), state=_report(state))
 
 
@@ -149,7 +149,7 @@ def iso_time(at_ms: int) -> str:
 
 def answer_header(repository: SyncRepository) -> Plan:
     """Return the plan of an answer that plans nothing: the serial and the hash of the last apply."""
-    state = repository.get_provisioner_state()
+    state = SyncMaintenance(repository).get_provisioner_state()
     return _header(repository.name, state, manifest_hash=state.applied_hash)
 
 

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from zae_limiter import SyncRepository
+from zae_limiter.maintenance import SyncMaintenance
 from zae_limiter_manifest import Address, Change, LiveItem, Plan, RecordDecl
 from zae_limiter_manifest.hierarchy import MOST_BUCKETS
 
@@ -116,7 +117,7 @@ class _Guard:
         known = self._asked | self._trees.before.keys() | self._trees.after.keys()
         unknown = sorted({*entities} - known)
         self._asked.update(unknown)
-        found = self._repository.get_entity_records(unknown) if unknown and self._repository else {}
+        found = SyncMaintenance(self._repository).get_entity_records(unknown) if unknown and self._repository else {}
         for entity, record in found.items():
             self._trees.before[entity] = self._trees.after[entity] = record.parent_ids
             self._counts[entity] = record.children

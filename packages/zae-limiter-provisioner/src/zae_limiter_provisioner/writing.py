@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-from zae_limiter import SyncRepository, ZAELimiterError
+from zae_limiter import ZAELimiterError
 from zae_limiter.exceptions import InfrastructureError
+from zae_limiter.maintenance import SyncMaintenance
 from zae_limiter_manifest import Address, Change, Failure, RecordDecl
 
 from .conversion import address_of, place_of, to_stored_config, to_stored_entity
@@ -53,7 +54,7 @@ class _Listed:
 
 
 def write_changes(
-    repository: SyncRepository,
+    maintenance: SyncMaintenance,
     changes: Sequence[Change],
     deadline: Deadline,
     *,
@@ -76,7 +77,7 @@ def write_changes(
         if ends or (number and not goes_on(outcome)) or deadline.is_near:
             outcome.left += batch.changes
         else:
-            listed.add("".join(_write(repository, batch.changes, outcome, principal)))
+            listed.add("".join(_write(maintenance, batch.changes, outcome, principal)))
     return outcome
 
 
@@ -88,15 +89,15 @@ class _Batch(NamedTuple):
 
 
 def _write(
-    repository: SyncRepository, changes: Sequence[Change], outcome: WriteOutcome, principal: str
+    maintenance: SyncMaintenance, changes: Sequence[Change], outcome: WriteOutcome, principal: str
 ) -> Iterable[str]:
     """Make the changes, and return the reasons of those that failed."""
     failed: Mapping[Address, ZAELimiterError]
     try:
         if changes[0].address.is_record:
-            failed = _put_records(repository, changes, principal)
+            failed = _put_records(maintenance, changes, principal)
         else:
-            failed = _put_configs(repository, changes, principal, trusts_plan=not outcome.failures)
+            failed = _put_configs(maintenance, changes, principal, trusts_plan=not outcome.failures)
     except InfrastructureError as error:  # nothing was written, and further batches would fail, too
         outcome.failures.append(Failure("table_failed", str(error)))
         outcome.left += changes
@@ -112,7 +113,7 @@ def _write(
 
 
 def _put_configs(
-    repository: SyncRepository, changes: Sequence[Change], principal: str, *, trusts_plan: bool
+    maintenance: SyncMaintenance, changes: Sequence[Change], principal: str, *, trusts_plan: bool
 ) -> dict[Address, InfrastructureError]:
     """Write limits; return the error of each address that failed. ``trusts_plan``: what the plan found empty is not
     read again. After a failure it is: a table that has gone away is noticed by the read, and the rest is left.
@@ -125,19 +126,19 @@ def _put_configs(
         for address, decl in after.items()
     }
     created = [place_of(change.address) for change in changes if trusts_plan and change.before is None]
-    failed = repository.put_configs(configs, principal=principal, found_empty=created).failed
+    failed = maintenance.put_configs(configs, principal=principal, found_empty=created).failed
     return {address_of(place): problem for place, problem in failed.items()}
 
 
 def _put_records(
-    repository: SyncRepository, changes: Sequence[Change], principal: str
+    maintenance: SyncMaintenance, changes: Sequence[Change], principal: str
 ) -> dict[Address, ZAELimiterError]:
     """Write entities themselves, in this order; return the error of each that failed. Raises `InfrastructureError`."""
     records = {
         str(change.address.entity): to_stored_entity(change.after) if isinstance(change.after, RecordDecl) else None
         for change in changes
     }
-    failed = repository.put_entity_records(records, principal=principal)
+    failed = maintenance.put_entity_records(records, principal=principal)
     return {Address(None, entity): problem for entity, problem in failed.items()}
 
 

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from support.provisioner.provisions import NAMESPACE, World, entities, manifest
-from zae_limiter.maintenance import ProvisionerLock, ProvisionerState
+from zae_limiter.maintenance import ProvisionerLock, ProvisionerState, SyncMaintenance
 from zae_limiter_manifest import Answer, Request, StateReport
 from zae_limiter_provisioner.actions import read
 from zae_limiter_provisioner.apply_options import ApplyOptions
@@ -76,9 +76,9 @@ def test_a_stop_ends_an_apply_at_its_next_checkpoint_and_what_is_made_is_managed
 def test_an_apply_whose_lock_was_freed_ends_at_its_next_checkpoint() -> None:
     def free(world: World, batch: int) -> None:
         if batch == 2:
-            lock = world.repository().get_provisioner_state().lock
+            lock = SyncMaintenance(world.repository()).get_provisioner_state().lock
             assert lock
-            unlock(world.repository(), lock.lock_id)
+            unlock(SyncMaintenance(world.repository()), lock.lock_id)
 
     apply = Interrupted(free)
     answer = apply.run()
@@ -117,13 +117,13 @@ def test_the_apply_of_a_killed_process_cannot_be_stopped_and_the_planner_stops_n
     world = World()
     repository = world.repository()
     lock = ProvisionerLock("0123", "cli (ann)", world.clock.now_ms() + 5_000)
-    repository.put_provisioner_state(ProvisionerState(lock=lock), expected_serial=0)
+    SyncMaintenance(repository).put_provisioner_state(ProvisionerState(lock=lock), expected_serial=0)
     asked = Request("stop", NAMESPACE, principal="bob")
     assert [failure.code for failure in read(world.table(), asked).errors] == ["read_only"]
     world.clock.advance(5)
     (failure,) = world.ask("stop", principal="bob").errors
     assert failure.message.startswith("nobody is applying: the lock of cli (ann) expired at ")
-    assert repository.get_provisioner_state().stop is None
+    assert SyncMaintenance(repository).get_provisioner_state().stop is None
 
 
 def test_nobody_can_stop_what_does_not_run() -> None:

@@ -7,9 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from support.provisioner.provisions import Killed, World, limits, manifest
-from zae_limiter import SyncRepository
 from zae_limiter.flows.records import managed_entities
 from zae_limiter.flows.records import many_levels as bulk
+from zae_limiter.maintenance import SyncMaintenance
 from zae_limiter.operations.values import Transact
 from zae_limiter_manifest import Address, LimitsManifest, dump, load
 
@@ -38,14 +38,14 @@ AFTERWARDS = manifest(  # what an apply of AFTER leaves: key-3 is managed, and h
 def counts(world: World) -> dict[str, int]:
     """The children that each record counts."""
     repository = world.repository()
-    found = repository.get_entity_records(repository.list_entity_ids())
+    found = SyncMaintenance(repository).get_entity_records(SyncMaintenance(repository).list_entity_ids())
     return {entity: record.children for entity, record in found.items()}
 
 
 def tree_holds(world: World) -> None:
     """Each parent is there, counts its children, and is not above itself; the index and the records agree."""
     repository = world.repository()
-    records = repository.get_entity_records(repository.list_entity_ids())
+    records = SyncMaintenance(repository).get_entity_records(SyncMaintenance(repository).list_entity_ids())
     for entity, record in records.items():
         below = sorted(child for child, each in records.items() if entity in each.parent_ids)
         assert record.children == len(below)
@@ -360,18 +360,18 @@ def test_a_move_that_puts_too_many_above_the_children_of_others_is_refused() -> 
 def test_a_child_whose_parent_the_index_does_not_show_yet_is_exported_with_it() -> None:
     world = World()
     world.apply(manifest(entities=chain("org", "team", "key")))
-    shown = SyncRepository.list_entity_ids
+    shown = SyncMaintenance.list_entity_ids
 
-    def late(repository: SyncRepository) -> list[str]:
-        return [each for each in shown(repository) if each not in ("org", "team")]
+    def late(of: SyncMaintenance) -> list[str]:
+        return [each for each in shown(of) if each not in ("org", "team")]
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(SyncRepository, "list_entity_ids", late)
+        patch.setattr(SyncMaintenance, "list_entity_ids", late)
         assert world.live() == manifest(entities=chain("org", "team", "key"))
-        patch.setattr(SyncRepository, "list_entity_ids", lambda _: ["team"])
-        found = SyncRepository.get_entity_records
+        patch.setattr(SyncMaintenance, "list_entity_ids", lambda _: ["team"])
+        found = SyncMaintenance.get_entity_records
         patch.setattr(
-            SyncRepository,
+            SyncMaintenance,
             "get_entity_records",
             lambda self, ids: {each: record for each, record in found(self, ids).items() if each != "org"},
         )

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from support.provisioner.provisions import EVERY_LEVEL, World, limits, manifest
-from zae_limiter.maintenance import ProvisionerLock, note_progress, run
+from zae_limiter.maintenance import ProvisionerLock, SyncMaintenance, note_progress, run
 from zae_limiter.operations.errors import NotApplied
 from zae_limiter.operations.values import Operation, Transact
 from zae_limiter.values.provisioner import ApplyProgress
@@ -20,9 +20,9 @@ OTHER = manifest(resources={"gpt-4": limits(1)}, entities={"user-3": {"resources
 def hold(world: World, *, seconds: float = 100) -> None:
     """Somebody is applying."""
     repository = world.repository()
-    state = repository.get_provisioner_state()
+    state = SyncMaintenance(repository).get_provisioner_state()
     lock = ProvisionerLock("abc", "cli (bob)", world.clock.now_ms() + round(seconds * 1000))
-    repository.put_provisioner_state(replace(state, lock=lock), expected_serial=state.serial)
+    SyncMaintenance(repository).put_provisioner_state(replace(state, lock=lock), expected_serial=state.serial)
 
 
 @pytest.mark.parametrize("wanted", [EVERY_LEVEL, OTHER], ids=["without changes", "with changes"])
@@ -74,7 +74,7 @@ def test_what_is_read_during_another_apply_says_so_without_another_read(world: W
     until = iso_time(began_ms + 100_000)
     assert read() == (ApplyUnderWay("cli (bob)", until), same, reads)
     repository = world.repository()
-    serial = repository.get_provisioner_state().serial
+    serial = SyncMaintenance(repository).get_provisioner_state().serial
     progress = ApplyProgress(1, 5, began_ms, began_ms + 3_000)
     run(repository, note_progress(repository.namespace_state, progress, expected_serial=serial))
     assert read() == (ApplyUnderWay("cli (bob)", until, iso_time(began_ms)), same, reads)

@@ -4,6 +4,7 @@ from typing import Any
 
 from support.provisioner.provisions import World, manifest
 from zae_limiter import Limit, OnRefused
+from zae_limiter.maintenance import SyncMaintenance
 from zae_limiter_manifest import LimitsManifest
 
 PLACES = {"system": (None, None), "resource": (None, "gpt-4"), "entity": ("acme", "gpt-4")}
@@ -17,7 +18,7 @@ def declared(on_refused: dict[str, Any] | None) -> LimitsManifest:
 
 
 def stored(world: World) -> dict[str, OnRefused | None]:
-    found = world.repository().get_configs([*PLACES.values()])
+    found = SyncMaintenance(world.repository()).get_configs([*PLACES.values()])
     return {name: found[place].on_refused if place in found else None for name, place in PLACES.items()}
 
 

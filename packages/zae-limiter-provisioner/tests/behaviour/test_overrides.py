@@ -3,6 +3,7 @@
 from datetime import UTC, datetime, timedelta
 
 from zae_limiter import Limit, SyncRepository
+from zae_limiter.maintenance import SyncMaintenance
 from zae_limiter_manifest import LimitsManifest, fingerprint
 from zae_limiter_manifest.render import as_json, as_markdown, as_text
 from zae_limiter_provisioner.apply import apply_manifest
@@ -29,7 +30,7 @@ def test_apply_writes_beneath_an_override_and_leaves_it() -> None:
         [Limit.per_minute("rpm", 5)],
         override,
     )
-    [config] = repository.get_configs([("e", "r")]).values()
+    [config] = SyncMaintenance(repository).get_configs([("e", "r")]).values()
     assert config.fingerprint == fingerprint(dict(MANIFEST.declared()).popitem()[1])
     assert apply_manifest(repository, EMPTY)["deleted"] == 1
     assert (repository.get_limits("e", "r"), repository.get_override("e", "r")) == ([], override)

@@ -7,6 +7,7 @@ import pytest
 
 from support.provisioner.provisions import EVERY_LEVEL, NAMESPACE, Killed, World, limits, manifest, rpm
 from support.provisioner.stack_sender import Stack
+from zae_limiter.maintenance import SyncMaintenance
 from zae_limiter_manifest import LimitsManifest
 
 WANTED = manifest(resources={"gpt-4": limits(100)}, tiers={"gold": {"resources": {"gpt-4": limits(50)}}})
@@ -76,7 +77,7 @@ def test_an_apply_that_was_killed_has_recorded_its_share_before_its_first_change
     world.apply(WANTED)
     with pytest.raises(Killed):
         world.ask("apply", WANTED, share="60%", store=world.store(2))
-    assert world.repository().get_provisioner_state().share == "60%"
+    assert SyncMaintenance(world.repository()).get_provisioner_state().share == "60%"
     world.clock.advance(1000)
     world.apply(WANTED)
     assert capacity(world) == 60
@@ -113,8 +114,8 @@ def test_a_rollback_gives_the_limits_of_then_in_the_share_of_now(world: World) -
 def test_a_recorded_share_that_is_none_refuses_until_one_is_given(world: World) -> None:
     world.apply(WANTED, share="60%")
     repository = world.repository()
-    state = replace(repository.get_provisioner_state(), share="0%")
-    repository.put_provisioner_state(state, expected_serial=state.serial)
+    state = replace(SyncMaintenance(repository).get_provisioner_state(), share="0%")
+    SyncMaintenance(repository).put_provisioner_state(state, expected_serial=state.serial)
     for action in ("plan", "apply"):
         assert world.ask(action, WANTED).errors[0].code == "unreadable_state"
     world.apply(WANTED, share="60%")

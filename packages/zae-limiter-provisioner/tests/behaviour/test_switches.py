@@ -2,6 +2,7 @@
 
 from support.provisioner.provisions import World
 from zae_limiter import Switches
+from zae_limiter.maintenance import SyncMaintenance
 from zae_limiter_manifest import load
 
 DISABLED = """\
@@ -39,4 +40,4 @@ def test_what_leaves_the_manifest_loses_its_switches(world: World) -> None:
     world.apply(load("namespace: tenant-alpha\nresources: {gpt-4: {limits: {rpm: 100/min}}}"))
     repository = world.repository()
     assert not repository.get_switches(None, "gpt-4")
-    assert repository.get_configs([("acme", "_default_"), ("acme", "gpt-4")]) == {}
+    assert SyncMaintenance(repository).get_configs([("acme", "_default_"), ("acme", "gpt-4")]) == {}

@@ -200,9 +200,11 @@ def _blocked(repository: "SyncRepository", entity_id: str, resource: str | None)
 
 def _own_places(repository: "SyncRepository", entity_id: str) -> "dict[str, list[Limit]]":
     """Return the resources on which the entity has limits of its own or an override, with these limits."""
+    from zae_limiter.maintenance import SyncMaintenance
+
     resources = [each for each in repository.list_resources_with_entity_configs() if each != ALL_RESOURCES]
     places: list[ConfigPlace] = [(entity_id, resource) for resource in resources]
-    found = repository.get_configs(places)
+    found = SyncMaintenance(repository).get_configs(places)
     configs = {resource: found[place] for resource, place in zip(resources, places, strict=True) if place in found}
     return {
         resource: [*config.limits, *(config.override.limits if config.override else ())]
@@ -212,6 +214,8 @@ def _own_places(repository: "SyncRepository", entity_id: str) -> "dict[str, list
 
 def _all_names(repository: "SyncRepository", entity_id: str) -> set[str]:
     """Return the limits that calls of the entity may consume, on any resource."""
+    from zae_limiter.maintenance import SyncMaintenance
+
     resources, tier = repository.list_resources_with_defaults(), tier_of(repository, entity_id)
     of_tier = [] if tier is None else repository.list_tiers().get(tier, [])
     places: list[ConfigPlace] = [
@@ -220,7 +224,9 @@ def _all_names(repository: "SyncRepository", entity_id: str) -> set[str]:
         *((None, resource) for resource in resources),
     ]
     places += [place_in_tier(tier, resource) for resource in of_tier if tier is not None]
-    stored = {limit.name for config in repository.get_configs(places).values() for limit in config.limits}
+    stored = {
+        limit.name for config in SyncMaintenance(repository).get_configs(places).values() for limit in config.limits
+    }
     return stored | {each.limit.name for bucket in repository.get_buckets(entity_id) for each in bucket.limits}
 
 

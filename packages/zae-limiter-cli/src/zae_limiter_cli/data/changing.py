@@ -31,9 +31,11 @@ class Change:
 
     def changed(self) -> dict[str, tuple[str, str]]:
         """Return the old and the new text of each value that is another one now; nothing for a place that is new."""
+        from zae_limiter.maintenance import SyncMaintenance
+
         if not self.before:
             return {}
-        config = self.repository.get_configs([self.place]).get(self.place)
+        config = SyncMaintenance(self.repository).get_configs([self.place]).get(self.place)
         after = _texts(config, of_override=self.of_override)
         names = sorted({*self.before, *after})
         pairs = {name: (self.before.get(name, NONE), after.get(name, NONE)) for name in names}
@@ -63,7 +65,9 @@ def before_change(
     """Return the change that is about to be made. Ask, unless ``yes``, if a limit of the place goes with it; say, on
     standard error, if a manifest manages the place. Raises as ``confirm`` does.
     """
-    config = repository.get_configs([place]).get(place)
+    from zae_limiter.maintenance import SyncMaintenance
+
+    config = SyncMaintenance(repository).get_configs([place]).get(place)
     before = _texts(config, of_override=of_override)
     new = {limit.name: limit.text for limit in limits}
     if config is not None and config.fingerprint is not None and not of_override:

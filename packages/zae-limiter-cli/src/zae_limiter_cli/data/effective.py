@@ -83,12 +83,14 @@ def read_effective(
     """Return what holds for an entity by resource, by one batch of reads. A level that cannot be read is left out, and
     named at the end of the command.
     """
+    from zae_limiter.maintenance import SyncMaintenance
+
     places = {resource: places_of(entity_id, resource, tier) for resource in resources}
     if ALL_RESOURCES in places:
         named = ("entity", "tier", "resource")
         places[ALL_RESOURCES] = {key: each for key, each in places[ALL_RESOURCES].items() if key not in named}
     wanted = [place for levels in places.values() for place in levels.values()]
-    found = repository.get_configs(wanted, skip_unreadable=True)
+    found = SyncMaintenance(repository).get_configs(wanted, skip_unreadable=True)
     return {
         resource: Effective(resource, {source: found.get(place) for source, place in levels.items()})
         for resource, levels in places.items()

@@ -20,12 +20,13 @@ def tier_of(repository: "SyncRepository", entity_id: str) -> str | None:
 
 def winner_beneath(repository: "SyncRepository", entity_id: str, resource: str) -> "Level | None":
     """Return the level whose limits hold without an override; on ``_default_``, where no resource is named."""
+    from zae_limiter.maintenance import SyncMaintenance
     from zae_limiter.values.resolution import Level, winner
 
     places = places_of(entity_id, resource, tier_of(repository, entity_id))
     if resource == ALL_RESOURCES:
         places = {source: places[source] for source in places if source not in ("entity", "tier", "resource")}
-    found = repository.get_configs([*places.values()])
+    found = SyncMaintenance(repository).get_configs([*places.values()])
     return winner([Level(source, found[place].limits if place in found else ()) for source, place in places.items()])
 
 

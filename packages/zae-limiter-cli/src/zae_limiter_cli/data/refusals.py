@@ -33,7 +33,9 @@ def _parse(text: str) -> "OnRefused":
 
 def stored_on_refused(repository: "SyncRepository", place: "ConfigPlace") -> "OnRefused | None":
     """Return what is stored at a place."""
-    found = repository.get_configs([place]).get(place)
+    from zae_limiter.maintenance import SyncMaintenance
+
+    found = SyncMaintenance(repository).get_configs([place]).get(place)
     return None if found is None else found.on_refused
 
 

@@ -63,6 +63,7 @@ def read_below(repository: "SyncRepository", entity_id: str, depth: int | None =
     same time. Most entities of a tree are leaves: a query for each would take minutes for thousands of keys.
     """
     from zae_limiter import EntityNotFoundError
+    from zae_limiter.maintenance import SyncMaintenance
 
     if (entity := repository.get_entity(entity_id)) is None:
         raise EntityNotFoundError(entity_id)
@@ -71,7 +72,7 @@ def read_below(repository: "SyncRepository", entity_id: str, depth: int | None =
     with ThreadPoolExecutor(AT_ONCE) as threads:
         while level and depth != 0:
             depth = None if depth is None else depth - 1
-            records = repository.get_entity_records(level, skip_unreadable=True)
+            records = SyncMaintenance(repository).get_entity_records(level, skip_unreadable=True)
             above = [each for each in level if each in records and records[each].children]
             children |= zip(above, threads.map(repository.get_children, above), strict=True)
             level = [*dict.fromkeys(each.entity_id for parent in above for each in children[parent])]

@@ -138,13 +138,14 @@ def _clock(path: Path) -> Finding:
 
 
 def _version(connection: Connection) -> Finding:
+    from zae_limiter.maintenance import SyncMaintenance
     from zae_limiter.values.versions import check_compatible, core_version
 
     from ..errors import message_of
 
     try:
         with connection.open_table() as table:
-            found = table.get_version_record()
+            found = SyncMaintenance(table).get_version_record()
         if found is None:
             return Finding("version", "ok", "no version is recorded: every release of this schema may use it")
         check_compatible(found, stack=connection.name, client_version=core_version())

@@ -70,11 +70,13 @@ def look_at(connection: Connection, namespaces: Sequence[str], since: datetime, 
     Without a ``limit``, these are acquires, admitted or refused; else tokens of that limit. Raises ``CommandError`` if
     the namespaces have several shares.
     """
+    from zae_limiter.maintenance import SyncMaintenance
+
     start = since.replace(minute=0, second=0, microsecond=0)
     shares, asked = set[str](), 0
     for namespace in namespaces:
         with open_namespace(connection, namespace) as repository:
-            shares.add(repository.get_provisioner_state().share or WHOLE)
+            shares.add(SyncMaintenance(repository).get_provisioner_state().share or WHOLE)
             asked += _asked(repository, start, limit)
     name = str(connection.session.region_name)
     if len(shares) > 1:

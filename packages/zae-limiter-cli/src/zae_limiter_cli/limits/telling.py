@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 def announce_telling(connection: Connection, plans: Iterable[Plan]) -> None:
     """Print how many live buckets the changes of each plan would be told to, and the cost."""
+    from zae_limiter.maintenance import SyncMaintenance
+
     for plan in plans:
         for change in plan.changes:
             if change.address.tier is not None:
@@ -36,7 +38,7 @@ def announce_telling(connection: Connection, plans: Iterable[Plan]) -> None:
             if repository is None:
                 continue
             for resource in resources:
-                live = repository.count_live_buckets(resource, for_switches=resources[resource])
+                live = SyncMaintenance(repository).count_live_buckets(resource, for_switches=resources[resource])
                 line = forecast(connection, resource, live)
                 click.echo(f"{plan.namespace}: {line}", err=True)
 

@@ -100,6 +100,8 @@ class Reader:
 
     def _read_buckets(self, usage: Iterable[Place]) -> "list[Bucket]":
         """Return the buckets of those that do something and of who is above them, then others while there is room."""
+        from zae_limiter.maintenance import SyncMaintenance
+
         first = dict.fromkeys(islice(usage, self.most))
         above = dict.fromkeys(Place(up, place.resource) for place in first for up in self._above(place.entity_id))
         if len(first) < self.most and self._clock() >= self._others_at:
@@ -109,7 +111,7 @@ class Reader:
         room = max(0, self.most - len(first))
         others = dict.fromkeys([place for place in self._others if place not in first][:room])
         places = list({**first, **above, **others})[:MOST_PLACES]
-        return self._repository.get_buckets_at(places) if places else []
+        return SyncMaintenance(self._repository).get_buckets_at(places) if places else []
 
     def _above(self, entity_id: str) -> Iterable[str]:
         """Return all ancestors of an entity that are known, nearest first."""
@@ -123,8 +125,10 @@ class Reader:
 
     def _read_parents(self, entity_ids: Iterable[str]) -> None:
         """Read the records of those that are not known, then of their parents, level by level."""
+        from zae_limiter.maintenance import SyncMaintenance
+
         while asked := sorted({*entity_ids} - self._parents.keys()):
-            records = self._repository.get_entity_records(asked, skip_unreadable=True)
+            records = SyncMaintenance(self._repository).get_entity_records(asked, skip_unreadable=True)
             none = dict.fromkeys(asked, ())
             self._parents |= none | {entity_id: tuple(each.parent_ids) for entity_id, each in records.items()}
             entity_ids = [parent for entity_id in asked for parent in self._parents[entity_id]]

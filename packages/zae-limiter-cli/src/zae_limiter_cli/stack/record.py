@@ -11,7 +11,7 @@ from zae_limiter.exceptions import (
     NamespaceNotFoundError,
     NoUpgradePathError,
 )
-from zae_limiter.maintenance import VersionRecord
+from zae_limiter.maintenance import SyncMaintenance, VersionRecord
 from zae_limiter.values.versions import core_version, parse_version, record_of_this_release, record_over
 
 from ..connection import Connection
@@ -22,7 +22,7 @@ from ..options import DEFAULT_NAMESPACE
 def read_record(table: SyncRepository) -> VersionRecord | None:
     """Return the version record; ``None`` if there is none, or no table. Raises ``RateLimiterUnavailable``."""
     try:
-        return table.get_version_record()
+        return SyncMaintenance(table).get_version_record()
     except InfrastructureNotFoundError:
         return None
 
@@ -33,7 +33,7 @@ def known_record(table: SyncRepository, stack: str) -> VersionRecord | None:
     Raises ``NoUpgradePathError``, ``RateLimiterUnavailable``.
     """
     with suppress(InfrastructureNotFoundError):
-        return table.get_version_record() or _first_record(table, stack)
+        return SyncMaintenance(table).get_version_record() or _first_record(table, stack)
     return None
 
 
@@ -41,7 +41,7 @@ def another_products(connection: Connection) -> str | None:
     """Return why this release cannot use the table of this name, if there is one and another product made it."""
     try:
         with connection.open_table() as table:
-            table.get_version_record()
+            SyncMaintenance(table).get_version_record()
     except NoUpgradePathError as error:
         return str(error)
     except ZAELimiterError:
@@ -53,7 +53,7 @@ def write_record(table: SyncRepository, stack: str) -> bool:
     """Store this release in the version record; return ``False`` if it is there already. The schema stays: migrations
     raise it.
     """
-    first = table.get_version_record() or _first_record(table, stack)
+    first = SyncMaintenance(table).get_version_record() or _first_record(table, stack)
     return maintenance.run(table, maintenance.change_version_record(stack, lambda now: record_over(now or first)))
 
 
@@ -98,7 +98,7 @@ def read_seconds(table: SyncRepository, times: int) -> list[float] | None:
     try:
         for _ in range(times + 1):  # the first makes the connection
             begun = time.perf_counter()
-            table.get_version_record()
+            SyncMaintenance(table).get_version_record()
             taken.append(time.perf_counter() - begun)
     except ZAELimiterError:
         return None

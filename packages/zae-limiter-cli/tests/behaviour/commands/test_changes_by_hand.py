@@ -8,7 +8,7 @@ from click.testing import CliRunner
 from support.cli.by_hand import document, refused, run
 from support.cli.tables import Table
 from zae_limiter import Limit
-from zae_limiter.maintenance import StoredConfig
+from zae_limiter.maintenance import StoredConfig, SyncMaintenance
 from zae_limiter_cli.main import main
 
 RPM, TPM = Limit.per_minute("rpm", 100), Limit.per_minute("tpm", 10_000)
@@ -58,12 +58,12 @@ def test_who_is_asked_sees_old_and_new_values(table: Table, answer: str, left: s
 
 def test_a_manifest_that_manages_the_place_is_named(table: Table) -> None:
     place = (None, "gpt-4")
-    table.repository.put_configs({place: StoredConfig((RPM,), fingerprint="of the manifest")})
+    SyncMaintenance(table.repository).put_configs({place: StoredConfig((RPM,), fingerprint="of the manifest")})
     done = run("resource", "set-defaults", "gpt-4", "-l", "rpm:50/min")
     assert done.exit_code == 0
     assert done.stderr == (
         "A manifest manages the limits of resource gpt-4: its next `limits apply` restores what the file says, "
         "so change the file, too.\n"
     )
-    stored = table.repository.get_configs([place])[place]
+    stored = SyncMaintenance(table.repository).get_configs([place])[place]
     assert stored == replace(stored, limits=(Limit.per_minute("rpm", 50),))

@@ -7,7 +7,7 @@ from support.cli.tables import Table
 from zae_limiter import Limit
 from zae_limiter.flows import pages
 from zae_limiter.flows.records import registry
-from zae_limiter.maintenance import VersionRecord
+from zae_limiter.maintenance import SyncMaintenance, VersionRecord
 from zae_limiter_cli import progress
 from zae_limiter_cli.commands.namespace import lifecycle
 
@@ -126,7 +126,7 @@ def test_one_in_use_is_neither_recovered_nor_purged(table: Table) -> None:
 
 
 def test_a_stack_that_needs_a_newer_release_is_left_alone(table: Table) -> None:
-    table.repository.set_version_record(VersionRecord(1, "99.0.0", "99.0.0"))
+    SyncMaintenance(table.repository).set_version_record(VersionRecord(1, "99.0.0", "99.0.0"))
     assert refused("namespace", "register", "prod").startswith("stack 'my-app' needs zae-limiter-core 99.0.0 or newer")
 
 

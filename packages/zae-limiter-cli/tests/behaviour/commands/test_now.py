@@ -53,7 +53,7 @@ def test_the_system_is_told_where_no_resource_has_limits(table: Table, other: Sy
     done = run("system", "set-defaults", "-l", "rpm:0", "--now", "-y", "-o", "json")
     assert done.stderr.startswith("0 live buckets of the system's limits to tell: 0 writes")
     assert "; 2 buckets with other limits left alone" in done.stderr
-    assert opened(done.stdout)["live_buckets"] == {"told": 0, "told_before": 0, "failed": []}
+    assert opened(done.stdout)["live_buckets"] == {"invalidated": 0, "invalidated_before": 0, "failed": []}
     table.repository.delete_resource_defaults("gpt-4")
     assert run("bucket", "tell", "-r", "gpt-4", "-y").stdout.endswith("\n2 live buckets were told.\n")
     assert not passes(other)
@@ -75,7 +75,7 @@ def test_json_has_the_buckets_that_were_told(other: SyncRateLimiter) -> None:
     done = run("bucket", "tell", "-r", "gpt-4", "--yes", "-o", "json")
     assert opened(done.stdout) == {
         "resource": "gpt-4",
-        "live_buckets": {"told": 2, "told_before": 0, "failed": []},
+        "live_buckets": {"invalidated": 2, "invalidated_before": 0, "failed": []},
     }
 
 

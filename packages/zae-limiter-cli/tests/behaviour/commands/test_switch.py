@@ -47,7 +47,7 @@ def test_a_level_is_told_now(table: Table, place: tuple[str, ...]) -> None:
         table.repository.set_limits("key", [RPM], "gpt-4")
         args = [*place, "--disabled", "yes", "--reason", "down", "--now", "--yes"]
         done = run("switch", "set", "-o", "json", *args)
-        assert opened(done.stdout)["live_buckets"] == {"told": 1, "told_before": 0, "failed": []}
+        assert opened(done.stdout)["live_buckets"] == {"invalidated": 1, "invalidated_before": 0, "failed": []}
         assert "1 live bucket of" in done.stderr
         assert disabled(limiter) == "down"
 

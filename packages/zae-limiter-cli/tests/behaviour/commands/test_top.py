@@ -17,6 +17,7 @@ from textual.widgets import DataTable, Input, Static
 from support.cli.by_hand import opened
 from support.cli.tables import Table
 from zae_limiter import Limit, RateLimitExceeded, SyncRateLimiter, SyncRepository
+from zae_limiter.maintenance import SyncMaintenance
 from zae_limiter_cli.connection import Connection
 from zae_limiter_cli.live import running
 from zae_limiter_cli.live.health import Health
@@ -256,13 +257,13 @@ async def test_a_row_below_two_parents_keeps_the_cursor_below_the_second(file: P
 def test_who_is_whose_parent_is_read_twice_a_minute(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with SyncRepository.sqlite(file) as repository:
         reader, asked = Reader(repository, None, 50), list[list[str]]()
-        read = repository.get_entity_records
+        read = SyncMaintenance(repository).get_entity_records
 
-        def counted(ids: Sequence[str], **options: Any) -> Any:
+        def counted(_: object, ids: Sequence[str], **options: Any) -> Any:
             asked.append([*ids])
             return read(ids, **options)
 
-        monkeypatch.setattr(repository, "get_entity_records", counted)
+        monkeypatch.setattr(SyncMaintenance, "get_entity_records", counted)
         readings = [reader.read() for _ in range(3)]
     assert asked == [["acme", "key-[b]1"]]
     assert [reading.parents["key-[b]1"] for reading in readings] == [("acme",)] * 3

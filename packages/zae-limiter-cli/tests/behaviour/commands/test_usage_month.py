@@ -16,6 +16,7 @@ from click.testing import CliRunner, Result
 from support.cli.by_hand import opened
 from support.cli.tables import Table
 from zae_limiter import Limit, SyncRateLimiter, SyncRepository, UsageSnapshot
+from zae_limiter.maintenance import SyncMaintenance
 from zae_limiter.stores import SyncSQLiteStore
 from zae_limiter.values import Bucket, BucketLimit
 from zae_limiter_cli.main import main
@@ -367,5 +368,5 @@ def test_a_limit_with_thresholds_is_near_from_the_lowest_on(table: Table) -> Non
 def test_a_block_is_not_near(table: Table) -> None:
     take(table, "blocked", "gpt-4", SLOW, 90)
     table.repository.set_limits("blocked", [Limit.per_day("rpd", 0)], "gpt-4")
-    table.repository.tell_live_buckets("gpt-4")
+    SyncMaintenance(table.repository).invalidate_live_buckets("gpt-4")
     assert [each["percent"] for each in json_of("near", "--every", "0")] in ([], [90.0])

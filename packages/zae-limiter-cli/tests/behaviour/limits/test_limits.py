@@ -7,6 +7,7 @@ import pytest
 from support.cli.limits_stack import PLANNER, Stack
 from support.provisioner.provisions import rpm
 from zae_limiter import Limit
+from zae_limiter.maintenance import SyncMaintenance
 from zae_limiter_manifest import json_schema, load, packing
 
 ALPHA = """\
@@ -359,7 +360,9 @@ def test_a_lock_is_shown_told_and_freed_by_its_id(stack: Stack) -> None:
 
     repository = stack.world.repository()
     lock = ProvisionerLock("abc", "cli (bob)", stack.world.clock.now_ms() + 1000)
-    repository.put_provisioner_state(replace(repository.get_provisioner_state(), lock=lock), expected_serial=0)
+    SyncMaintenance(repository).put_provisioner_state(
+        replace(SyncMaintenance(repository).get_provisioner_state(), lock=lock), expected_serial=0
+    )
     refused = stack.run("apply", "--yes", "-f", stack.write(ALPHA))
     assert (refused.exit_code, "cli (bob) is applying" in refused.output) == (1, True)
     assert "lock     abc, held by cli (bob) until 20" in stack.ok("status", "-N", "tenant-alpha")

@@ -12,7 +12,7 @@ from support.cli.by_hand import opened
 from support.core.snapshots import usage_item
 from zae_limiter import Options, SyncRepository, UsageSnapshot
 from zae_limiter.engines.dynamodb.sync.store import SyncDynamoDBStore
-from zae_limiter.maintenance import ProvisionerState
+from zae_limiter.maintenance import ProvisionerState, SyncMaintenance
 from zae_limiter.operations.values import Put
 from zae_limiter_cli.main import main
 
@@ -28,7 +28,7 @@ def region(name: str, share: str | None, *, events: int, refused: int, tokens: i
     store = SyncDynamoDBStore("my-app", **options.store_options())
     hour = datetime.now(UTC).replace(minute=0, second=0, microsecond=0) - timedelta(hours=1)
     with SyncRepository.over(store, options) as repository:
-        repository.put_provisioner_state(ProvisionerState(share=share), expected_serial=0)
+        SyncMaintenance(repository).put_provisioner_state(ProvisionerState(share=share), expected_serial=0)
         for start, times in ((hour, 1), (hour - timedelta(days=2), 1000)):
             used = UsageSnapshot("e", "gpt-4", "hourly", start, {"tpm": tokens}, events * times, refused * times)
             store.perform(Put(usage_item(repository.namespace_id, used)))

@@ -10,7 +10,7 @@ import pytest
 
 from support.cli.limits_stack import Stack
 from support.provisioner.provisions import limits, manifest
-from zae_limiter.maintenance import ProvisionerLock
+from zae_limiter.maintenance import ProvisionerLock, SyncMaintenance
 from zae_limiter_cli.connection import Connection
 from zae_limiter_manifest import dump, load, packing
 from zae_limiter_provisioner import actions
@@ -38,7 +38,9 @@ def both(stack: Stack) -> tuple[str, ...]:
 def hold_the_lock(stack: Stack, namespace: str) -> None:
     repository = stack.world.repository(namespace)
     lock = ProvisionerLock("abc", "cli (bob)", stack.world.clock.now_ms() + 1000)
-    repository.put_provisioner_state(replace(repository.get_provisioner_state(), lock=lock), expected_serial=0)
+    SyncMaintenance(repository).put_provisioner_state(
+        replace(SyncMaintenance(repository).get_provisioner_state(), lock=lock), expected_serial=0
+    )
 
 
 def at_apply(stack: Stack, namespace: str, what: Any) -> None:
@@ -120,9 +122,9 @@ def test_ctrl_c_in_an_apply_says_that_it_goes_on_and_where_to_look(stack: Stack)
 def test_ctrl_c_says_who_holds_the_lock_until_when_how_to_watch_and_how_to_stop(stack: Stack) -> None:
     def go_on() -> None:
         repository = stack.world.repository()
-        state = repository.get_provisioner_state()
+        state = SyncMaintenance(repository).get_provisioner_state()
         lock = ProvisionerLock("0123", "cli (ann)", 1_893_456_000_000)
-        repository.put_provisioner_state(replace(state, lock=lock), expected_serial=state.serial)
+        SyncMaintenance(repository).put_provisioner_state(replace(state, lock=lock), expected_serial=state.serial)
         interrupt()
 
     at_apply(stack, "tenant-alpha", go_on)

@@ -10,7 +10,7 @@ import pytest
 
 from support.cli.limits_stack import PLANNER, Stack
 from support.provisioner.provisions import entities, manifest
-from zae_limiter.maintenance import ProvisionerLock, ProvisionerState, note_progress, run
+from zae_limiter.maintenance import ProvisionerLock, ProvisionerState, SyncMaintenance, note_progress, run
 from zae_limiter.operations.values import Transact
 from zae_limiter.values.provisioner import ApplyProgress
 from zae_limiter_cli.errors import CommandError
@@ -216,7 +216,7 @@ def test_a_stop_by_somebody_else_ends_the_command_with_the_rest_pending(stack: S
 def test_stop_says_whom_it_has_asked_and_state_shows_it(stack: Stack) -> None:
     repository = stack.world.repository()
     lock = ProvisionerLock("0123", "cli (ann)", 1_893_456_000_000)
-    repository.put_provisioner_state(ProvisionerState(lock=lock), expected_serial=0)
+    SyncMaintenance(repository).put_provisioner_state(ProvisionerState(lock=lock), expected_serial=0)
     progress = ApplyProgress(400, 1_000, 0, 4_000)
     run(repository, note_progress(repository.namespace_state, progress, expected_serial=1))
     told = stack.ok("stop", "-N", "tenant-alpha", "--principal", "bob")

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from support.core.damage import GONE, leaves, wrong
 from zae_limiter import Limit, RateLimitExceeded, SyncRateLimiter, SyncRepository
-from zae_limiter.maintenance import VersionRecord
+from zae_limiter.maintenance import SyncMaintenance, VersionRecord
 from zae_limiter.operations.values import Item, Key, Put, Scan
 from zae_limiter.schema import keys
 from zae_limiter.schema.alerts import Told, told_item
@@ -74,7 +74,7 @@ def fill(path: Path) -> SyncRepository:
     limiter = SyncRateLimiter(repository)
     applied = perform(repository._store, "file", Request.of("apply", load(MANIFEST)))
     assert applied.status == "applied", applied
-    repository.set_version_record(VersionRecord(1, "0.1.0", "0.1.0"))
+    SyncMaintenance(repository).set_version_record(VersionRecord(1, "0.1.0", "0.1.0"))
     repository._store.perform(Put(progress_item(MigrationProgress("m", 1, 1, 5, 5, ("a", "b")))))
     repository.set_system_defaults([Limit.per_minute("rpm", 50)], "block")
     for entity in ("sound", ENTITY):

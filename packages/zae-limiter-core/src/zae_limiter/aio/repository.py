@@ -35,11 +35,11 @@ from .driver import Driver
 from .entities import DirectoryMethods
 from .history import HistoryMethods
 from .limits import LevelMethods
-from .state import StateMethods
+from .namespaces import NamespaceMethods
 from .store import store_of
 
 
-class Repository(LevelMethods, DirectoryMethods, HistoryMethods, BucketMethods, StateMethods):
+class Repository(LevelMethods, DirectoryMethods, HistoryMethods, BucketMethods, NamespaceMethods):
     """One namespace of one table. Open one repository in a process, share it, and close it at the end."""
 
     def __new__(cls, *given: Any, **named: Any) -> Self:

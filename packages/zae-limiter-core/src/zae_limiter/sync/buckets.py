@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from ..flows import bucket, records
@@ -31,14 +31,6 @@ class SyncBucketMethods(SyncFlowRunner):
         """
         return self._run(bucket.reading.get_buckets(self.namespace_state, entity_id, resource))
 
-    def get_buckets_at(self, places: Sequence[tuple[str, str]]) -> list[Bucket]:
-        """Return the buckets at up to 1000 places, each an entity and a resource; leave out those that are not there.
-
-        Costs a read of a hundred of them at a time, and as many for buckets with several shards. Raises
-        ``ValidationError``.
-        """
-        return self._run(bucket.reading.get_buckets_at(self.namespace_state, places))
-
     def list_buckets(
         self,
         resource: str | None = None,
@@ -58,15 +50,6 @@ class SyncBucketMethods(SyncFlowRunner):
         Reads every bucket of the resource. A new bucket may take a moment to count.
         """
         return self._run(bucket.reading.get_resource_capacity(self.namespace_state, resource))
-
-    def merge_bucket(self, entity_id: str, resource: str) -> int:
-        """Merge the shards of a bucket into one; return how many have gone: 0 if it has one, or there is none.
-
-        The tokens of all shards are added up. The aggregator merges idle buckets by itself; a bucket that is written
-        too often raises ``ContentionError``, and may have fewer shards then. No audit
-        event is written, as for a split.
-        """
-        return self._run(records.bucket_admin.merge_shards(self.namespace_state, entity_id, resource))
 
     def reset_bucket(
         self, entity_id: str, resource: str, *, principal: str | None = None, idempotency_key: str | None = None

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -16,7 +16,6 @@ from .flow_runner import SyncFlowRunner
 
 if TYPE_CHECKING:
     from ..flows.acquire.inspection import Resolution
-    from ..values.buckets import LiveBuckets, ToldBuckets
     from ..values.bulk import BulkResult
     from ..values.on_refused import OnRefused
     from ..values.overrides import Override
@@ -206,40 +205,6 @@ class SyncLevelMethods(SyncLimitMethods):
         """
         return self._run(records.many_levels.delete_many(self.namespace_state, places, self._cause(principal)))
 
-    def count_live_buckets(self, resource: str | None = None, *, for_switches: bool = False) -> LiveBuckets:
-        """Return the number of live buckets that ``tell_live_buckets`` would invalidate, and of the writes of that.
-
-        Reads rows of indexes: about 50 of them for a read unit. Raises ``ValidationError``.
-        """
-        return self._run(records.levels.count_live_buckets(self.namespace_state, resource, for_switches=for_switches))
-
-    def tell_live_buckets(
-        self,
-        resource: str | None = None,
-        *,
-        writes_per_second: float = 500,
-        on_progress: Callable[[int], None] | None = None,
-        for_switches: bool = False,
-    ) -> ToldBuckets:
-        """Invalidate the live buckets of a resource after a change of its limits, or with ``None`` those of the
-        namespace to which the system's limits apply; return their number.
-
-        Every process applies the new limits from its next request on, before its cached config expires. Each bucket
-        costs a write for each shard, at most ``writes_per_second`` of them. Buckets of entities with limits of their
-        own are skipped, unless ``for_switches``, because switches apply to them, too. ``on_progress`` is called with
-        the number of buckets done so far. After an interruption the same call goes on: it skips the buckets that it
-        has done since the last change. Raises ``ValidationError``.
-        """
-        return self._run(
-            records.levels.tell_level(
-                self.namespace_state,
-                resource,
-                writes_per_second=writes_per_second,
-                on_progress=on_progress,
-                for_switches=for_switches,
-            )
-        )
-
     def resolve_limits(self, entity_id: str, resource: str) -> Resolution:
         """Return the effective limits of an entity on a resource, the policy without the store, and the winning
         level.
@@ -304,7 +269,7 @@ class SyncLevelMethods(SyncLimitMethods):
         principal: str | None = None,
     ) -> None:
         """Change switches of the system level. Other processes apply it once their cached config expires, or at once
-        after ``tell_live_buckets(for_switches=True)``.
+        after ``invalidate_live_buckets(for_switches=True)``.
         """
         fields = {"disabled": disabled, "bypass": bypass, "cascade": cascade}
         cause = self._cause(principal)
@@ -321,7 +286,7 @@ class SyncLevelMethods(SyncLimitMethods):
         principal: str | None = None,
     ) -> None:
         """Change switches of a resource. Other processes apply it once their cached config expires, or at once after
-        ``tell_live_buckets(resource, for_switches=True)``.
+        ``invalidate_live_buckets(resource, for_switches=True)``.
         """
         fields = {"disabled": disabled, "bypass": bypass, "cascade": cascade}
         cause = self._cause(principal)

@@ -35,11 +35,13 @@ from .driver import SyncDriver
 from .entities import SyncDirectoryMethods
 from .history import SyncHistoryMethods
 from .limits import SyncLevelMethods
-from .state import SyncStateMethods
+from .namespaces import SyncNamespaceMethods
 from .store import store_of
 
 
-class SyncRepository(SyncLevelMethods, SyncDirectoryMethods, SyncHistoryMethods, SyncBucketMethods, SyncStateMethods):
+class SyncRepository(
+    SyncLevelMethods, SyncDirectoryMethods, SyncHistoryMethods, SyncBucketMethods, SyncNamespaceMethods
+):
     """One namespace of one table. Open one repository in a process, share it, and close it at the end."""
 
     def __new__(cls, *given: Any, **named: Any) -> Self:

@@ -95,12 +95,12 @@ class LiveBuckets:
 
 
 @dataclass(frozen=True, slots=True)
-class ToldBuckets:
+class InvalidatedBuckets:
     """The live buckets that were invalidated after a change of limits, and those that were not."""
 
-    told: int
+    invalidated: int
     """The number of buckets that this call has invalidated."""
-    told_before: int
+    invalidated_before: int
     """The number of those that had been invalidated since the last change."""
     failed: Mapping[tuple[str, str], InfrastructureError] = field(hash=False)
     """The error of each other bucket, by entity and resource."""

@@ -10,7 +10,7 @@ from typing import Any
 
 from zae_limiter import Limit, OnRefused, Options, SyncRateLimiter, SyncRepository, maintenance
 from zae_limiter.engines.engine import Capabilities, SyncStore
-from zae_limiter.maintenance import ProvisionerState
+from zae_limiter.maintenance import ProvisionerState, SyncMaintenance
 from zae_limiter.operations.errors import OutcomeUnknown, StoreError
 from zae_limiter.operations.values import BatchWrite, Delete, Operation, Put, Transact, Update
 from zae_limiter.testing import ManualClock
@@ -121,7 +121,7 @@ def fill(limiter: SyncRateLimiter, clock: ManualClock) -> None:
     with limiter.acquire("key/1|ü", "gpt-4", {"rpm": 30}):
         pass
     _use_every_kind(limiter)
-    limiter.repository.put_provisioner_state(ProvisionerState(managed_system=True), expected_serial=0)
+    SyncMaintenance(limiter.repository).put_provisioner_state(ProvisionerState(managed_system=True), expected_serial=0)
 
 
 def _use_every_kind(limiter: SyncRateLimiter) -> None:
@@ -163,7 +163,7 @@ def answers(limiter: SyncRateLimiter) -> dict[str, Any]:
     found["of tier"] = stored.list_entities_of_tier("gold")
     found["resources"] = stored.list_resources_with_defaults()
     found["custom"] = stored.list_entities_with_custom_limits("gpt-4")
-    found["state"] = stored.get_provisioner_state()
+    found["state"] = SyncMaintenance(stored).get_provisioner_state()
     found["capacity"] = stored.get_resource_capacity("gpt-4")
     return found
 

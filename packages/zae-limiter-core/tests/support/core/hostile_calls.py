@@ -14,12 +14,20 @@ from typing import Any, Final, Literal
 from support.core.snapshots import usage_item
 from zae_limiter import Draw, Limit, Options, RateLimiter, Repository, SyncRateLimiter, SyncRepository, UsageSnapshot
 from zae_limiter.engines.memory.table import MemoryTable
-from zae_limiter.maintenance import HandledEvent, ProvisionerLock, ProvisionerState, StoredConfig, VersionRecord
+from zae_limiter.maintenance import (
+    HandledEvent,
+    ProvisionerLock,
+    ProvisionerState,
+    StoredConfig,
+    SyncMaintenance,
+    VersionRecord,
+)
 from zae_limiter.operations.values import Item, Put, Scan
 from zae_limiter.testing import ManualClock
 from zae_limiter.values.provisioner import StoredEntity
 
 from .hostile import Damage, HostileStore, HostileTable, SyncHostileStore
+from .owners import owner_of
 
 Variant = Literal["async", "sync"]
 Script = Callable[[Any, Any], Awaitable[Any]]
@@ -87,10 +95,12 @@ async def opens(limiter: Any, repository: Any) -> None:
 
 
 def method(name: str, /, *arguments: Any, **options: Any) -> Script:
-    """The call of one method of the limiter, or else of the repository."""
+    """The call of one method of the limiter, or else of the repository, or of its maintenance."""
 
     async def call(limiter: Any, repository: Any) -> Any:
-        return await of(getattr(limiter if hasattr(limiter, name) else repository, name)(*arguments, **options))
+        return await of(
+            getattr(limiter if hasattr(limiter, name) else owner_of(name, repository), name)(*arguments, **options)
+        )
 
     return call
 
@@ -166,7 +176,7 @@ OWN_CALLS: Final[Mapping[str, Script]] = {
     "get_switches": method("get_switches", "child", "r"),
     "resolve_switches": method("resolve_switches", "child", "r"),
     "set_version_record": method("set_version_record", VersionRecord(1, "0.1.0", "0.1.0")),
-    "tell_live_buckets": method("tell_live_buckets", "r", writes_per_second=10_000),
+    "invalidate_live_buckets": method("invalidate_live_buckets", "r", writes_per_second=10_000),
     "update_entity": method("update_entity", "child", name="n", metadata={"k": [1]}),
     "update_entity to a parent": method("update_entity", "parent", parent_id="alone"),
     "update_entity to parents": method("update_entity", "child", parent_ids=["alone", "parent"]),
@@ -203,7 +213,7 @@ def filled() -> list[Item]:
     table = MemoryTable()
     repository = SyncRepository.over(SyncHostileStore(HostileTable(table)), SETTINGS)
     limiter = SyncRateLimiter(repository)
-    repository.set_version_record(VersionRecord(1, "0.1.0", "0.1.0"))
+    SyncMaintenance(repository).set_version_record(VersionRecord(1, "0.1.0", "0.1.0"))
     limiter.set_system_defaults([RPM], "block")
     limiter.set_resource_defaults("r", [RPM])
     limiter.repository.set_tier_limits("gold", [RPM], "r")
@@ -220,7 +230,7 @@ def filled() -> list[Item]:
     for hour in range(3):
         usage = UsageSnapshot("child", "r", "hourly", START + timedelta(hours=hour), {"rpm": 1}, 1)
         table.execute(Put(usage_item(repository.namespace_id, usage)))
-    repository.put_provisioner_state(STATE, expected_serial=0)
+    SyncMaintenance(repository).put_provisioner_state(STATE, expected_serial=0)
     repository.register_namespace("other")
     gone = repository.register_namespace("gone")
     repository.delete_namespace("gone")

@@ -26,6 +26,7 @@ from zae_limiter import (
 from zae_limiter.aio.observed_lease import ObservedLease
 from zae_limiter.engines.memory.table import MemoryTable
 from zae_limiter.engines.meter import Meter
+from zae_limiter.maintenance import Maintenance, SyncMaintenance
 from zae_limiter.observers import Observer
 from zae_limiter.operations.values import Get, Item, Key, Put
 from zae_limiter.schema import keys
@@ -41,6 +42,7 @@ TWINS: dict[type, type] = {
     SyncRepository: Repository,
     SyncLease: Lease,
     SyncDrawLease: DrawLease,
+    SyncMaintenance: Maintenance,
     SyncObservedLease: ObservedLease,
 }
 THREADS = ThreadPoolExecutor(max_workers=128)

@@ -103,8 +103,10 @@ def merge(*, repository: "SyncRepository", entity_id: str, resource: str, output
     The aggregator merges a bucket that was quiet for ten minutes, when its first shard is used next. A bucket that is
     used no more stays split; this command merges it. A bucket that is written too often for it keeps some shards.
     """
+    from zae_limiter.maintenance import SyncMaintenance
+
     _find(repository, entity_id, resource)
-    gone = repository.merge_bucket(entity_id, resource)
+    gone = SyncMaintenance(repository).merge_bucket(entity_id, resource)
     if output != "json":
         what = f"{gone} merged with others" if gone else "none merged"
         say_sentence(f"Shards of the bucket of {entity_id} on {resource}: {what}.")

@@ -45,6 +45,8 @@ def list_namespaces(*, connection: "Connection", namespace: str | None, deleted:
 
     A namespace purged within the last two days counts as deleted if something was written to it since.
     """
+    from zae_limiter.maintenance import SyncMaintenance
+
     if deleted and namespace is not None:
         raise CommandError("--deleted lists all deleted namespaces: pass no NAMESPACE with it")
     with _registry(connection) as registry:
@@ -52,7 +54,7 @@ def list_namespaces(*, connection: "Connection", namespace: str | None, deleted:
             _show(_in_use(registry, namespace), output)
         elif deleted:
             none = "No namespace can be recovered or purged."
-            show_namespaces(registry.list_orphan_namespaces(), output, none=none)
+            show_namespaces(SyncMaintenance(registry).list_orphan_namespaces(), output, none=none)
         else:
             none = "No namespace is in use: `zae-limiter namespace register` creates one."
             show_namespaces(registry.list_namespaces(), output, none=none)
@@ -84,8 +86,10 @@ def delete(*, connection: "Connection", namespace: str, yes: bool, output: Outpu
 @yes_accepted
 def recover(*, connection: "Connection", namespace_id: str, output: OutputForm) -> None:
     """Recover the deleted namespace NAMESPACE_ID under its name, with all its data; `list --deleted` has the ids."""
+    from zae_limiter.maintenance import SyncMaintenance
+
     with _registry(connection) as registry, _by_id(namespace_id):
-        _show(registry.recover_namespace(namespace_id), output)
+        _show(SyncMaintenance(registry).recover_namespace(namespace_id), output)
 
 
 @click.command(short_help="Remove a deleted namespace for good.")
@@ -99,13 +103,15 @@ def purge(*, connection: "Connection", namespace_id: str, yes: bool, output: Out
 
     Asks first, unless --yes is given. After an interruption, run the same command again to remove the rest.
     """
+    from zae_limiter.maintenance import SyncMaintenance
+
     with _registry(connection) as registry, _by_id(namespace_id):
         if not yes:
             confirm(f"Purge the namespace {namespace_id} and all its data? This cannot be undone.")
         report = reporter(quiet=quiet)
         on_progress = now_and_then(lambda count: report(f"{counted(count, 'item')} removed"))
         try:
-            removed = registry.purge_namespace(namespace_id, on_progress=on_progress)
+            removed = SyncMaintenance(registry).purge_namespace(namespace_id, on_progress=on_progress)
         except KeyboardInterrupt:
             again = f"zae-limiter namespace purge {connection.option} -- {namespace_id}"
             raise CommandError(f"stopped in the middle: run `{again}` again, which removes the rest") from None
@@ -122,18 +128,21 @@ def _registry(connection: "Connection") -> "AbstractContextManager[SyncRepositor
 @contextmanager
 def _table(connection: "Connection") -> "Iterator[SyncRepository]":
     """Open the table without a namespace: even `default` may be deleted. Make a missing file."""
+    from zae_limiter.maintenance import SyncMaintenance
     from zae_limiter.values.versions import check_compatible, core_version
 
     with connection.open_table() as table:
-        if (record := table.get_version_record()) is not None:
+        if (record := SyncMaintenance(table).get_version_record()) is not None:
             check_compatible(record, stack=connection.name, client_version=core_version())
         yield table
 
 
 def _in_use(registry: "SyncRepository", name: str) -> "Namespace":
+    from zae_limiter.maintenance import SyncMaintenance
+
     if (found := registry.get_namespace(name)) is not None:
         return found
-    for each in reversed(registry.list_orphan_namespaces()):
+    for each in reversed(SyncMaintenance(registry).list_orphan_namespaces()):
         if each.name == name:
             raise CommandError(f"the namespace {name!r} was deleted: {_way_back(each)}")
     raise CommandError(f"there is no namespace {name!r}: `zae-limiter namespace list` lists the namespaces")

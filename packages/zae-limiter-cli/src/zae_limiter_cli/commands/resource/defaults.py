@@ -24,7 +24,7 @@ from ...principal import principal_option
 
 if TYPE_CHECKING:
     from zae_limiter import Limit, OnRefused, SyncRepository
-    from zae_limiter.maintenance import ToldBuckets
+    from zae_limiter.maintenance import InvalidatedBuckets
 
     from ...connection import Connection
 
@@ -113,7 +113,7 @@ def _show(
     repository: "SyncRepository",
     resource: str,
     output: OutputForm,
-    told: "ToldBuckets | None" = None,
+    told: "InvalidatedBuckets | None" = None,
     change: Change | None = None,
 ) -> None:
     none = f"Resource {resource} has no limits in namespace {repository.name}."

@@ -18,7 +18,7 @@ from ...principal import principal_option
 
 if TYPE_CHECKING:
     from zae_limiter import SyncRepository
-    from zae_limiter.maintenance import ToldBuckets
+    from zae_limiter.maintenance import InvalidatedBuckets
 
     from ...connection import Connection
 
@@ -100,10 +100,11 @@ def show(*, repository: "SyncRepository", entity_id: str, resource: str, output:
     The levels, in order: the entity on this resource, the entity on all resources, the resource, the system.
     """
     from zae_limiter import Switches
+    from zae_limiter.maintenance import SyncMaintenance
     from zae_limiter.values.switches import resolve_switches
 
     places = places_of(entity_id, resource)
-    found = repository.get_configs([*places.values()])
+    found = SyncMaintenance(repository).get_configs([*places.values()])
     levels = {source: found[place].switches if place in found else Switches() for source, place in places.items()}
     resolved = resolve_switches(levels.items())
     if output == "json":
@@ -138,7 +139,7 @@ def _show_set(
     entity_id: str | None,
     resource: str | None,
     live: int | None,
-    told: "ToldBuckets | None",
+    told: "InvalidatedBuckets | None",
     output: OutputForm,
 ) -> None:
     switches = repository.get_switches(entity_id, resource)

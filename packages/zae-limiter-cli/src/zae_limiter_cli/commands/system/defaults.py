@@ -24,7 +24,7 @@ from ...principal import principal_option
 
 if TYPE_CHECKING:
     from zae_limiter import Limit, OnRefused, OnUnavailable, SyncRepository
-    from zae_limiter.maintenance import ToldBuckets
+    from zae_limiter.maintenance import InvalidatedBuckets
 
     from ...connection import Connection
 
@@ -98,7 +98,7 @@ def delete_defaults(*, repository: "SyncRepository", principal: str, yes: bool, 
 def _show(
     repository: "SyncRepository",
     output: OutputForm,
-    told: "ToldBuckets | None" = None,
+    told: "InvalidatedBuckets | None" = None,
     change: Change | None = None,
 ) -> None:
     limits, on_unavailable = repository.get_system_defaults()

@@ -77,9 +77,13 @@ def near(
 
 
 def _look(repository: "SyncRepository", each: "Near") -> "Look | None":
+    from zae_limiter.maintenance import SyncMaintenance
+
     from ...usage.near import Look
 
-    found = repository.get_buckets_at([(each.entity_id, each.resource)])  # a list: it skips what cannot be read
+    found = SyncMaintenance(repository).get_buckets_at(
+        [(each.entity_id, each.resource)]
+    )  # a list: it skips what cannot be read
     return Look(found[0], time.monotonic()) if found else None
 
 

@@ -19,8 +19,8 @@ tier at the moment at which the last config of the tier is deleted, it names a t
 resource hold.
 
 A resource may have a million live buckets, so a change of its limits tells none: every process reads them within the
-life of its cache, at no cost. ``tell_level`` is for a caller who cannot wait for that. It counts first, so that the
-cost is known; then it tells at a bounded rate, page by page. A call that was interrupted may be made again: a bucket
+life of its cache, at no cost. ``invalidate_level`` is for a caller who cannot wait for that. It counts first, so that
+the cost is known; then it tells at a bounded rate, page by page. An interrupted call may be made again: a bucket
 with a ``cv`` newer than the last change of the stored limits was told already, and costs a read. A ``cv`` may be
 ``CLOCKS_MS`` in the future, in a process whose clock is fast by as much again; so buckets told in the first seconds
 behind a change are told twice.
@@ -57,7 +57,7 @@ from ...schema.items import BucketId
 from ...schema.keys import audit_tier, pk_tier, tier_of_subject
 from ...schema.record import item_keys, reads
 from ...values.audit import AuditAction, Cause
-from ...values.buckets import LiveBuckets, ToldBuckets
+from ...values.buckets import InvalidatedBuckets, LiveBuckets
 from ...values.entities import UNCHANGED, Unchanged
 from ...values.limits import Limit, Policy, check_limits, check_on_unavailable
 from ...values.naming import DEFAULT_RESOURCE, check_identifier, check_resource, check_tier
@@ -376,7 +376,7 @@ def _configs_of(namespace_state: NamespaceState, tier: str) -> Flow[list[Key]]:
 def count_live_buckets(
     namespace_state: NamespaceState, resource: str | None, *, for_switches: bool
 ) -> Flow[LiveBuckets]:
-    """Count the buckets that ``tell_level`` would tell, by their rows in an index."""
+    """Count the buckets that ``invalidate_level`` would tell, by their rows in an index."""
     rows = IndexRows(namespace_state.namespace_id)
     queries, concerns = yield from _begin(namespace_state, rows, resource, for_switches=for_switches)
     buckets = shards = others = 0
@@ -392,14 +392,14 @@ def count_live_buckets(
     return LiveBuckets(buckets, shards, others)
 
 
-def tell_level(
+def invalidate_level(
     namespace_state: NamespaceState,
     resource: str | None,
     *,
     writes_per_second: float,
     on_progress: Progress | None,
     for_switches: bool,
-) -> Flow[ToldBuckets]:
+) -> Flow[InvalidatedBuckets]:
     """Tell the live buckets of a resource, or with ``None`` those that the system's limits hold for."""
     number = isinstance(writes_per_second, int | float) and not isinstance(writes_per_second, bool)
     if not number or not 1 <= writes_per_second < math.inf:
@@ -426,7 +426,7 @@ def tell_level(
                 on_progress(told + before)
     yield from report(rows)
     problems = {bucket: public_error(namespace_state.stack, why) for bucket, why in failed.items()}
-    return ToldBuckets(told, before, {(each.entity_id, each.resource): why for each, why in problems.items()})
+    return InvalidatedBuckets(told, before, {(each.entity_id, each.resource): why for each, why in problems.items()})
 
 
 def _begin(

@@ -11,6 +11,7 @@ from zae_limiter import Limit, RateLimitExceeded, SyncRateLimiter, SyncRepositor
 from zae_limiter.engines.effects import HOUR_MS
 from zae_limiter.engines.sqlite.sync import SyncSQLiteStore
 from zae_limiter.engines.sqlite.usage import AT_ONCE, reads_usage
+from zae_limiter.maintenance import SyncMaintenance
 from zae_limiter.operations.values import BatchWrite, Delete, Get, Item, Key, Put, Query, Update
 from zae_limiter.schema import keys
 from zae_limiter.schema.attributes import COUNTERS
@@ -138,7 +139,7 @@ def test_a_deleted_entity_keeps_its_usage_and_a_purged_namespace_none(tmp_path: 
         namespace_id = repository.namespace_id
         default = repository.namespace("default")
         default.delete_namespace("tenant")
-        default.purge_namespace(namespace_id)
+        SyncMaintenance(default).purge_namespace(namespace_id)
         left = repository._store.perform(Query(namespace_id, "GSI4"))
         assert left.items == []
 

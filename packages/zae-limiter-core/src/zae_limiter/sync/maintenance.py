@@ -1,30 +1,35 @@
-# Generated from aio/state.py by `just variants`: edit that one.
-"""The sync repository's methods for the namespaces of its table, its versions and the state of the provisioner."""
+# Generated from aio/maintenance.py by `just variants`: edit that one.
+"""What the Lambdas and the command line do with a repository: the provisioner's state, many records, live buckets."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from ..clock.system import Clock
+from ..flows import bucket
 from ..flows import records as stored
-from ..wiring import iso_time, new_namespace
+from ..wiring import iso_time
 from .flow_runner import SyncFlowRunner
 
 if TYPE_CHECKING:
     from ..exceptions import ZAELimiterError
     from ..flows.records.registry import Progress
+    from ..values.buckets import Bucket, InvalidatedBuckets, LiveBuckets
     from ..values.bulk import BulkResult
     from ..values.namespaces import Namespace
     from ..values.provisioner import ConfigPlace, ProvisionerState, StoredConfig, StoredEntity
     from ..values.versions import VersionRecord
+    from .repository import SyncRepository
 
 
-class SyncStateMethods(SyncFlowRunner):
-    """The namespaces of the table, the versions of the stack, and what the provisioner keeps and sees."""
+class SyncMaintenance(SyncFlowRunner):
+    """The methods of a repository that applications do not need: what the provisioner keeps, stored records by the
+    hundred, live buckets after a change, deleted namespaces, and the version of the stack.
+    """
 
-    _clock: Clock
+    def __init__(self, repository: SyncRepository) -> None:
+        super().__init__(repository.driver, repository.namespace_state, repository._options, repository._clock)
 
     def get_version_record(self) -> VersionRecord | None:
         """Return the version record of the stack; ``None`` without one, which fits every client."""
@@ -118,29 +123,67 @@ class SyncStateMethods(SyncFlowRunner):
         """Return the ids of all entities that have a record, sorted. A very recent change may be missing."""
         return self._run(stored.managed_entities.list_ids(self.namespace_state))
 
-    # namespaces
+    # live buckets
 
-    def register_namespace(self, name: str) -> Namespace:
-        """Return the namespace with this name; register it if there is none, or only a deleted one.
+    def count_live_buckets(self, resource: str | None = None, *, for_switches: bool = False) -> LiveBuckets:
+        """Return the number of live buckets that ``tell_live_buckets`` would invalidate, and of the writes of that.
 
-        A namespace that takes the name of a deleted one has another id and no content. Raises ``ValidationError``.
+        Reads rows of indexes: about 50 of them for a read unit. Raises ``ValidationError``.
         """
-        return self._run(stored.registry.register(new_namespace(name, self._clock)))
+        return self._run(stored.levels.count_live_buckets(self.namespace_state, resource, for_switches=for_switches))
 
-    def get_namespace(self, name: str) -> Namespace | None:
-        """Return the namespace in use under a name; ``None`` if there is none, or only a deleted one."""
-        return self._run(stored.registry.get(name))
+    def invalidate_live_buckets(
+        self,
+        resource: str | None = None,
+        *,
+        writes_per_second: float = 500,
+        on_progress: Callable[[int], None] | None = None,
+        for_switches: bool = False,
+    ) -> InvalidatedBuckets:
+        """Invalidate the live buckets of a resource after a change of its limits, or with ``None`` those of the
+        namespace to which the system's limits apply; return their number.
 
-    def list_namespaces(self) -> list[Namespace]:
-        """Return the namespaces in use, by name."""
-        return self._run(stored.registry.in_use())
-
-    def delete_namespace(self, name: str) -> Namespace:
-        """Mark a namespace as deleted, and return it: no open finds it any more, and its content stays.
-
-        Processes that have it open go on using it: stop them first. Raises ``NamespaceNotFoundError``.
+        Every process applies the new limits from its next request on, before its cached config expires. Each bucket
+        costs a write for each shard, at most ``writes_per_second`` of them. Buckets of entities with limits of their
+        own are skipped, unless ``for_switches``, because switches apply to them, too. ``on_progress`` is called with
+        the number of buckets done so far. After an interruption the same call goes on: it skips the buckets that it
+        has done since the last change. Raises ``ValidationError``.
         """
-        return self._run(stored.registry.delete(name, at=iso_time(self._clock)))
+        return self._run(
+            stored.levels.invalidate_level(
+                self.namespace_state,
+                resource,
+                writes_per_second=writes_per_second,
+                on_progress=on_progress,
+                for_switches=for_switches,
+            )
+        )
+
+    def get_buckets_at(self, places: Sequence[tuple[str, str]]) -> list[Bucket]:
+        """Return the buckets at up to 1000 places, each an entity and a resource; leave out those that are not there.
+
+        Costs a read of a hundred of them at a time, and as many for buckets with several shards. Raises
+        ``ValidationError``.
+        """
+        return self._run(bucket.reading.get_buckets_at(self.namespace_state, places))
+
+    def merge_bucket(self, entity_id: str, resource: str) -> int:
+        """Merge the shards of a bucket into one; return how many have gone: 0 if it has one, or there is none.
+
+        The tokens of all shards are added up. The aggregator merges idle buckets by itself; a bucket that is written
+        too often raises ``ContentionError``, and may have fewer shards then. No audit
+        event is written, as for a split.
+        """
+        return self._run(stored.bucket_admin.merge_shards(self.namespace_state, entity_id, resource))
+
+    # deleted namespaces
+
+    def list_orphan_namespaces(self) -> list[Namespace]:
+        """Return the namespaces that no open finds, the oldest first: they can be recovered or purged.
+
+        A namespace that was purged within the last two days is listed if something was written to it since.
+        """
+        return self._run(stored.registry.orphans())
 
     def recover_namespace(self, namespace_id: str) -> Namespace:
         """Bring a deleted namespace back under its name, with its content, and return it.
@@ -149,13 +192,6 @@ class SyncStateMethods(SyncFlowRunner):
         purge has begun.
         """
         return self._run(stored.registry.recover(namespace_id))
-
-    def list_orphan_namespaces(self) -> list[Namespace]:
-        """Return the namespaces that no open finds, the oldest first: they can be recovered or purged.
-
-        A namespace that was purged within the last two days is listed if something was written to it since.
-        """
-        return self._run(stored.registry.orphans())
 
     def purge_namespace(self, namespace_id: str, *, on_progress: Progress | None = None) -> int:
         """Remove a deleted namespace for good, and return the number of items removed; then its name is free.
