@@ -155,7 +155,7 @@ def neighbour(host: str) -> Iterator[tuple[str, list[str]]]:
             server.shutdown()
 
 
-CHANGE = {"what": "block", "entity": "acme", "resource": "gpt-x"}
+CHANGE = {"what": "disable", "entity": "acme", "resource": "gpt-x"}
 
 
 def post(url: str, origin: str, cookie: str) -> int:

@@ -208,7 +208,7 @@ def test_an_override_is_shown_by_name_and_no_apply_touches_it(shell: Shell) -> N
     (effective,) = json.loads(shell.run("show", *place, "-o", "json", group="entity"))["resources"]
     assert (effective["source"], effective["limits"]["rpm"]["capacity"]) == ("entity", 9)
     assert effective["levels"][0]["limits"]["rpm"]["capacity"] == 600
-    shell.run("delete-override", *place, "--yes", group="entity")
+    shell.run(*place, "--end", "--yes", group="lift")
     assert shown not in shell.run("plan", "-f", raised, "--exit-code")
     audit = json.loads(shell.run("list", "--entity", "user-123", "-N", place[-1], "-o", "json", group="audit"))["items"]
     assert [each["action"] for each in audit[:3]] == ["override_deleted", "limits_set", "override_set"]

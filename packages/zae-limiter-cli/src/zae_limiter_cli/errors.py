@@ -78,10 +78,7 @@ class Commands(click.Group):
             return super().resolve_command(ctx, args)
         except click.UsageError:
             from .meant import meant
-            from .renamed import renamed_command
 
-            if (told := renamed_command(ctx.command_path.split()[1:], args)) is not None:
-                raise click.UsageError(told, ctx) from None
             if self.get_command(ctx, args[0]) is None and (close := meant(ctx, args[0])):
                 raise click.UsageError(f"No such command {args[0]!r}. Did you mean {close}?", ctx) from None
             raise
@@ -89,7 +86,7 @@ class Commands(click.Group):
     def invoke(self, ctx: click.Context) -> Any:
         """Run as a group does, but without a traceback for errors that people can correct."""
         try:
-            with _code_one([*getattr(ctx, "_protected_args", ()), *ctx.args]):
+            with _code_one([*getattr(ctx, "_protected_args", ()), *ctx.args], ctx.command_path.split()[1:]):
                 return super().invoke(ctx)
         except (click.ClickException, click.exceptions.Exit, click.Abort):
             raise  # click knows how to end
@@ -102,9 +99,9 @@ class Commands(click.Group):
 
 
 @contextmanager
-def _code_one(words: Sequence[str] = ()) -> Iterator[None]:
+def _code_one(words: Sequence[str] = (), path: Sequence[str] = ()) -> Iterator[None]:
     """Exit with code 1 for a usage error: code 2 means changes for `--exit-code`. Omit click's usage line; `--help` has
-    it. ``words`` are those of the command line.
+    it. ``words`` are those of the command line behind the groups of ``path``.
     """
     try:
         yield
@@ -112,7 +109,7 @@ def _code_one(words: Sequence[str] = ()) -> Iterator[None]:
         error.exit_code = 1  # type: ignore[misc]  # click means it for classes
         raise
     except click.UsageError as error:
-        told = _by_another_name(error, words) or one_line(" ".join(error.format_message().split()))
+        told = _by_another_name(error, words, path) or one_line(" ".join(error.format_message().split()))
         for of_click, words in _WORDS.items():
             told = told.replace(of_click, words)
         told = told if told.endswith(("?", ".")) else f"{told}."
@@ -120,12 +117,14 @@ def _code_one(words: Sequence[str] = ()) -> Iterator[None]:
         raise click.ClickException(f"{told}{way}") from error
 
 
-def _by_another_name(error: click.UsageError, words: Sequence[str]) -> str | None:
-    """Return what to say of an option that was renamed, or by which other tools do not ask."""
+def _by_another_name(error: click.UsageError, words: Sequence[str], path: Sequence[str]) -> str | None:
+    """Return what to say of a command or an option that was renamed, or of one by which other tools do not ask."""
+    from .renamed import renamed_command, renamed_option
+
+    if (told := renamed_command(path, words)) is not None:
+        return told
     if error.ctx is None or not isinstance(error, click.NoSuchOption):
         return None
-    from .renamed import renamed_option
-
     if (told := renamed_option(error.ctx.command_path.split()[1:], error.option_name)) is not None:
         return told
     tried = next((word for word in words if word in _AUTO_APPROVE), None)

@@ -25,10 +25,10 @@ ENTRIES: Final[Mapping[str, Entry]] = {
     "doctor": Entry(
         "doctor:doctor", "Look for what is wrong with a stack, a file or the caller, and say how to mend it."
     ),
-    "block": Entry("on_call:block", "Refuse every acquire of an entity, at once."),
-    "unblock": Entry("on_call:unblock", "End a block at once."),
-    "lift": Entry("on_call:lift", "Give an entity other limits for a time, at once."),
-    "switch": Entry("groups:switch", "Disable entities and resources, let them bypass, choose the cascade."),
+    "disable": Entry("disable:disable", "Refuse an entity or a resource altogether, for a time or until `enable`."),
+    "enable": Entry("disable:enable", "Let an entity or a resource in again: end what `disable` began."),
+    "lift": Entry("lift:lift", "Give an entity other limits for a time, or end them."),
+    "switch": Entry("switch:switch", "Show switches; let an entity bypass its limits, or cascade."),
     "bucket": Entry("groups:bucket", "Show live tokens; fill or credit a bucket."),
     "namespace": Entry("groups:namespace", "Register, delete, recover and purge namespaces."),
     "delegation": Entry("groups:delegation", "Let teams plan and apply one namespace each."),

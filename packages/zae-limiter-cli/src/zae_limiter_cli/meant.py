@@ -10,8 +10,6 @@ MOST: Final = 3
 GUESSED: Final[Mapping[str, str]] = {  # words that people try, and the command line that does it
     "set-parent": "entity update ID --parent PARENT",
     "top-up": "bucket credit ID --resource NAME --tokens LIMIT:AMOUNT",
-    "disable": "switch set ID --disabled yes",
-    "enable": "switch set ID --disabled inherit",
     "help": "--help",
 }
 SYNONYMS: Final[Mapping[str, str]] = {"ls": "list", "rm": "delete", "remove": "delete"}

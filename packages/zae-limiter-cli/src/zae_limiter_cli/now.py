@@ -138,7 +138,7 @@ def _going_on(
 ) -> str:
     which = "--system" if resource is None else f"--resource {shlex.quote(resource)}"
     which = f"{which} --switches" if for_switches else which
-    return f"`zae-limiter bucket tell {which} {connection.option} --namespace {repository.name}` goes on"
+    return f"`zae-limiter bucket invalidate {which} {connection.option} --namespace {repository.name}` goes on"
 
 
 def _of(resource: str | None) -> str:

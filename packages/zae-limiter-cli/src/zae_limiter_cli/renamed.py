@@ -19,6 +19,17 @@ COMMANDS: Final[Mapping[str, str]] = {
     "entity ancestors": "entity tree ID --above",
     "bucket list": "entity list --buckets",
     "bucket show": "entity show ID",
+    "entity delete-override": "lift ID --end",
+    "block": "disable ID",
+    "unblock": "enable ID",
+    "switch set": "switch ID --bypass` or `zae-limiter disable ID",
+    "switch show": "switch ID",
+    "bucket tell": "bucket invalidate",
+    "plan": "limits plan",
+    "plan set-limits": "tier set-limits",
+    "plan delete-limits": "tier delete-limits",
+    "plan show": "tier show",
+    "plan list": "tier show",
     "namespace show": "namespace list NAME",
     "namespace orphans": "namespace list --deleted",
     "delegation policy": "delegation list --policy NAMESPACE",
@@ -30,11 +41,16 @@ COMMANDS: Final[Mapping[str, str]] = {
 }
 
 OPTIONS: Final[Mapping[tuple[str, str], str]] = {
+    ("audit list", "--plan"): "--tier",
     ("deploy", "--plan"): "--dry-run",
+    ("entity create", "--plan"): "--tier",
+    ("entity update", "--plan"): "--tier",
+    ("entity update", "--no-plan"): "--no-tier",
     ("entity update", "--expected-version"): "--expect-version",
     ("lambda-export", "--file"): "--out",
     ("lambda-export", "-f"): "--out",
     ("limits shares", "--hours"): "--since",
+    ("why", "--also"): "--draw",
     ("usage near", "--seconds"): "--every",
 }
 

@@ -69,7 +69,7 @@ LISTS: Final[Mapping[str, Sequence[str]]] = {  # each with the kinds of records 
     "doctor": (),
 }
 ONE_RECORD: Final = {  # commands that show or change one thing, or that read no table
-    *("demo", "why", "console", "block", "unblock", "lift", "copy", "lambda-export", "cfn-template"),
+    *("demo", "why", "console", "disable", "enable", "lift", "switch", "copy", "lambda-export", "cfn-template"),
     *("deploy", "status", "list", "upgrade", "delete"),
     *(f"delegation {each}" for each in ("add", "list", "remove")),
     *(f"local {each}" for each in ("up", "down", "status", "logs", "env")),
@@ -77,9 +77,8 @@ ONE_RECORD: Final = {  # commands that show or change one thing, or that read no
     *(f"resource {each}" for each in ("set-defaults", "show", "delete-defaults")),
     *(f"tier {each}" for each in ("set-limits", "delete-limits")),
     *(f"entity {each}" for each in ("create", "update", "delete")),
-    *(f"entity {each}" for each in ("set-limits", "delete-limits", "delete-override")),
-    *(f"switch {each}" for each in ("set", "show")),
-    *(f"bucket {each}" for each in ("reset", "credit", "merge", "tell")),
+    *(f"entity {each}" for each in ("set-limits", "delete-limits")),
+    *(f"bucket {each}" for each in ("reset", "credit", "merge", "invalidate")),
     *(f"namespace {each}" for each in ("register", "delete", "recover", "purge", "trace")),
     *(f"limits {each}" for each in ("validate", "schema", "cfn-template", "fmt", "apply", "stop", "unlock")),
     "limits rollback",

@@ -46,17 +46,17 @@ entity set-limits key-2 -l rpm:50
 entity show key-2 -r gpt-4
 entity list
 entity tree
-block key-2 -y
-unblock key-2
-lift key-1 -r gpt-4 --by 2 --until 1h
-entity delete-override key-1 -r gpt-4 -y
-switch set key-2 --bypass yes
-switch show key-2 -r gpt-4
+disable key-2 -y
+enable key-2
+lift key-1 -r gpt-4 --by 2 --for 1h
+lift key-1 --end -y
+switch key-2 --bypass
+switch key-2 -r gpt-4
 why key-1 -r gpt-4
 entity list --buckets
 entity show key-1
 bucket credit key-1 -r gpt-4 -t rpm:1
-bucket tell -r gpt-4 -y
+bucket invalidate -r gpt-4 -y
 bucket reset key-1 -r gpt-4 -y
 usage list -e key-1
 usage list -e key-1 --total

@@ -52,7 +52,6 @@ OTHER_VALUES = {  # where an option takes another kind of value than elsewhere
     ("limits cfn-template", "--out"): "is a folder",
     ("limits diff", "--entity"): "filters what is shown, by several",
     ("limits plan", "--entity"): "filters what is shown, by several",
-    ("switch set", "--cascade"): "is a switch, which has a third state",
     ("top", "--by"): "is one of few columns",
     ("usage cost", "--by"): "is one of few parts",
 }
@@ -142,7 +141,7 @@ ONLY_READS = {  # what they write is an answer, or a file that the command line 
     *("demo", "why", "top", "console", "doctor", "status", "list", "cfn-template"),
     *(f"limits {each}" for each in ("plan", "diff", "validate", "schema", "cfn-template", "status", "shares")),
     *("usage list", "usage export", "usage cost", "usage near", "usage top", "audit list"),
-    *("system show", "resource show", "tier show", "switch show"),
+    *("system show", "resource show", "tier show"),
     *("entity show", "entity list", "entity tree", "namespace list", "delegation list"),
     *("local status", "local logs", "local env"),
 }
@@ -193,12 +192,14 @@ def test_a_command_in_a_namespace_that_is_not_there_says_how_to_find_one(path: s
     command, url = ALL[path], f"sqlite:///{tmp_path / 'limits.db'}"
     assert run("namespace", "register", "there", "--store", url).exit_code == 0
     needed = [word for each in command.params if each.required for word in _given(each)]
-    extra = {"usage list": ["-e", "e"], "bucket tell": ["--system", "-y"]}
+    extra = {"usage list": ["-e", "e"], "bucket invalidate": ["--system", "-y"]}
     extra |= {
-        "lift": ["--by", "2"],
         "entity update": ["--entity-name", "x"],
         "system set-defaults": ["-l", "rpm:1"],
-        "switch set": ["e", "--bypass", "yes"],
+        "lift": ["-r", "r", "--by", "2"],
+        "disable": ["e", "-y"],
+        "enable": ["e"],
+        "switch": ["e"],
     }
     yes = ["-y"] if any("--yes" in each.opts for each in command.params) and path not in extra else []
     done = run(*path.split(), *needed, *extra.get(path, []), *yes, "-N", "missing", "--store", url)
@@ -227,8 +228,7 @@ def _given(parameter: click.Parameter) -> list[str]:
         (["entity", "remove"], "`main entity delete`"),
         (["entity", "set-parent", "a", "b"], "`main entity update ID --parent PARENT`"),
         (["bucket", "top-up", "a"], "`main bucket credit ID --resource NAME --tokens LIMIT:AMOUNT`"),
-        (["disable", "a"], "`main switch set ID --disabled yes`"),
-        (["entity", "enable", "a"], "`main switch set ID --disabled inherit`"),
+        (["entity", "enable", "a"], "`main enable`"),
         (["help"], "`main --help`"),
         (["entity", "help"], "`main entity --help`"),
     ],
@@ -245,7 +245,7 @@ def test_a_command_line_for_a_guess_is_one(line: str, tmp_path: Path) -> None:
     assert run("namespace", "register", "default", "--store", url).exit_code == 0
     for entity in ("ID", "PARENT"):
         assert run("entity", "create", entity, "--store", url).exit_code == 0
-    done = run(*line.replace("AMOUNT", "1").split(), "--store", url, *(["--yes"] if "switch" in line else []))
+    done = run(*line.replace("AMOUNT", "1").split(), "--store", url)
     assert "No such" not in done.stderr
     assert done.exit_code == (1 if "credit" in line else 0), done.stderr  # there is no bucket yet
 

@@ -98,7 +98,7 @@ def test_a_lift_says_who_refuses_if_it_is_somebody_else() -> None:
     told, words = change_of("lift", row, [])
     assert told == ["Most refusals of key come from acme/rpm, which this does not change."]
     assert words[0] == "lift"
-    assert change_of("block", row, [])[0] == []
+    assert change_of("disable", row, [])[0] == []
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 @click.option("--resource", "-r", metavar="NAME", help="Only this resource.  [default: all]")
 @click.option("--host", metavar="ADDRESS", help="Address of this machine alone.  [default: a random 127.x.y.z]")
 @click.option("--port", type=click.IntRange(0, 65535), default=0, help="Port on this machine.  [default: a free one]")
-@click.option("--allow-changes", is_flag=True, help="Let the pages lift, block, unblock and roll back.")
+@click.option("--allow-changes", is_flag=True, help="Let the pages lift, disable, enable and roll back.")
 @click.option("--listen", metavar="HOST:PORT", help="Answer other machines, too: behind a proxy that says who asks.")
 @click.option("--identity-header", metavar="NAME", help="The proxy's header that names the user; with --listen.")
 @click.option("--public-host", metavar="HOST", help="The host name under which the proxy is known; with --listen.")

@@ -82,15 +82,7 @@ def entity() -> None:
     """Manage entities, their parents, and their own limits, which override those of resources and of the system."""
 
 
-@click.group(cls=CommandsOfModules, modules=("switch.switches",))
-@connection_options
-@namespace_options
-@debug_option
-def switch() -> None:
-    """Disable entities and resources, let them bypass their limits, or choose whether acquires ask the parents."""
-
-
-@click.group(cls=CommandsOfModules, modules=("bucket.tokens", "bucket.telling"))
+@click.group(cls=CommandsOfModules, modules=("bucket.tokens", "bucket.invalidate"))
 @connection_options
 @namespace_options
 @debug_option

@@ -5,6 +5,7 @@ import shlex
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from ..data.places import ALL_RESOURCES
 from ..data.windows import gains_at_once
 from .report import Report, in_force
 
@@ -65,9 +66,10 @@ def _remedies(bucket: "BucketExplanation", limit: "LimitExplanation") -> Iterato
     where_set = [] if bucket.source == "entity_default" else on
     stored = bucket.source in OF_THE_STORE
     if bucket.override_until is not None and all(each.blocked for each in bucket.limits):
-        yield _Step("End the block.", "unblock", entity_id, where_set)
+        yield _Step(f"Let {entity_id} in again.", "enable", entity_id, where_set)
     elif bucket.override_until is not None:
-        yield _Step("End the override.", "entity delete-override", entity_id, where_set)
+        place = where_set or ["-r", ALL_RESOURCES]
+        yield _Step("End the override.", "lift", entity_id, [*place, "--end", "--yes"])
     elif limit.blocked and stored:
         yield _Step(f"Give {entity_id} 60 {name} a minute for an hour.", "lift", entity_id, [*on, "-l", f"{name}:60"])
     elif _comes_at_once(limit):
@@ -89,12 +91,13 @@ def _enabling(bucket: "BucketExplanation") -> Iterator[_Step]:
         return
     own = switch.source in {"entity", "entity_default"}
     on = {"entity": ["-r", bucket.resource], "resource": ["-r", bucket.resource], "system": ["--system"]}
-    ends = [*on.get(switch.source, []), "--disabled", "inherit", *([] if own else ["--now", "--yes"])]
-    whom = bucket.entity_id if own else "everybody"
-    yield _Step(f"Let {whom} in again.", "switch set", bucket.entity_id if own else None, ends)
+    ends = [*on.get(switch.source, []), *([] if own else ["--now", "--yes"])]
+    whom = bucket.entity_id if own else "every entity"
+    yield _Step(f"Let {whom} in again.", "enable", bucket.entity_id if own else None, ends)
     if not own:
-        alone = ["-r", bucket.resource, "--disabled", "no"]
-        yield _Step(f"Let {bucket.entity_id} alone in.", "switch set", bucket.entity_id, alone)
+        yield _Step(
+            f"Let {bucket.entity_id} alone in.", "enable", bucket.entity_id, ["-r", bucket.resource, "--exempt"]
+        )
 
 
 def _views(report: Report) -> Iterator[_Step]:

@@ -15,7 +15,7 @@ from .rows import Place, Row
 
 SECONDS: Final = 60
 _PROGRAM: Final = "import json, sys; from zae_limiter_cli.main import main; main(json.load(sys.stdin))"
-CHANGES: Final[frozenset[str]] = frozenset(("lift", "block", "unblock"))
+CHANGES: Final[frozenset[str]] = frozenset(("lift", "disable", "enable"))
 
 
 class _Words(NamedTuple):
@@ -29,9 +29,9 @@ COMMANDS: Final[Mapping[str, _Words]] = {
     "why": _Words(["why"]),
     "usage": _Words(["usage", "list"], ["--total", "--since", "24h"]),
     "changes": _Words(["audit", "list"], ["--since", "24h"]),
-    "lift": _Words(["lift"], ["--by", "2", "--until", "1h"]),
-    "block": _Words(["block"], ["--yes"]),
-    "unblock": _Words(["unblock"]),
+    "lift": _Words(["lift"], ["--by", "2", "--for", "1h"]),
+    "disable": _Words(["disable"], ["--yes"]),
+    "enable": _Words(["enable"]),
 }
 
 

@@ -149,7 +149,7 @@ class TopScreen(App[None]):
         Binding("ctrl+c", "quit", show=False, priority=True),  # everywhere, in a question or a field, too
         Binding("w,enter", "look('why')", "why"),
         Binding("l", "look('lift')", "lift", show=False),
-        Binding("b", "look('block')", "block", show=False),
+        Binding("x", "look('disable')", "disable", show=False),
         Binding("u", "look('usage')", "usage"),
         Binding("d", "look('changes')", "changes"),
         Binding("s", "sort", "sort"),
@@ -323,7 +323,7 @@ class ChangingScreen(TopScreen):
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("l", "look('lift')", "lift"),
-        Binding("b", "look('block')", "block"),
+        Binding("x", "look('disable')", "disable"),
     ]
 
     def change(self, what: str, row: Row) -> None:

@@ -230,7 +230,7 @@ def test_a_cookie_alone_shows_and_changes_nothing(repository: SyncRepository, tm
     assert cookie.path == victim.base_url.path.rstrip("/") + "/"  # sent below the session's path alone
     thief = browser(console, enter=False)
     thief.cookies.set(COOKIE, str(cookie.value))
-    asked = {"what": "block", "entity": "key-1", "resource": "gpt-4", "serial": "1"}
+    asked = {"what": "disable", "entity": "key-1", "resource": "gpt-4", "serial": "1"}
     events = repository.get_audit_events("key-1").events
     for path in ("", "/guess", "//", "/%2e"):
         for page in PAGES:
@@ -247,7 +247,7 @@ def test_a_path_alone_shows_and_changes_nothing(repository: SyncRepository, tmp_
     console = console_of(repository, tmp_path, allow=True)
     stranger = browser(console, enter=False)
     stranger.base_url = browser(console).base_url
-    asked = {"what": "block", "entity": "key-1", "resource": "gpt-4"}
+    asked = {"what": "disable", "entity": "key-1", "resource": "gpt-4"}
     assert {stranger.get(page).status_code for page in PAGES} == {403}
     for change in ("/change", "/rollback", "/leave"):
         assert stranger.post(change, data=asked, headers={"origin": HOST}).status_code == 403
@@ -312,19 +312,19 @@ def test_stored_and_given_text_is_never_markup(repository: SyncRepository, tmp_p
 
 def test_it_changes_nothing_unless_it_may(repository: SyncRepository, tmp_path: Path) -> None:
     client = browser(console_of(repository, tmp_path))
-    asked = {"what": "block", "entity": "key-1", "resource": "gpt-4"}
+    asked = {"what": "disable", "entity": "key-1", "resource": "gpt-4"}
     assert client.post("/change", data=asked, headers={"origin": HOST}).status_code == 403
     assert repository.get_override("key-1", "gpt-4") is None
 
 
 def test_a_change_runs_the_command_for_a_page_of_this_host_alone(repository: SyncRepository, tmp_path: Path) -> None:
     client = browser(console_of(repository, tmp_path, allow=True))
-    asked = {"what": "block", "entity": "key-1", "resource": "gpt-4"}
+    asked = {"what": "disable", "entity": "key-1", "resource": "gpt-4"}
     assert client.post("/change", data=asked).status_code == 403
     assert client.post("/change", data=asked, headers={"origin": "http://evil.example"}).status_code == 403
     assert repository.get_override("key-1", "gpt-4") is None
     page = client.post("/change", data=asked, headers={"origin": HOST})
-    assert (page.status_code, "key-1 is blocked until" in page.text) == (200, True)
+    assert (page.status_code, "key-1 on gpt-4 is disabled" in page.text) == (200, True)
     override = repository.get_override("key-1", "gpt-4")
     assert override is not None
     assert client.post("/change", data={**asked, "what": "delete"}, headers={"origin": HOST}).status_code == 400
@@ -345,8 +345,8 @@ def test_a_change_runs_no_code_of_the_current_folder_and_shows_its_words_to_no_o
 
     monkeypatch.setattr(subprocess, "Popen", Seen)
     client = browser(console_of(repository, tmp_path, allow=True))
-    asked = {"what": "block", "entity": "key-1", "resource": "gpt-4"}
-    assert "key-1 is blocked until" in client.post("/change", data=asked, headers={"origin": HOST}).text
+    asked = {"what": "disable", "entity": "key-1", "resource": "gpt-4"}
+    assert "key-1 on gpt-4 is disabled" in client.post("/change", data=asked, headers={"origin": HOST}).text
     assert not (tmp_path / "ran").exists()
     (command,) = begun
     assert not any(word in " ".join(command) for word in ("key-1", "gpt-4", "limits.db"))
@@ -360,7 +360,7 @@ def test_behind_a_proxy_everybody_has_a_name_which_is_the_author_of_changes(
     assert client.get("/").status_code == 403
     assert press_enter(client, console.access.token).status_code == 404  # the token opens nothing there
     assert client.get("/").status_code == 403
-    asked = {"what": "block", "entity": "key-1", "resource": "gpt-4"}
+    asked = {"what": "disable", "entity": "key-1", "resource": "gpt-4"}
     assert client.post("/change", data=asked, headers={"origin": HOST, "x-user": "ann"}).status_code == 200
     assert repository.get_audit_events("key-1").events[0].principal == "ann"
 

@@ -75,10 +75,8 @@ def test_an_override_is_set_shown_and_ended(table: Table) -> None:
     assert levels["limits"]["rpm"]["capacity"] == 900
     assert levels["levels"][0]["limits"] == PLAIN
     assert levels["levels"][0]["override"]["limits"]["rpm"]["capacity"] == 900
-    assert run("entity", "delete-override", "key", "-r", "gpt-4", "-y").stdout == (
-        "The override of key on gpt-4 has ended.\n"
-    )
-    assert refused("entity", "delete-override", "key", "-r", "gpt-4", "-y") == (
+    assert run("lift", "key", "-r", "gpt-4", "--end", "-y").stdout == ("The override of key on gpt-4 has ended.\n")
+    assert refused("lift", "key", "-r", "gpt-4", "--end", "-y") == (
         "there is no override of key on gpt-4 in namespace default: nothing was ended"
     )
     assert "100/min" in run("entity", "show", "key", "-r", "gpt-4").stdout
@@ -112,7 +110,7 @@ def test_who_deletes_limits_hears_of_the_override_that_stays(table: Table) -> No
     stays = f"; its override until {found.until:%Y-%m-%d %H:%M} (UTC) stays"
     assert refused("entity", "delete-limits", "key", "-y") == (
         "there are no own limits of key on _default_ in namespace default: nothing was deleted"
-        f"{stays}: `entity delete-override` ends it"
+        f"{stays}: `lift --end` ends it"
     )
     table.repository.set_limits("key", [RPM])
     deleted = run("entity", "delete-limits", "key", "-y").stdout

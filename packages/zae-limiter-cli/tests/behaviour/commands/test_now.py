@@ -1,4 +1,4 @@
-"""`--now` and `bucket tell`: processes at work obey a resource or the system at once; the cost comes first."""
+"""`--now` and `bucket invalidate`: processes at work obey a resource or the system at once; the cost comes first."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -55,7 +55,7 @@ def test_the_system_is_told_where_no_resource_has_limits(table: Table, other: Sy
     assert "; 2 buckets with other limits left alone" in done.stderr
     assert opened(done.stdout)["live_buckets"] == {"invalidated": 0, "invalidated_before": 0, "failed": []}
     table.repository.delete_resource_defaults("gpt-4")
-    assert run("bucket", "tell", "-r", "gpt-4", "-y").stdout.endswith("\n2 live buckets were told.\n")
+    assert run("bucket", "invalidate", "-r", "gpt-4", "-y").stdout.endswith("\n2 live buckets were told.\n")
     assert not passes(other)
 
 
@@ -72,7 +72,7 @@ def test_a_resource_without_buckets_asks_nothing(table: Table) -> None:
 
 
 def test_json_has_the_buckets_that_were_told(other: SyncRateLimiter) -> None:
-    done = run("bucket", "tell", "-r", "gpt-4", "--yes", "-o", "json")
+    done = run("bucket", "invalidate", "-r", "gpt-4", "--yes", "-o", "json")
     assert opened(done.stdout) == {
         "resource": "gpt-4",
         "live_buckets": {"invalidated": 2, "invalidated_before": 0, "failed": []},
@@ -80,9 +80,9 @@ def test_json_has_the_buckets_that_were_told(other: SyncRateLimiter) -> None:
 
 
 def test_mistakes_are_one_line(table: Table) -> None:
-    assert refused("bucket", "tell") == "pass either --resource NAME or --system"
-    assert refused("bucket", "tell", "--system", "-r", "gpt-4") == "pass either --resource NAME or --system"
-    assert refused("bucket", "tell", "--system", "--rate", "0").startswith("Invalid value for '--rate'")
+    assert refused("bucket", "invalidate") == "pass either --resource NAME or --system"
+    assert refused("bucket", "invalidate", "--system", "-r", "gpt-4") == "pass either --resource NAME or --system"
+    assert refused("bucket", "invalidate", "--system", "--rate", "0").startswith("Invalid value for '--rate'")
     assert refused("system", "set-defaults", "--on-unavailable", "allow", "--now").endswith("pass --limit, too")
     assert table.repository.get_system_defaults() == ([], None)
 

@@ -1,4 +1,4 @@
-"""`switch set` and `show`, and where else a switch is named: `why`, `bucket show`, `audit list`."""
+"""`switch`, and where else a switch is named: `why`, `entity show`, `audit list`."""
 
 from contextlib import ExitStack
 
@@ -6,7 +6,7 @@ import pytest
 
 from support.cli.by_hand import document, opened, refused, run, told
 from support.cli.tables import Table
-from zae_limiter import AccessDisabled, Limit, Options, Switches, SyncRateLimiter, SyncRepository
+from zae_limiter import AccessDisabled, Limit, Options, SyncRateLimiter, SyncRepository
 
 RPM = Limit.per_minute("rpm", 100)
 
@@ -20,72 +20,37 @@ def at_work(table: Table, until: ExitStack) -> SyncRateLimiter:
         return limiter
 
 
-def disabled(limiter: SyncRateLimiter) -> str | None:
-    """Why the next acquire is refused, ``None`` if it is not."""
+def disabled(limiter: SyncRateLimiter) -> bool:
+    """Whether the next acquire is refused."""
     try:
         with limiter.acquire("key", "gpt-4", {"rpm": 1}):
-            return None
-    except AccessDisabled as refusal:
-        return refusal.reason
-
-
-def test_an_entity_is_disabled_at_once_and_told_why(table: Table) -> None:
-    with ExitStack() as until:
-        limiter = at_work(table, until)
-        done = run("switch", "set", "key", "--disabled", "yes", "--reason", "unpaid", "--yes")
-        assert done.stdout == (
-            "key on all resources: disabled yes, bypass inherit, cascade inherit (unpaid).\n1 live bucket was told.\n"
-        )
-        assert disabled(limiter) == "unpaid"
-        assert table.repository.get_switches("key") == Switches(disabled=True, reason="unpaid")
-
-
-@pytest.mark.parametrize("place", [("-r", "gpt-4"), ("--system",)])
-def test_a_level_is_told_now(table: Table, place: tuple[str, ...]) -> None:
-    with ExitStack() as until:
-        limiter = at_work(table, until)
-        table.repository.set_limits("key", [RPM], "gpt-4")
-        args = [*place, "--disabled", "yes", "--reason", "down", "--now", "--yes"]
-        done = run("switch", "set", "-o", "json", *args)
-        assert opened(done.stdout)["live_buckets"] == {"invalidated": 1, "invalidated_before": 0, "failed": []}
-        assert "1 live bucket of" in done.stderr
-        assert disabled(limiter) == "down"
-
-
-def test_a_level_that_was_not_told_now_can_be_told_later(table: Table) -> None:
-    with ExitStack() as until:
-        limiter = at_work(table, until)
-        table.repository.set_limits("key", [RPM], "gpt-4")
-        assert disabled(limiter) is None
-        run("switch", "set", "-r", "gpt-4", "--disabled", "yes", "--reason", "down", "--yes")
-        assert disabled(limiter) is None
-        done = run("bucket", "tell", "-r", "gpt-4", "--switches", "--yes")
-        assert done.stdout.endswith("1 live bucket was told.\n")
-        assert disabled(limiter) == "down"
-
-
-def test_disabling_asks_first(table: Table) -> None:
-    for args, whom in (
-        (("key",), "key on all resources"),
-        (("key", "-r", "gpt-4"), "key on gpt-4"),
-        (("-r", "gpt-4"), "everybody on gpt-4"),
-        (("--system",), "everybody on all resources"),
-    ):
-        line = refused("switch", "set", *args, "--disabled", "yes")
-        assert line.startswith(f"Disable {whom} in namespace default?")
-    assert not table.repository.get_switches()
+            return False
+    except AccessDisabled:
+        return True
 
 
 def test_a_switch_that_is_not_given_stays_and_inherit_ends_it(table: Table) -> None:
-    run("switch", "set", "key", "-r", "gpt-4", "--cascade", "off")
-    assert document("switch", "set", "key", "-r", "gpt-4", "--bypass", "yes")["switches"] == {
+    run("switch", "key", "-r", "gpt-4", "--no-cascade")
+    assert opened(run("switch", "key", "-r", "gpt-4", "--bypass", "-o", "json").stdout)["switches"] == {
         "disabled": None,
         "bypass": True,
         "cascade": "off",
         "reason": None,
     }
-    run("switch", "set", "key", "-r", "gpt-4", "--cascade", "inherit", "--bypass", "inherit")
+    run("switch", "key", "-r", "gpt-4", "--inherit", "cascade", "--inherit", "bypass")
     assert not table.repository.get_switches("key", "gpt-4")
+
+
+def test_each_subject_shows_its_own_levels(table: Table) -> None:
+    table.repository.set_system_switches(bypass=True)
+    for args, levels in (
+        (("key", "-r", "gpt-4"), ["entity", "entity_default", "resource", "system"]),
+        (("key",), ["entity_default", "system"]),
+        (("-r", "gpt-4"), ["resource", "system"]),
+        (("--system",), ["system"]),
+    ):
+        shown = opened(run("switch", *args, "-o", "json").stdout)
+        assert (list(shown["levels"]), shown["bypass"]["source"]) == (levels, "system")
 
 
 def test_show_has_every_level_and_what_holds(table: Table) -> None:
@@ -93,7 +58,7 @@ def test_show_has_every_level_and_what_holds(table: Table) -> None:
     repository.set_system_switches(bypass=True)
     repository.set_resource_switches("gpt-4", disabled=True, reason="down")
     repository.set_switches("key", disabled=False)
-    lines = told("switch", "show", "key", "-r", "gpt-4")
+    lines = told("switch", "key", "-r", "gpt-4")
     assert " ".join(lines[0]) == "key bypasses its limits on gpt-4 by the system's config."
     assert lines[1:] == [
         ["LEVEL", "DISABLED", "BYPASS", "CASCADE", "REASON"],
@@ -102,9 +67,9 @@ def test_show_has_every_level_and_what_holds(table: Table) -> None:
         ["resource", "yes", "inherit", "inherit", "down"],
         ["system", "inherit", "yes", "inherit", "-"],
     ]
-    shown = document("switch", "show", "key", "-r", "gpt-4")
+    shown = document("switch", "key", "-r", "gpt-4")
     assert shown["disabled"] == {"value": False, "source": "entity_default", "reason": None}
-    assert told("switch", "show", "other", "-r", "s")[0] == [
+    assert told("switch", "other", "-r", "s")[0] == [
         "other",
         "bypasses",
         "its",
@@ -122,15 +87,15 @@ def test_show_has_every_level_and_what_holds(table: Table) -> None:
     ("args", "problem"),
     [
         ((), "pass ENTITY_ID"),
-        (("key",), "nothing to set"),
-        (("key", "--system", "--bypass", "yes"), "--system is all"),
-        (("key", "--bypass", "yes", "--now"), "--now is for"),
-        (("key", "--bypass", "yes", "--disabled", "yes", "--yes"), "contradicts disabled"),
-        (("key", "--bypass", "inherit", "--reason", "x"), "reason"),
+        (("key", "--reason", "x"), "nothing to set"),
+        (("key", "--system", "--bypass"), "--system is all"),
+        (("key", "--bypass", "--now"), "--now is for"),
+        (("key", "--bypass", "--inherit", "bypass"), "--inherit bypass contradicts"),
+        (("key", "--inherit", "bypass", "--reason", "x"), "reason"),
     ],
 )
 def test_mistakes_change_nothing(table: Table, args: tuple[str, ...], problem: str) -> None:
-    assert problem in refused("switch", "set", *args)
+    assert problem in refused("switch", *args)
     assert not table.repository.get_switches("key")
 
 
@@ -144,7 +109,7 @@ def test_why_names_the_switch_its_level_and_how_to_end_it(table: Table) -> None:
         assert "child on gpt-4, 1 rpm: refused, because acme is disabled.\nPath: child -> acme\n" in shown
         assert "acme is disabled on gpt-4 by its own config on all resources (unpaid)." in shown
         assert "bob  switches_set on _default_" in shown
-        assert "zae-limiter switch set acme --disabled inherit --name my-app" in shown
+        assert "zae-limiter enable acme --name my-app" in shown
         plain = document("why", "child", "-r", "gpt-4")
         assert (plain["passes"], plain["disabled"], plain["binding"]) == (False, "acme", None)
         table.repository.set_switches("child", "gpt-4", cascade="off")
@@ -156,10 +121,10 @@ def test_the_command_that_why_shows_ends_what_a_resource_disables(table: Table) 
         limiter = at_work(table, until)
         table.repository.set_resource_switches("gpt-4", disabled=True)
         steps = [step["command"].split()[1:] for step in document("why", "key", "-r", "gpt-4")["next"]]
-        assert steps[1][:3] == ["switch", "set", "key"]
+        assert steps[1][:2] == ["enable", "key"]
         group, *args = steps[0]
         assert run(group, *args).exit_code == 0
-        assert disabled(limiter) is None
+        assert not disabled(limiter)
 
 
 def test_entity_show_and_audit_have_the_switches(table: Table) -> None:

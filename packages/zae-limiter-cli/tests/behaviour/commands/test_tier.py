@@ -77,7 +77,7 @@ def test_lift_and_block_go_by_the_tier(table: Table) -> None:
     override = table.repository.get_override("acme", "gpt-4")
     assert override is not None
     assert override.limits == (Limit.per_minute("rpm", 200),)
-    run("block", "acme", "-y")
+    run("disable", "acme", "--for", "1h", "-y")
     assert table.repository.get_override("acme") is not None
 
 

@@ -336,7 +336,7 @@ def test_a_lift_of_a_quota_says_which_credit_gives_its_tokens_now(quota: Path, m
         assert bucket.available == {"rpd": 10}
 
 
-@pytest.mark.parametrize("what", ["why", "lift", "block", "usage", "changes"])
+@pytest.mark.parametrize("what", ["why", "lift", "disable", "usage", "changes"])
 def test_an_entity_that_looks_like_an_option_is_an_entity(file: Path, what: str) -> None:
     with SyncRepository.sqlite(file) as repository:
         repository.set_limits("--yes", [Limit.per_minute("rpm", 1)], "gpt-4")

@@ -10,7 +10,7 @@ from zae_limiter import Limit, RateLimitExceeded, SyncRateLimiter, SyncRepositor
 pytestmark = pytest.mark.slow  # each test starts the command, and some its keys' commands
 
 KEYS = ("q quit", "w why", "u usage", "d changes", "s sort", "t tree", "/ filter", "p pause")
-CHANGES = ("l lift", "b block")
+CHANGES = ("l lift", "x disable")
 PASTED = "\x1b[200~{}\x1b[201~"
 DOWN, ESCAPE, CTRL_C = "\x1b[B", "\x1b", "\x03"
 DUMB = "This terminal draws no screen"
@@ -92,9 +92,9 @@ def test_at_60_columns_nothing_is_cut_and_a_change_asks_first(store: str) -> Non
         terminal.resize(60, 20)
         terminal.until("BY", *KEYS, without=["BLOCKED"])
         terminal.press("b")
-        terminal.until("zae-limiter block -r gpt-4 --yes", "Type block and press Enter")
-        terminal.press("block\r")
-        terminal.until("key-1 is blocked until", "1 live bucket")
+        terminal.until("zae-limiter disable -r gpt-4 --yes", "Type disable and press Enter")
+        terminal.press("disable\r")
+        terminal.until("key-1 on gpt-4 is disabled", "1 live bucket")
         back(terminal)
         terminal.press("l")
         terminal.until("press Enter")

@@ -42,7 +42,7 @@ def steps(*args: str) -> list[str]:
 def paste(command: str) -> None:
     """Run a command as it was shown, by someone who says yes."""
     words = shlex.split(command)[1:]
-    if words[:2] in (["bucket", "reset"], ["entity", "delete-override"]):
+    if words[:2] == ["bucket", "reset"]:
         words.insert(2, "--yes")
     done = CliRunner(env={"ZAEL_PRINCIPAL": "ann"}).invoke(main, words)
     assert done.exit_code == 0, done.output
@@ -108,10 +108,10 @@ def test_every_next_step_can_be_pasted_and_a_reset_lets_the_key_pass(table: Tabl
 
 
 @pytest.mark.parametrize("on", [["-r", "gpt-4"], []])
-def test_a_block_has_its_end_and_unblock_ends_it(table: Table, on: list[str]) -> None:
+def test_a_time_without_access_has_its_end_and_enable_ends_it(table: Table, on: list[str]) -> None:
     table.repository.set_resource_defaults("gpt-4", [KEY])
     assert passes(table)
-    run("block", "key-1", *on, "--until", "2h", "--yes")
+    run("disable", "key-1", *on, "--for", "2h", "--yes")
     done = run("why", "key-1", "-r", "gpt-4").stdout
     assert "refused by key-1/rpm.\nPath: key-1 -> rpm\nBlocked by an override until " in done
     told = document("why", "key-1", "-r", "gpt-4")
@@ -126,7 +126,7 @@ def test_a_capacity_of_0_and_another_override_have_their_own_way_out(table: Tabl
     paste(steps("key-1", "-r", "gpt-4")[0])
     assert document("why", "key-1", "-r", "gpt-4")["passes"]
     found = steps("key-1", "-r", "gpt-4", "-c", "rpm:100")
-    assert found[0].startswith("zae-limiter entity delete-override key-1 -r gpt-4")
+    assert found[0].startswith("zae-limiter lift key-1 -r gpt-4 --end")
     paste(found[0])
     assert table.repository.get_override("key-1", "gpt-4") is None
 

@@ -1,13 +1,13 @@
 """`zae-limiter entity set-limits`, `get-limits`, `delete-limits` and `delete-override`."""
 
-from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from ...columns import say_columns, say_json
 from ...confirmation import confirm
 from ...data.changing import Change, before_change
+from ...data.overrides import End, end_options, set_override
 from ...data.parsing import limits_option
 from ...data.places import ALL_RESOURCES, winner_beneath
 from ...data.refusals import on_refused_option, plain_on_refused, say_on_refused, stored_on_refused
@@ -16,7 +16,7 @@ from ...errors import CommandError
 from ...options import Function, OutputForm, output_option, yes_option
 from ...paging import in_repository
 from ...principal import principal_option
-from ...times import parse_end, shown
+from ...times import shown
 
 if TYPE_CHECKING:
     from zae_limiter import Limit, OnRefused, SyncRepository
@@ -35,7 +35,7 @@ def _place(function: Function) -> Function:
 @in_repository
 @_place
 @limits_option(required=True)
-@click.option("--until", metavar="TIME", help="Hold them only so long, as an override: 2h, 7d, 2026-01-31T18:00Z.")
+@end_options()
 @on_refused_option
 @principal_option
 @yes_option
@@ -46,29 +46,24 @@ def set_limits(
     entity_id: str,
     resource: str,
     limits: "list[Limit]",
-    until: str | None,
+    end: End | None,
     on_refused: "OnRefused | None",
     principal: str,
     yes: bool,
     output: OutputForm,
 ) -> None:
-    """Replace the own limits of ENTITY_ID on a resource; with --until only for a time, after which they hold again.
-    Asks first if a limit goes, unless --yes is given.
+    """Replace the own limits of ENTITY_ID on a resource; with --for or --until only for a time, after which they hold
+    again. Asks first if a limit goes, unless --yes is given.
     """
-    from zae_limiter import ValidationError
-
-    now = datetime.fromtimestamp(repository.namespace_state.now() / 1000, UTC)  # the store's time
-    end = None if until is None else parse_end("--until", until, now)
+    if end is not None:
+        end.of(repository)  # a wrong one is the first error
     what = f"{'override' if end else 'own limits'} of {entity_id} on {resource}"
     change = before_change(repository, (entity_id, resource), limits, what=what, yes=yes, of_override=end is not None)
-    try:
-        repository.set_limits(
-            entity_id, limits, resource, override_until=end, on_refused=on_refused, principal=principal
-        )
-    except ValidationError as error:
-        if error.field != "override_until":
-            raise
-        raise CommandError(f"--until {until!r}: {error.problem}") from error
+    given: dict[str, Any] = {"on_refused": on_refused, "principal": principal}
+    if end is None:
+        repository.set_limits(entity_id, limits, resource, **given)
+    else:
+        set_override(repository, entity_id, resource, limits, end=end, **given)
     _show(repository, entity_id, resource, output, change)
     if end is not None:
         _warn_of_missing(repository, entity_id, resource, {limit.name for limit in limits})
@@ -100,7 +95,7 @@ def delete_limits(
     override = repository.get_override(entity_id, resource)
     stays = f"; its override until {shown(override.until)} (UTC) stays" if override else ""
     if not repository.get_limits(entity_id, resource):
-        hint = f"{stays}: `entity delete-override` ends it" if override else ""
+        hint = f"{stays}: `lift --end` ends it" if override else ""
         raise CommandError(f"there are no {what} in namespace {repository.name}: nothing was deleted{hint}")
     if not yes:
         confirm(f"Delete the {what} in namespace {repository.name}?")
@@ -108,25 +103,6 @@ def delete_limits(
     show_done(
         {"entity_id": entity_id, "resource": resource}, "deleted", output, message=f"The {what} are deleted{stays}."
     )
-
-
-@click.command(short_help="End an override of an entity's limits at once.")
-@in_repository
-@_place
-@principal_option
-@yes_option
-@output_option
-def delete_override(
-    *, repository: "SyncRepository", entity_id: str, resource: str, principal: str, yes: bool, output: OutputForm
-) -> None:
-    """End the override of the limits of ENTITY_ID on a resource. Asks first, unless --yes is given."""
-    what = f"override of {entity_id} on {resource}"
-    if repository.get_override(entity_id, resource) is None:
-        raise CommandError(f"there is no {what} in namespace {repository.name}: nothing was ended")
-    if not yes:
-        confirm(f"End the {what} in namespace {repository.name}?")
-    repository.delete_override(entity_id, resource, principal=principal)
-    show_done({"entity_id": entity_id, "resource": resource}, "deleted", output, message=f"The {what} has ended.")
 
 
 def _show(

@@ -1,4 +1,4 @@
-"""`zae-limiter bucket tell`."""
+"""`zae-limiter bucket invalidate`."""
 
 from typing import TYPE_CHECKING
 
@@ -6,8 +6,7 @@ import click
 
 from ...columns import say_json
 from ...errors import CommandError
-from ...now import WRITES_PER_SECOND, check_all_told, consent, plain_told, show_told
-from ...now import tell as tell_now
+from ...now import WRITES_PER_SECOND, check_all_told, consent, plain_told, show_told, tell
 from ...options import FiniteRange, OutputForm, connected, in_namespace, output_option, yes_option
 from ...paging import open_namespace
 
@@ -15,7 +14,7 @@ if TYPE_CHECKING:
     from ...connection import Connection
 
 
-@click.command(short_help="Tell live buckets of changed limits.")
+@click.command(short_help="Invalidate the limits in live buckets, after a change.")
 @connected
 @in_namespace
 @click.option("--resource", "-r", metavar="NAME", help="Buckets of this resource.")
@@ -31,7 +30,7 @@ if TYPE_CHECKING:
 @click.option("--switches", is_flag=True, help="Switches have changed: also entities with limits of their own.")
 @yes_option
 @output_option
-def tell(
+def invalidate(
     *,
     connection: "Connection",
     namespace: str,
@@ -42,17 +41,18 @@ def tell(
     yes: bool,
     output: OutputForm,
 ) -> None:
-    """Tell live buckets that the limits, or the switches, of a resource or of the system have changed.
+    """Invalidate the limits, or the switches, that live buckets have of a resource or of the system, after a change
+    without --now.
 
     Running processes then obey with their next request, not within the life of their config cache. The command shows
-    the number of buckets and the cost, and asks first. After an interruption it goes on: a bucket that was told since
-    the last change costs a read.
+    the number of buckets and the cost, and asks first. After an interruption it goes on: a bucket that was invalidated
+    since the last change costs a read.
     """
     if (resource is None) is not system:
         raise CommandError("pass either --resource NAME or --system")
     with open_namespace(connection, namespace) as repository:
         consent(connection, repository, resource, yes=yes, output=output, rate=rate, for_switches=switches)
-        told = tell_now(connection, repository, resource, rate=rate, for_switches=switches)
+        told = tell(connection, repository, resource, rate=rate, for_switches=switches)
         if output == "json":
             say_json({"resource": resource, **plain_told(told)})
         show_told(told, output)

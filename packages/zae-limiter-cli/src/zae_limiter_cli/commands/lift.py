@@ -1,0 +1,172 @@
+"""`zae-limiter lift`: other limits of an entity for a time, which hold at once."""
+
+import shlex
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ..columns import counted, say_columns, say_command, say_json, say_sentence
+from ..confirmation import confirm
+from ..data.overrides import End, blocks, end_options, own_configs, places_in_words, set_override
+from ..data.parsing import limits_option, parse_new_values
+from ..data.places import winner_beneath
+from ..data.showing import VALUES_HEAD, in_force, plain_limits, values_cells
+from ..data.windows import gains_at_once
+from ..errors import CommandError
+from ..options import FiniteRange, OutputForm, connected, given_options, in_namespace, output_option, yes_option
+from ..paging import open_namespace
+from ..principal import principal_option
+from ..times import iso, shown
+
+if TYPE_CHECKING:
+    from zae_limiter import Limit, SyncRepository
+    from zae_limiter.values.schedules import ScheduleEntry
+
+    from ..connection import Connection
+
+AN_HOUR = End("--for", "1h")
+
+
+@click.command()
+@connected
+@in_namespace
+@click.argument("entity_id")
+@click.option("--resource", "-r", metavar="NAME", help="The resource; with --end all, by default.")
+@click.option(
+    "--by",
+    type=FiniteRange(min=0, min_open=True, max=1000),
+    metavar="NUMBER",
+    help="Multiply every limit by this.",
+)
+@limits_option(required=False, parse=parse_new_values)
+@end_options("1h")
+@click.option("--end", "ends", is_flag=True, help="End the override at once; asks first, unless --yes is given.")
+@principal_option
+@yes_option
+@output_option
+def lift(
+    *,
+    connection: "Connection",
+    namespace: str,
+    entity_id: str,
+    resource: str | None,
+    by: float | None,
+    limits: "list[Callable[[Mapping[str, Limit]], Limit]]",
+    end: End | None,
+    ends: bool,
+    principal: str,
+    yes: bool,
+    output: OutputForm,
+) -> None:
+    """Give ENTITY_ID other limits on a resource for a time, by a factor (--by 2) or by value (-l rpm:500).
+
+    A factor multiplies the entries of a schedule, too; a value holds at all times. Limits that -l does not name stay as
+    they are. The command shows which values hold now, and which at other times. Processes at work obey with their next
+    request. --end ends an override, of this command or of `entity set-limits --for`.
+    """
+    if ends and (by is not None or limits or end is not None):
+        raise CommandError("--end ends an override: pass no --by, -l, --for or --until with it")
+    if not ends and (by is None) is not bool(limits):
+        raise CommandError("pass either --by FACTOR or -l LIMIT: --by 2, -l rpm:500; or --end")
+    with open_namespace(connection, namespace) as repository:
+        if ends:
+            _end(repository, entity_id, resource, principal, output, yes=yes)
+        elif resource is None:
+            raise CommandError("which limits? Pass --resource NAME")
+        else:
+            _lift(repository, entity_id, resource, by, limits, end or AN_HOUR, principal, output)
+
+
+def _lift(
+    repository: "SyncRepository",
+    entity_id: str,
+    resource: str,
+    by: float | None,
+    limits: "list[Callable[[Mapping[str, Limit]], Limit]]",
+    end: End,
+    principal: str,
+    output: OutputForm,
+) -> None:
+    end.of(repository)  # a wrong one is the first error
+    if blocks(repository.get_override(entity_id, resource)):
+        raise CommandError(f"{entity_id} is disabled on {resource} for a time: `enable` it first; nothing was changed")
+    won = winner_beneath(repository, entity_id, resource)
+    beneath = won.limits if won else ()
+    if by is None:
+        known = {limit.name: limit for limit in beneath}
+        lifted = known | {limit.name: limit for limit in (new_values(known) for new_values in limits)}
+    else:
+        lifted = {limit.name: _times(limit, by) for limit in beneath}
+    if not lifted:
+        raise CommandError(f"no level has limits for {entity_id} on {resource}: there is nothing to multiply")
+    until, live = set_override(repository, entity_id, resource, [*lifted.values()], end=end, principal=principal)
+    now_ms = repository.namespace_state.now()
+    if output == "json":
+        plain = {"until": iso(until), "limits": plain_limits([*lifted.values()], now_ms), "live_buckets": live}
+        say_json({"entity_id": entity_id, "resources": [resource], "action": "lifted", **plain})
+    else:
+        told = f"{counted(live, 'live bucket')} {'was' if live == 1 else 'were'} told"
+        say_sentence(f"{entity_id} has other limits until {shown(until)} (UTC) on {resource}: {told}.")
+        say_columns([VALUES_HEAD, *(row for limit in lifted.values() for row in values_cells(limit, now_ms))])
+    known = {limit.name: in_force(limit, now_ms) for limit in beneath}
+    _say_what_comes_later(entity_id, resource, known, {n: in_force(limit, now_ms) for n, limit in lifted.items()})
+
+
+def _end(
+    repository: "SyncRepository",
+    entity_id: str,
+    resource: str | None,
+    principal: str,
+    output: OutputForm,
+    *,
+    yes: bool,
+) -> None:
+    """End the override on a resource, or those on all."""
+    found = [place for place, config in own_configs(repository, entity_id, resource).items() if config.override]
+    if not found:
+        on = "" if resource is None else f" on {resource}"
+        raise CommandError(f"there is no override of {entity_id}{on} in namespace {repository.name}: nothing was ended")
+    what = f"override of {entity_id} on {places_in_words(found)}"
+    if not yes:
+        confirm(f"End the {what} in namespace {repository.name}?")
+    live = max([repository.delete_override(entity_id, place, principal=principal) for place in found])
+    if output == "json":
+        say_json({"entity_id": entity_id, "resources": found, "action": "ended", "live_buckets": live})
+    else:
+        say_sentence(f"The {what} has ended.")
+
+
+def _times(limit: "Limit", factor: float) -> "Limit":
+    """Return a limit that gives ``factor`` times as much, at all times: the entries of its schedule do, too."""
+    return replace(limit, schedule=tuple(_more(each, factor) for each in limit.schedule), **_multiplied(limit, factor))
+
+
+def _more(entry: "ScheduleEntry", factor: float) -> "ScheduleEntry":
+    return replace(entry, **_multiplied(entry, factor))
+
+
+def _multiplied(values: "Limit | ScheduleEntry", factor: float) -> dict[str, Any]:
+    """Return the amounts of a limit or an entry times ``factor``, at least one token; what blocks goes on to block."""
+    if values.capacity == 0:
+        return {}
+    return {each: max(1, round(getattr(values, each) * factor)) for each in ("capacity", "burst", "refill_amount")}
+
+
+def _say_what_comes_later(
+    entity_id: str, resource: str, before: "Mapping[str, Limit]", lifted: "Mapping[str, Limit]"
+) -> None:
+    """Say which limits have no token more now, and the command that gives as many, up to what the bucket holds."""
+    more = {
+        limit.name: min(lifted[limit.name].capacity - limit.capacity, limit.usable_burst)
+        for limit in before.values()
+        if not gains_at_once(lifted[limit.name]) and limit.capacity < lifted[limit.name].capacity
+    }
+    if not more:
+        return
+    words = [word for name, amount in more.items() for word in ("-t", f"{name}:{amount}")]
+    command = ["zae-limiter", "bucket", "credit", "-r", resource, *words, *given_options(), "--", entity_id]
+    later = f"A larger limit gives no token of {', '.join(more)} before the next window, if there is one."
+    say_sentence(f"{later} A credit does:", err=True)
+    say_command(shlex.join(command), err=True)
