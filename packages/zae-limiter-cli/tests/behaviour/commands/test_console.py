@@ -251,7 +251,7 @@ def test_a_path_alone_shows_and_changes_nothing(repository: SyncRepository, tmp_
     assert {stranger.get(page).status_code for page in PAGES} == {403}
     for change in ("/change", "/rollback", "/leave"):
         assert stranger.post(change, data=asked, headers={"origin": HOST}).status_code == 403
-    assert repository.get_override("key-1", "gpt-4") is None
+    assert not repository.get_switches("key-1", "gpt-4")
 
 
 def test_a_session_ends_by_its_button_and_the_next_needs_a_new_token(
@@ -314,7 +314,7 @@ def test_it_changes_nothing_unless_it_may(repository: SyncRepository, tmp_path: 
     client = browser(console_of(repository, tmp_path))
     asked = {"what": "disable", "entity": "key-1", "resource": "gpt-4"}
     assert client.post("/change", data=asked, headers={"origin": HOST}).status_code == 403
-    assert repository.get_override("key-1", "gpt-4") is None
+    assert not repository.get_switches("key-1", "gpt-4")
 
 
 def test_a_change_runs_the_command_for_a_page_of_this_host_alone(repository: SyncRepository, tmp_path: Path) -> None:
@@ -322,11 +322,10 @@ def test_a_change_runs_the_command_for_a_page_of_this_host_alone(repository: Syn
     asked = {"what": "disable", "entity": "key-1", "resource": "gpt-4"}
     assert client.post("/change", data=asked).status_code == 403
     assert client.post("/change", data=asked, headers={"origin": "http://evil.example"}).status_code == 403
-    assert repository.get_override("key-1", "gpt-4") is None
+    assert not repository.get_switches("key-1", "gpt-4")
     page = client.post("/change", data=asked, headers={"origin": HOST})
     assert (page.status_code, "key-1 on gpt-4 is disabled" in page.text) == (200, True)
-    override = repository.get_override("key-1", "gpt-4")
-    assert override is not None
+    assert repository.get_switches("key-1", "gpt-4").disabled
     assert client.post("/change", data={**asked, "what": "delete"}, headers={"origin": HOST}).status_code == 400
 
 
