@@ -30,7 +30,7 @@ BURST_SECONDS = 10
 MOST_ACQUIRES_PER_SECOND = 1_000  # of all processes: more would take minutes
 FAIR, FULL = 0.95, 0.98
 # Requests in the time of ``prefetch``, by the acquires in it: what is reached, rounded up. Acquires come by chance, so
-# that a block of ten is often too small, or over before it is spent.
+# that a reservation of ten is often too small, or over before it is spent.
 AT_MOST = {10: 2.3, 100: 1.8, 1_000: 1.7}
 
 

@@ -393,7 +393,7 @@ async def test_shadow_limits_of_draws_refuse_nobody(world: World) -> None:
         assert [each.entity_id for each in lease.shadowed] == ["user-8"]
 
 
-async def test_blocks_are_held_of_every_bucket(world: World) -> None:
+async def test_tokens_are_prefetched_of_every_bucket(world: World) -> None:
     fast = [Limit.per_minute("rpm", 6000, prefetch=5)]
     it = await world.process(default_limits=fast)
     draws = [Draw("user-7"), Draw(resource="embeddings")]
@@ -406,7 +406,7 @@ async def test_blocks_are_held_of_every_bucket(world: World) -> None:
     async with it.limiter.acquire(*OWN, {"rpm": 1}, draws=draws) as lease:
         assert [each.draw for each in lease.statuses] == [0, 1, 2]
         await lease.draw("user-7").release(rpm=1)
-    assert len(it.wire.sent()) <= 6  # 63 without what is held: each block may be renewed
+    assert len(it.wire.sent()) <= 6  # 63 without prefetch: each reservation may be renewed
     found = await left(it, *PLACES, limit="rpm")
     assert found[0] == found[2] == found[1] - 1
     await it.repository.close()

@@ -159,7 +159,7 @@ async def test_who_waits_waits_for_the_whole_path(world: World) -> None:
     assert await left(it, "key-1", "key-2", "user", "team", "org") == [85, 95, 85, 75, 75]
 
 
-async def test_blocks_are_held_along_the_whole_path(world: World) -> None:
+async def test_tokens_are_prefetched_along_the_path(world: World) -> None:
     it = await diamond(world)
     await it.repository.set_system_defaults([Limit.per_minute("rpm", 6000, prefetch=5)])
     for _ in range(30):

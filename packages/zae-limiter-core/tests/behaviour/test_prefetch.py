@@ -127,7 +127,9 @@ async def test_statuses_are_those_of_an_acquire_by_a_request(world: World) -> No
         assert len(wire.sent()) <= 1  # in the background
         [status] = lease.statuses
         assert (status.limit_name, status.requested, status.exceeded) == ("rpm", 5, False)
-        assert 5_875 <= status.available <= 5_900  # a block that another thread takes may be seen before what it paid
+        assert (
+            5_875 <= status.available <= 5_900
+        )  # a reservation that another thread takes may be seen before what it paid
         assert lease.consumed == {"rpm": 5}
         assert not lease.degraded
     assert (await limiter.available("e", "r"))["rpm"] == 5_875

@@ -125,7 +125,7 @@ async def test_all_of_a_held_call_comes_back_behind_a_split(world: World, asked:
         await take(limiter, "org", "r", t=1)
         await until_written(process)
         used += 1
-    for _ in range(4):  # calls that begin just behind the split, and outlive the block
+    for _ in range(4):  # calls that begin just behind the split, and outlive the reservation
         with suppress(LookupError):
             async with limiter.acquire(asked, "r", {"t": 4}):
                 world.clock.advance(seconds=2)

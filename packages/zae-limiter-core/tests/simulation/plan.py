@@ -218,7 +218,7 @@ def draw(rng: Random) -> Plan:
     return _with_shadows(kind(rng), rng) if rng.random() < 0.4 else kind(rng)
 
 
-def _held(rng: Random) -> Plan:
+def _prefetch(rng: Random) -> Plan:
     """Limits that a process may prefetch, some of them in shadow."""
     plan = _prefetched(rng)
     return _with_shadows(plan, rng) if rng.random() < 0.2 else plan
@@ -314,14 +314,14 @@ def _prefetched(rng: Random) -> Plan:
     splits = plan.splits or (plan.settings.split_above or SPLIT_ABOVE) < SPLIT_ABOVE
     callers = rng.choice((30, 40, 40, 150) if not splits or rng.random() < 0.05 else (30, 60))  # most find as much
     names = rng.choice((("rpm",), ("rpm",), ("rpm", "tpm")))
-    limits = [tuple(_held_limit(rng, name, prefetching) for name in names) for _ in range(4)]
+    limits = [tuple(_prefetched_limit(rng, name, prefetching) for name in names) for _ in range(4)]
     return replace(
         plan,
         processes=min(plan.processes, rng.randint(1, 3)),
         callers=callers,
         entities=plan.entities[: rng.choice((1, 1, 2))],
         limits=tuple(limits),
-        of_parent=(_held_limit(rng, "rpm", 1.0),) if rng.random() < 0.3 else (),
+        of_parent=(_prefetched_limit(rng, "rpm", 1.0),) if rng.random() < 0.3 else (),
         one_by_one=False,
         span_us=rng.choice((1_000_000, 5_000_000, 5_000_000, 20_000_000)),
         idle=rng.choice((0.0, 0.0, 0.02)),
@@ -532,7 +532,7 @@ def _with_kinds(plan: Plan, rng: Random, boundary_ms: int) -> Plan:
         settings = replace(plan.settings, config_ttl_ms=rng.choice((0, 0, 2_000, 60_000)))  # or a wide one comes late
         plan = plan if scheduled else replace(_undisturbed(plan), splits=0)
         plan = replace(plan, switches=rng.choice((1, 3, 6)), expiries=0, settings=settings)
-    return _held_by(plan)
+    return _told_prefetch(plan)
 
 
 def _scheduled(rng: Random, name: str, boundary_ms: int) -> tuple[kinds.Scheduled, ...]:
@@ -564,7 +564,7 @@ def _undisturbed(plan: Plan) -> Plan:
     )
 
 
-def _held_by(plan: Plan) -> Plan:
+def _told_prefetch(plan: Plan) -> Plan:
     """The plan with its own word for whether limits are prefetched."""
     return replace(plan, prefetching=float(any(limit.prefetch for limits in plan.limits for limit in limits)))
 
@@ -608,7 +608,7 @@ def _shared_limit(rng: Random, name: str, prefetching: float) -> Limit:
     )
 
 
-def _held_limit(rng: Random, name: str, prefetching: float) -> Limit:
+def _prefetched_limit(rng: Random, name: str, prefetching: float) -> Limit:
     """A limit of some size, whose burst covers what is minted in the time of prefetch."""
     prefetch_ms = rng.choice((100, 300, 1_000, 2_000, 5_000)) if rng.random() < prefetching else 0
     refill, period = rng.choice((1, 10, 40, 100)), rng.choice((1, 1, 2, 60))
@@ -767,7 +767,7 @@ def _signed(rng: Random) -> Plan:
 
 SCENARIOS: Mapping[str, Callable[[Random], Plan]] = {
     "any": draw,
-    "prefetch": _held,
+    "prefetch": _prefetch,
     "surges": _surges,
     "splits": _behind_splits,
     "merges": _merging,

@@ -96,7 +96,7 @@ class LimitDecl:
         converter=_in_seconds,
         metadata=about(
             PREFETCH_SECONDS,
-            "the seconds for which a process may hold tokens before it admits by them; 0: none",
+            "the seconds for which a process may reserve tokens before it admits by them; 0: none",
             off=Refill("capacity", "burst", "refill_amount", "refill_period"),
         ),
     )

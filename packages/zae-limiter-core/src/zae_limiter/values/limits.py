@@ -79,7 +79,7 @@ class Limit(NamedLimits):
     """How its tokens come back: evenly, at the begin of each calendar window, ``refill_period`` seconds after the first
     use, or not at all (``total``)."""
     prefetch: float = 0.0
-    """Seconds for which a process may hold tokens before it admits by them; 0 for not at all."""
+    """Seconds for which a process may reserve tokens before it admits by them; 0 for not at all."""
     window: str = ""
     """Of a calendar limit: ``minute``, ``hour``, ``day``, ``week``, ``month``, or a cron expression."""
     timezone: str = UTC

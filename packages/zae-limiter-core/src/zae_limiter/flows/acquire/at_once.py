@@ -182,7 +182,7 @@ def _grant_of_path(
         return None
     if any(claim.unlimited for claim in claims):
         return None
-    states = _held(namespace_state, claims, now_ms, post) or _taken(namespace_state, claims, now_ms)
+    states = _prefetched(namespace_state, claims, now_ms, post) or _taken(namespace_state, claims, now_ms)
     if states is None:
         return None
     namespace_state.configs.hits += 1
@@ -214,7 +214,7 @@ def _taken(
     return [next(states) if claim.amounts else claim.home.state for claim in claims]
 
 
-def _held(
+def _prefetched(
     namespace_state: NamespaceState, claims: Sequence[Claim], now_ms: int, post: Callable[[Waiter], object]
 ) -> Sequence[BucketState | None] | None:
     """Take the amounts of all claims from their holds, or nothing; return the last seen states."""

@@ -57,13 +57,13 @@ def check(namespace_state: NamespaceState, request: AcquireRequest) -> Flow[Chec
     found = yield from _read_claims(namespace_state, request)
     now = namespace_state.now()
     stored = [asked_of(namespace_state, request, claim, states, now) for claim, states in found]
-    by_holds = are_held(request, stored)
+    by_prefetch = are_prefetched(request, stored)
     statuses = []
     for each, asked in zip(found, stored, strict=True):
         disabled = is_disabled(request, each.claim.resolved)
         of_disabled = dict.fromkeys(each.claim.config.by_name, 0) if disabled else {}
         for name, amount in (asked.amounts or of_disabled).items():
-            status = asked.view.status(each.claim, name, amount, asked.wait(name, by_holds=by_holds))
+            status = asked.view.status(each.claim, name, amount, asked.wait(name, by_prefetch=by_prefetch))
             statuses.append(never(status) if disabled else status)
     claims = [each.claim for each in found]
     unlimited = {
@@ -90,14 +90,16 @@ def explain(namespace_state: NamespaceState, request: AcquireRequest) -> Flow[Ex
             known = home or claim.home
             claim.config = with_birth(namespace_state, known, known, claim.config)
     asked = [asked_of(namespace_state, request, claim, records.states(claim.bucket), at_ms) for claim in claims]
-    by_holds, own = are_held(request, asked), walked[0].resolved
+    by_prefetch, own = are_prefetched(request, asked), walked[0].resolved
     return Explanation(
         request.entity_id,
         request.resource,
         _instant(at_ms),
         own.parent_ids[0] if own.parent_ids else None,
         any(claim.place and not claim.draw for claim in walked),
-        tuple(_explained(records, claim, each, by_holds=by_holds) for claim, each in zip(claims, asked, strict=True)),
+        tuple(
+            _explained(records, claim, each, by_prefetch=by_prefetch) for claim, each in zip(claims, asked, strict=True)
+        ),
         own.parent_ids,
     )
 
@@ -164,14 +166,14 @@ class _Records:
         return [bucket_key(bucket.other(shard)) for shard in range(shards)]
 
 
-def _explained(records: _Records, claim: Claim, asked: "Asked", *, by_holds: bool) -> BucketExplanation:
+def _explained(records: _Records, claim: Claim, asked: "Asked", *, by_prefetch: bool) -> BucketExplanation:
     source, until = records.source(claim)
     return BucketExplanation(
         entity_id=claim.bucket.entity_id,
         resource=claim.bucket.resource,
         source=source,
         override_until=until,
-        limits=tuple(_explained_limit(asked, limit, by_holds=by_holds) for limit in asked.view.config.marked),
+        limits=tuple(_explained_limit(asked, limit, by_prefetch=by_prefetch) for limit in asked.view.config.marked),
         path=claim.path,
         switches=claim.resolved.switches,
         tier=claim.resolved.tier,
@@ -192,7 +194,7 @@ def _counts_of(states: Sequence[BucketState]) -> dict[str, Any]:
     }
 
 
-def _explained_limit(asked: "Asked", limit: Limit, *, by_holds: bool) -> LimitExplanation:
+def _explained_limit(asked: "Asked", limit: Limit, *, by_prefetch: bool) -> LimitExplanation:
     view, amount = asked.view, asked.amounts.get(limit.name)
     declared = view.config.scheduled.get(limit.name)
     return LimitExplanation(
@@ -200,7 +202,7 @@ def _explained_limit(asked: "Asked", limit: Limit, *, by_holds: bool) -> LimitEx
         requested=None if amount is None else amount // MILLI,
         available=view._replace(mine=NOTHING).available(limit.name) // MILLI,
         prefetched=view.mine.get(limit.name, 0) // MILLI,
-        wait_seconds=asked.wait(limit.name, by_holds=by_holds),
+        wait_seconds=asked.wait(limit.name, by_prefetch=by_prefetch),
         schedule="" if declared is None else timetable_of(declared).at(view.at_ms).text,
         in_force=None if declared is None else view.config.by_name[limit.name],
     )
@@ -230,9 +232,9 @@ class Asked(NamedTuple):
     view: View
     amounts: Mapping[str, int]
 
-    def wait(self, name: str, *, by_holds: bool) -> float:
-        """Return the seconds that a call waits for a limit. ``by_holds``: this process holds all that it asks for."""
-        return 0.0 if by_holds or name not in self.amounts else self.view.wait(name, self.amounts[name])
+    def wait(self, name: str, *, by_prefetch: bool) -> float:
+        """Return the seconds that a call waits for a limit. ``by_prefetch``: by prefetched tokens."""
+        return 0.0 if by_prefetch or name not in self.amounts else self.view.wait(name, self.amounts[name])
 
 
 def asked_of(
@@ -248,7 +250,7 @@ def asked_of(
     return Asked(view, claim.amounts if root.amounts else dict.fromkeys(config.by_name, MILLI))
 
 
-def are_held(request: AcquireRequest, asked: Sequence[Asked]) -> bool:
+def are_prefetched(request: AcquireRequest, asked: Sequence[Asked]) -> bool:
     """Return whether this process holds all that is asked for, so that the acquire passes without a request."""
     if request.shadow:
         return False
