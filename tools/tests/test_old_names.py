@@ -13,7 +13,8 @@ OLD: Final = {
     "tier": (
         r"(set|get|delete)_plan_limits|list_plans|entities_of_plan|\bplan_default\b"
         r"|\bPLAN#|\$PLAN\b|\bPlanDecl\b|\bplan_in_use\b|\bplan (set|delete)-limits|`plan (show|list)`|--no-plan\b"
-        r"|\bplan: (gold|free|silver|pro)\b|\bplan=[\"'](gold|free|silver|pro)|(?m:^plans:)|guides/plans\.md"
+        r"|\bplan: (gold|free|silver|pro)\b|\bplan=[\"'](gold|free|silver|pro)|(?m:^plans:)"
+        r"|\bx-plan-\d|\bplan (gold|free|silver)\b|guides/plans\.md"
     ),
     "prefetch": (
         r"\bahead=|\bahead:|`ahead`|\.ahead\b|\[`?ahead`?\]\(|\bahead_ms\b|held_ahead|guides/ahead\.md"

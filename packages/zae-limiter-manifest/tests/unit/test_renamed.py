@@ -16,8 +16,17 @@ LEVEL = "{limits: {rpm: 1/min}}"
         ),
         (f"plans: {{gold: {{resources: {{r: {LEVEL}}}}}}}", 'plans: unknown key "plans": it is called `tiers` now'),
         ("namespace: n\nentities: {e: {plan: gold}}", 'entities.e.plan: unknown key "plan": it is called `tier` now'),
+        (
+            "namespace: n\nsystem: {ahead: 1, limits: {rpm: 9/min}}",
+            'system.ahead: unknown key "ahead": it is called `prefetch` now',
+        ),
+        (
+            "namespace: n\nsystem: {limits: {rpm: {capacity: 9, ahead: 1}}}",
+            'system.limits.rpm.ahead: unknown key "ahead": it is called `prefetch` now',
+        ),
+        ("namespace: n\nsystem: {limits: {rpm: 9/min ahead 1s}}", "such a limit: there are capacity, burst, prefetch"),
     ],
-    ids=["plans", "plans alone", "plan"],
+    ids=["plans", "plans alone", "plan", "level", "limit", "text"],
 )
 def test_an_old_key_is_answered_with_the_new_one(text: str, problem: str) -> None:
     with pytest.raises(ManifestError) as caught:
