@@ -25,8 +25,8 @@ ANSWERS = {
     "limits plan": "Plan: 1 to create",
     "entity tree": "key-1",
     "limits rollback": "No changes|Applied",
-    "block": "is blocked until",
-    "bucket list": "SHARDS",
+    "disable": "is disabled until",
+    "entity list --buckets": "SHARDS",
 }
 OF_A_STACK = {"usage cost": "cost|price"}
 

@@ -90,7 +90,7 @@ def _told(change: Change, resource: str | None, *, for_switches: bool = False) -
 
 CHANGES: Final[Mapping[str, Change]] = {
     "an entity's own limits (`set_limits`, `limits apply`)": _own,
-    "an override (`override_until`; the commands `block` and `lift`)": _override,
+    "an override (`override_until`; the commands `disable --for` and `lift`)": _override,
     "an entity's tier (`update_entity(tier=…)`)": _assigned,
     "an entity's switches (`set_switches`)": _switch,
     "the limits of a tier": _tier,

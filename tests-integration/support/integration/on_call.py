@@ -80,7 +80,7 @@ def prepare_file() -> None:
 
 def run(command: str) -> Result:
     """Run a command as on a terminal of 100 columns."""
-    agreed = ["--yes"] if command.startswith(("block", "limits rollback")) else []
+    agreed = ["--yes"] if command.startswith(("disable", "limits rollback")) else []
     return CliRunner(env={"COLUMNS": "100"}).invoke(main, [*shlex.split(command), *agreed])
 
 

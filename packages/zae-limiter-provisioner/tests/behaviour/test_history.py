@@ -207,7 +207,7 @@ def test_an_apply_that_is_not_kept_is_refused_with_the_way_out() -> None:
     world = World()
     world.apply(EVERY_LEVEL)
     (failure,) = world.ask("show", serial=77).errors
-    assert (failure.code, "`limits history` lists all" in failure.message) == ("no_such_apply", True)
+    assert (failure.code, "`limits status` lists all" in failure.message) == ("no_such_apply", True)
 
 
 def test_two_operators_and_a_rollback_at_once_leave_one_of_the_three_and_a_history_of_it() -> None:

@@ -1,4 +1,4 @@
-"""`zae-limiter entity set-limits`, `get-limits`, `delete-limits` and `delete-override`."""
+"""`zae-limiter entity set-limits` and `delete-limits`."""
 
 from typing import TYPE_CHECKING, Any
 
