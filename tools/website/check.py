@@ -19,6 +19,7 @@ from urllib.parse import urlsplit
 from playwright.sync_api import Browser, Error, Page, sync_playwright
 
 from .build import ROOT
+from .search import not_found
 
 WIDTHS: Final[Mapping[str, tuple[int, int]]] = {
     "light": (1400, 400),
@@ -62,6 +63,8 @@ def problems(site: Path, chromium: str, schemes: Sequence[Scheme]) -> list[str]:
             executable_path=chromium, args=["--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu"], timeout=PAGE_MS
         )
         found = [line for scheme in schemes for line in _look(browser, pages, address, scheme)]
+        with _bounded("search"):
+            found += not_found(browser.new_page(viewport={"width": WIDTHS["light"][0], "height": HEIGHT}), address)
         browser.close()
     return found
 
