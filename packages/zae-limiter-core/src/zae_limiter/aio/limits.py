@@ -11,14 +11,14 @@ from ..flows import acquire, records
 from ..flows.validation import OwnPlace, check_no_policy
 from ..schema.configs import Row
 from ..values.entities import UNCHANGED, Unchanged
-from ..values.limits import Limit, OnUnavailable, Policy
+from ..values.limits import Limit, Policy
 from .flow_runner import FlowRunner
 
 if TYPE_CHECKING:
-    from ..flows.acquire.inspection import Resolution
     from ..values.bulk import BulkResult
     from ..values.on_refused import OnRefused
     from ..values.overrides import Override
+    from ..values.resolution import ResolvedLimits, SystemDefaults
     from ..values.switches import Cascading, ResolvedSwitches, Switches
 
 
@@ -46,7 +46,7 @@ class LimitMethods(FlowRunner):
         )
         await self._run(wanted)
 
-    async def get_system_defaults(self) -> tuple[list[Limit], OnUnavailable | None]:
+    async def get_system_defaults(self) -> SystemDefaults:
         """Return the system's limits, and its policy for an unavailable store."""
         return await self._run(records.levels.get(self.namespace_state, records.levels.SYSTEM, Row.limits_and_policy))
 
@@ -217,7 +217,7 @@ class LevelMethods(LimitMethods):
             records.many_levels.delete_many(self.namespace_state, places, await self._cause(principal))
         )
 
-    async def resolve_limits(self, entity_id: str, resource: str) -> Resolution:
+    async def resolve_limits(self, entity_id: str, resource: str) -> ResolvedLimits:
         """Return the effective limits of an entity on a resource, the policy without the store, and the winning
         level.
         """

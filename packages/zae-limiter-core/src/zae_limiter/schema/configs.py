@@ -10,6 +10,7 @@ from ..runtime.named_tuple import NamedTuple
 from ..values.limits import Limit, OnUnavailable, PolicyText, check_on_unavailable
 from ..values.naming import check_identifier, check_resource
 from ..values.on_refused import OnRefused
+from ..values.resolution import SystemDefaults
 from ..values.switches import NO_SWITCHES, Switches
 from .attributes import (
     CAPACITY_SUFFIX,
@@ -64,10 +65,10 @@ class Row(NamedTuple):
         """Return the own limits as a list; empty if none are set."""
         return list(self.stored())
 
-    def limits_and_policy(self) -> tuple[list[Limit], OnUnavailable | None]:
+    def limits_and_policy(self) -> SystemDefaults:
         """Return the own limits, and the policy of the system."""
         policy = self.on_unavailable()
-        return self.limits(), None if policy is None else OnUnavailable(policy)
+        return SystemDefaults(self.limits(), None if policy is None else OnUnavailable(policy))
 
     def version(self) -> int:
         """Return the version, which each change raises; 0 without an item."""

@@ -40,6 +40,8 @@ if TYPE_CHECKING:
     from .namespaces import Namespace as Namespace
     from .on_refused import OnRefused as OnRefused
     from .overrides import Override as Override
+    from .resolution import ResolvedLimits as ResolvedLimits
+    from .resolution import SystemDefaults as SystemDefaults
     from .schedules import ScheduleEntry as ScheduleEntry
     from .stats import CacheStats as CacheStats
     from .stats import StoreStats as StoreStats
@@ -68,6 +70,7 @@ _NAMES = {
     "namespaces": "Namespace",
     "on_refused": "OnRefused",
     "overrides": "Override",
+    "resolution": "ResolvedLimits SystemDefaults",
     "schedules": "ScheduleEntry",
     "stats": "CacheStats StoreStats",
     "switches": "ResolvedSwitches SetSwitch Switches",

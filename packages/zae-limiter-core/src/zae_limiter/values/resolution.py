@@ -7,7 +7,7 @@ from types import MappingProxyType
 from .. import values
 from ..runtime.dataclass import dataclass, field, replace
 from ..runtime.named_tuple import NamedTuple
-from .limits import ConfigSource, Limit, Policy
+from .limits import ConfigSource, Limit, OnUnavailable, Policy
 from .on_refused import OnRefused
 from .switches import NO_SWITCHES, ResolvedSwitches, Switches
 from .weights import NO_WEIGHTS, Weights
@@ -246,6 +246,24 @@ class Resolved:
             same = same and mine.weights == others.weights
         same = same and self.switches == other.switches
         return same and (self.parent_ids, self.cascade) == (other.parent_ids, other.cascade)
+
+
+class SystemDefaults(NamedTuple):
+    """What is stored at the system level: its limits, and what calls do while the store is away, if that is set."""
+
+    limits: list[Limit]
+    on_unavailable: OnUnavailable | None
+
+
+class ResolvedLimits(NamedTuple):
+    """The limits that hold for an entity on a resource, and the level that they are of; ``None`` if no level has any.
+
+    ``on_unavailable`` is that of the system level, if it is set there.
+    """
+
+    limits: list[Limit]
+    on_unavailable: OnUnavailable | None
+    source: ConfigSource | None
 
 
 class Level(NamedTuple):

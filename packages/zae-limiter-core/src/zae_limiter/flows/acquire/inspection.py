@@ -18,8 +18,8 @@ from ...schema.entities import read_tier
 from ...schema.items import BucketId, BucketState, read_bucket
 from ...values.checks import Check
 from ...values.explanation import BucketExplanation, Explanation, LimitExplanation, LimitsFrom
-from ...values.limits import MILLI, ConfigSource, Limit, Policy
-from ...values.resolution import Config
+from ...values.limits import MILLI, Limit, OnUnavailable
+from ...values.resolution import Config, ResolvedLimits
 from ...values.switches import ResolvedSwitches
 from ...values.timetables import timetable_of
 from ..bucket.reading import read_whole
@@ -37,7 +37,6 @@ from .disabling import is_disabled, never
 from .path import Gap, Known, find_claims, join, walk
 from .requests import AcquireRequest
 
-Resolution = tuple[list[Limit], Policy | None, ConfigSource | None]
 COUNTS: Final = {"admitted": ACQUIRES, "refused": REFUSED, "shadowed": SHADOWED}
 
 
@@ -212,11 +211,14 @@ def _instant(epoch_ms: int) -> datetime:
     return datetime.fromtimestamp(epoch_ms / 1000, UTC)
 
 
-def resolve_limits(namespace_state: NamespaceState, entity_id: str, resource: str) -> Flow[Resolution]:
+def resolve_limits(namespace_state: NamespaceState, entity_id: str, resource: str) -> Flow[ResolvedLimits]:
     """Return the limits that hold, the policy of the system config, and the level that won."""
     cached = cached_shard(namespace_state, *validate_bucket(entity_id, resource))
     resolved = yield from resolve(namespace_state, cached, bucket_too=False)
-    return list(resolved.config.marked), resolved.on_unavailable, resolved.source
+    policy = resolved.on_unavailable
+    return ResolvedLimits(
+        list(resolved.config.marked), None if policy is None else OnUnavailable(policy), resolved.source
+    )
 
 
 def resolve_switches(namespace_state: NamespaceState, entity_id: str, resource: str) -> Flow[ResolvedSwitches]:
