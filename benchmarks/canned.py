@@ -162,7 +162,7 @@ def _with_buckets(count: int) -> tuple[MemoryTable, Item]:
             pass
     pk = keys.pk_bucket(repository.namespace_id, entity(0), RESOURCE, 0)
     item: Item = table.execute(Get(Key(pk, keys.sk_state())))
-    half = {bucket_attributes(limit.name).tokens: limit.ceiling_milli // 2 for limit in LIMITS}
+    half = {bucket_attributes(limit.name).tokens: limit._ceiling_milli // 2 for limit in LIMITS}
     return table, item | half | {TTL: item[TTL] + TEN_DAYS}
 
 

@@ -94,7 +94,7 @@ async def test_entities_are_changed_with_their_events(harness: Harness) -> None:
     await costs(harness, lambda: limiter.create_entity("p"), writes=2, TransactWriteItems=1)
     made = await costs(
         harness,
-        lambda: limiter.create_entity("e", "A key", "p", True, {"team": "blue"}),
+        lambda: limiter.create_entity("e", "A key", "p", cascade=True, metadata={"team": "blue"}),
         writes=3,
         TransactWriteItems=1,
     )

@@ -41,7 +41,7 @@ class Call:
 
 def calls() -> list[Call]:
     """Return the outcome of each call on the bucket, which begins full."""
-    rule, balance = ShardLimit(LIMIT, 0), LIMIT.ceiling_milli
+    rule, balance = ShardLimit(LIMIT, 0), LIMIT._ceiling_milli
     outcomes = []
     for second, cost in CALLS:
         before = refill_bucket(rule, balance, second * 1000)
@@ -55,7 +55,7 @@ def calls() -> list[Call]:
 def levels() -> list[tuple[float, float]]:
     """Return (second, tokens) along the time, with both ends of each fall."""
     points: list[tuple[float, float]] = []
-    rule, balance, pending = ShardLimit(LIMIT, 0), LIMIT.ceiling_milli, {call.second: call for call in calls()}
+    rule, balance, pending = ShardLimit(LIMIT, 0), LIMIT._ceiling_milli, {call.second: call for call in calls()}
     for second in range(SECONDS + 1):
         points.append((second, refill_bucket(rule, balance, second * 1000) / MILLI))
         if second in pending and pending[second].admitted:

@@ -209,7 +209,7 @@ async def switches_of_every_level(api_case: ApiCase) -> None:
 async def entities(api_case: ApiCase) -> None:
     limiter = api_case.limiter
     await limiter.create_entity("p")
-    made = await limiter.create_entity("e", "A key", "p", True, {"team": "blue"}, principal="ann")
+    made = await limiter.create_entity("e", "A key", "p", cascade=True, metadata={"team": "blue"}, principal="ann")
     assert (await limiter.get_entity("e"), await limiter.get_entity("nobody")) == (made, None)
     assert await limiter.get_children("p") == [made]
     after = await limiter.repository.update_entity("e", name=None, cascade=False, expected_version=1)

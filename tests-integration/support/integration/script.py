@@ -106,7 +106,7 @@ async def _set_resource(limiter: RateLimiter, entity: str, resource: str, limits
 
 
 async def _create(limiter: RateLimiter, entity: str, resource: str, parent: str | None, *, cascade: bool) -> Any:
-    return repr(await limiter.create_entity(entity, f"of {resource}", parent, cascade))
+    return repr(await limiter.create_entity(entity, f"of {resource}", parent, cascade=cascade))
 
 
 async def _available(limiter: RateLimiter, entity: str, resource: str) -> Any:

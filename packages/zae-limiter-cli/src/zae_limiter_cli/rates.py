@@ -16,6 +16,6 @@ def rate(limit: "Limit") -> str:
 
     if limit.kind == "total":
         return f"never (expires {write_count(limit.expires)} after its last use)" if limit.expires else "never"
-    if limit.has_slots:
+    if limit.kind == "concurrent":
         return f"when freed (lost after {limit.expires} s)"
     return write_refill({each.name: getattr(limit, each.name) for each in fields(limit)})

@@ -174,7 +174,7 @@ async def test_stored_limits_and_buckets_keep_their_windows(world: World, limit:
     assert await reader.repository.get_limits("e", "r") == [limit]
     bucket = await reader.repository.get_bucket("e", "r")
     assert bucket is not None
-    assert [each.limit for each in bucket.limits] == [limit.rule]
+    assert [each.limit for each in bucket.limits] == [limit._rule]
     assert bucket.limits[0].available == 9
     [item] = shard_items(world, reader.limiter).values()
     assert BucketImages().read("", write_item(item)) == item

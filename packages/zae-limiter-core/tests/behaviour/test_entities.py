@@ -25,7 +25,7 @@ async def test_nobody_is_their_own_parent(world: World) -> None:
 async def test_an_entity_is_created_once_and_comes_back_as_it_was(world: World) -> None:
     limiter, _ = await world.process()
     await limiter.create_entity("p")
-    made = await limiter.create_entity("e", "A key", "p", True, {"team": "blue"})
+    made = await limiter.create_entity("e", "A key", "p", cascade=True, metadata={"team": "blue"})
     assert await limiter.get_entity("e") == made
     assert (made.name, made.parent_id, made.cascade, made.metadata) == ("A key", "p", True, {"team": "blue"})
     assert made.created_at == "2023-11-14T22:13:20.000Z"

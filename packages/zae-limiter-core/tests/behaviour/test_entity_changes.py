@@ -17,7 +17,7 @@ RPM = Limit.per_minute("rpm", 60)
 async def test_an_update_changes_what_is_given_and_nothing_else(world: World) -> None:
     limiter, _ = await world.process()
     await limiter.create_entity("p")
-    made = await limiter.create_entity("e", "A key", "p", True, {"team": "blue"})
+    made = await limiter.create_entity("e", "A key", "p", cascade=True, metadata={"team": "blue"})
     renamed = await limiter.repository.update_entity("e", name="Another")
     assert (renamed.name, renamed.parent_id, renamed.cascade) == ("Another", "p", True)
     assert (renamed.metadata, renamed.created_at, renamed.version) == ({"team": "blue"}, made.created_at, 2)

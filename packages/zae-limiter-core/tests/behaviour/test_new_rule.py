@@ -40,7 +40,7 @@ class Steps(Rule):
 def a_new_rule(monkeypatch: pytest.MonkeyPatch) -> None:
     """Register the rule: what a developer would write into ``named_limits.Kind`` and ``rules.registry``."""
     monkeypatch.setattr(limits, "KINDS", (*KINDS, HOURLY))
-    monkeypatch.setitem(RULES, HOURLY, lambda limit: Steps(limit.ceiling_milli))
+    monkeypatch.setitem(RULES, HOURLY, lambda limit: Steps(limit._ceiling_milli))
 
 
 @pytest.fixture

@@ -66,7 +66,7 @@ async def test_statuses_and_header_fields_tell_what_is_usable(world: World) -> N
     limiter, _ = await world.process(default_limits=[ON])
     async with limiter.acquire("e", "r", {"rpm": 8}) as lease:
         [status] = lease.statuses
-        assert (status.limit, status.available) == (ON.rule, 50)
+        assert (status.limit, status.available) == (ON._rule, 50)
         assert headers(lease) == {"RateLimit-Policy": '"rpm";q=58;w=58', "RateLimit": '"rpm";r=50;t=1'}
 
 

@@ -61,7 +61,7 @@ async def tree(world: World, *paths: str, org: Limit | None = None, **limits: Li
     await limiter.set_resource_defaults("r", [Limit.per_second("t", 10_000)])
     for entity_id, each in {"org": limit, **limits}.items():
         await limiter.set_limits(entity_id, [each], "r")
-    if not limit.has_slots:
+    if not limit._has_slots:
         async with limiter.acquire("org", "r", {"t": limit.usable_burst}):
             pass
     return Tree(limiter)

@@ -16,7 +16,7 @@ from zae_limiter.testing import ManualClock
 
 TPM = Limit.per_minute("tpm", 6000, burst=9000)
 RAISED, LOWERED = Limit.per_minute("rpm", 120), Limit.per_minute("rpm", 30)
-CEILING = RPM.ceiling_milli
+CEILING = RPM._ceiling_milli
 OF_A_MINUTE = NOW // 1000 + 60 + 7 * 60  # the ttl of a bucket that fills in a minute
 
 

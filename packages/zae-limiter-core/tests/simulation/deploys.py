@@ -129,7 +129,7 @@ class Deploys:
         newest = plan.limits[-1]
         for place in self._places:
             item = look(bucket_key(BucketId("ns", *place)))
-            if item is not None and plan.faultless and not read_bucket(item).has(limit.rule for limit in newest):
+            if item is not None and plan.faultless and not read_bucket(item).has(limit._rule for limit in newest):
                 raise Violation(f"{place} ends with {read_bucket(item).limits}, and the newest are {newest}")
         most = len(self.serving) + 2 * self._settled_us // FOLLOWS_US
         for pk, times in self.flips().items():

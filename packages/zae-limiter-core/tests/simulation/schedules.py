@@ -99,7 +99,7 @@ def _key(limit: Limit) -> tuple[Any, ...]:
 
 def _has(item: Item, limit: Limit, times: Times) -> bool:
     """Whether a shard has a limit, as of any time."""
-    if limit.has_slots:
+    if limit._has_slots:
         return (1000 * limit.capacity, 1000 * limit.expires) == tuple(map(item.get, (f"b_{SLOTS}_cp", f"b_{SLOTS}_ex")))
     if limit.name not in limits_of(item):
         return False

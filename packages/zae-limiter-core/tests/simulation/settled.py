@@ -24,7 +24,7 @@ def check_settled(oracle: Oracle, since: int) -> None:
         wanted = {
             each.name: rule_of(each)._replace(times=oracle.schedules.times(each))
             for each in oracle.levels.at((entity, resource), write.applied_ms)
-            if not each.has_slots
+            if not each._has_slots
         }
         has = {name: change.state.rule._replace(begin_ms=0) for name, change in write.changes.items() if name in wanted}
         for name, rule in wanted.items():

@@ -359,7 +359,7 @@ class World:
         self.kernel.run()
         if self.plan.outages:
             self._pay_the_rest()
-        if any(limit.has_slots for version in self.plan.limits for limit in version):
+        if any(limit._has_slots for version in self.plan.limits for limit in version):
             self._take_all_slots()
         for place in sorted(self.overridden):
             for process in self.processes:

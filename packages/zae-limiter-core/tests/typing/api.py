@@ -20,7 +20,6 @@ from zae_limiter import (
     Limit,
     LimitStatus,
     OnRefused,
-    OnUnavailable,
     Options,
     Override,
     RateLimiter,
@@ -54,6 +53,7 @@ from zae_limiter.values import (
     Namespace,
     ResourceCapacity,
     StoreStats,
+    SystemDefaults,
     UsagePage,
     UsageSummary,
 )
@@ -224,8 +224,8 @@ async def a_lease_is_entered_with_the_word_of_its_variant(limiter: RateLimiter, 
 async def an_acquire_takes_the_options_that_there_are(limiter: RateLimiter, sync_limiter: SyncRateLimiter) -> None:
     limiter.acquire("user", "api", {"rpm": 1}, LIMITS, cascade=True, on_unavailable="allow", rollback=False)
     sync_limiter.acquire("user", "api", {"rpm": 1}, LIMITS, cascade=True, on_unavailable="allow", rollback=False)
-    limiter.acquire("user", "api", {"rpm": 1}, cascades=True)  # type: ignore[arg-type]
-    sync_limiter.acquire("user", "api", {"rpm": 1}, cascades=True)  # type: ignore[arg-type]
+    limiter.acquire("user", "api", {"rpm": 1}, cascades=True)  # type: ignore[call-arg]
+    sync_limiter.acquire("user", "api", {"rpm": 1}, cascades=True)  # type: ignore[call-arg]
     limiter.acquire("user", "api", {"rpm": 0.5})  # type: ignore[dict-item]
     sync_limiter.acquire("user", "api", {"rpm": 0.5})  # type: ignore[dict-item]
     limiter.acquire("user", "api")  # type: ignore[call-arg]
@@ -254,7 +254,7 @@ async def a_refusal_says_when_and_why(refusal: RateLimitExceeded) -> None:
 async def a_repository_keeps_limits(repository: Repository, sync_repository: SyncRepository) -> None:
     assert_type(await repository.get_limits("user", "api"), list[Limit])
     assert_type(sync_repository.get_limits("user", "api"), list[Limit])
-    assert_type(sync_repository.get_system_defaults(), tuple[list[Limit], OnUnavailable | None])
+    assert_type(sync_repository.get_system_defaults(), SystemDefaults)
     assert_type(sync_repository.set_many_limits({("user", "api"): LIMITS}), BulkResult[tuple[str, str]])
     await repository.set_limits("user", LIMITS, "api", principal="ops")
     await repository.set_limits("user", LIMITS, "api", "ops")  # type: ignore[call-arg, arg-type]
@@ -295,7 +295,7 @@ async def a_repository_keeps_records(repository: Repository, sync_repository: Sy
 
 
 def a_limit_is_whole_numbers_and_stays_as_it_is() -> None:
-    assert_type(LIMITS[0].ceiling_milli, int)
+    assert_type(LIMITS[0]._ceiling_milli, int)
     assert_type(Limit.per_minute("rpm", 1, shadow=True), Limit)
     Limit.per_minute("rpm", 1, shadow="yes")  # type: ignore[arg-type]
     assert_type(Limit.per_minute("rpm", 60, prefetch=1), Limit)

@@ -1,11 +1,13 @@
 """How much of the library a user sees: names at the top, and where the others are."""
 
+from dataclasses import fields
 from types import ModuleType
 
 import pytest
 
 import zae_limiter
 from zae_limiter import (
+    Limit,
     RateLimiter,
     Repository,
     SyncRateLimiter,
@@ -16,6 +18,7 @@ from zae_limiter import (
 )
 
 MOST_TOP_NAMES = 45
+MOST_OF_THE_REPOSITORY = 64
 OF_THE_LIMITER = {"acquire", "available", "check", "close", "estimate", "explain", "limit", "time_until_available"}
 OF_BOTH = {
     *("create_entity", "get_entity", "delete_entity", "get_children"),
@@ -39,8 +42,18 @@ def test_the_top_has_few_names() -> None:
 def test_a_method_has_one_home(limiter: type, repository: type) -> None:
     assert public(limiter) == OF_THE_LIMITER | OF_BOTH
     assert public(limiter) & public(repository) == OF_BOTH | {"close"}
+    assert len(public(repository)) <= MOST_OF_THE_REPOSITORY
     for name in OF_BOTH:
         assert getattr(limiter, name) is getattr(repository, name)
+
+
+def test_a_limit_shows_no_internals() -> None:
+    shown = public(Limit) - {each.name for each in fields(Limit)}
+    assert shown == {
+        *("blocks", "during", "from_dict", "parse", "text", "to_dict", "usable_burst", "weigh"),
+        *("per_second", "per_minute", "per_hour", "per_day", "per_week", "per_month"),
+        *("concurrent", "custom", "quota", "total"),
+    }
 
 
 def test_every_exception_is_in_the_module_of_exceptions() -> None:

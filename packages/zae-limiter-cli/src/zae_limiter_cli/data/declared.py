@@ -29,8 +29,10 @@ def as_declared(repository: "SyncRepository", bucket: "Bucket") -> "Bucket":
 
 
 def _declared(limit: "Limit", declared: Mapping[str, "Limit"]) -> "Limit":
+    from zae_limiter.maintenance import in_bucket
+
     wanted = declared.get(limit.name, limit)
     if wanted.schedule:
         found = replace(limit, shadow=wanted.shadow, weights=wanted.weights)
         return replace(found, schedule=wanted.schedule) if limit.kind == wanted.kind else found
-    return wanted if wanted.rule == limit else replace(limit, shadow=wanted.shadow, weights=wanted.weights)
+    return wanted if in_bucket(wanted) == limit else replace(limit, shadow=wanted.shadow, weights=wanted.weights)

@@ -62,7 +62,7 @@ def test_people_see_a_line_for_each_field(table: Table) -> None:
 
 def test_an_update_changes_what_is_given_and_clears_what_is_to_go(table: Table) -> None:
     table.repository.create_entity("team")
-    table.repository.create_entity("key", "A key", "team", True, {"a": "b"})
+    table.repository.create_entity("key", "A key", "team", cascade=True, metadata={"a": "b"})
     renamed = document("entity", "update", "key", "--entity-name", "B", "--metadata", "c=d")
     assert without_time(renamed) == plain(name="B", parent_id="team", cascade=True, metadata={"c": "d"}, version=2)
     alone = document("entity", "update", "key", "--no-entity-name", "--no-parent", "--no-cascade", "--no-metadata")

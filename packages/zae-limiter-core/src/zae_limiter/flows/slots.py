@@ -400,7 +400,7 @@ def draft_slots(draft: Draft, shard_limit: ShardLimit, write: Change, now_ms: in
             for epoch, freed in change.freed.items():
                 draft.count(at.held_odd if epoch % 2 else at.held_even, -freed)
         return
-    more = 0 if new is None else (new.ceiling_milli - limit.ceiling_milli if shard_limit.shard == 0 else 0)
+    more = 0 if new is None else (new._ceiling_milli - limit._ceiling_milli if shard_limit.shard == 0 else 0)
     gained = slots.lost(now_ms) + more
     if limit.name in write.take:
         draft.at_least[at.tokens] = write.take[limit.name] - write.give.get(limit.name, 0) - gained

@@ -368,7 +368,7 @@ def _give_back(taking: "Future[SyncLeases]") -> None:
 def _refuse_slots(lease: Lease | SyncLease) -> None:
     """Raise ``ValidationError`` if the lease holds slots: its end would free them before the request begins."""
     for status in lease.statuses:
-        if status.limit.has_slots and status.requested:
+        if status.limit._has_slots and status.requested:
             problem = "has slots, and this limiter cannot see the end of a request: name it in TokenLimits(slots=…)"
             raise ValidationError("consume", status.limit_name, problem)
 

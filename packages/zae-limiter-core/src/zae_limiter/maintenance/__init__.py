@@ -29,7 +29,7 @@ They are versioned apart from core, so that they import no room of core but this
 - **Its audit events**: ``is_plain_limit`` finds a limit in one, ``plain_text`` is its text.
 - **Its lists**: ``Skipped`` collects the records that they skip because they cannot be read.
 - **Rates**: ``given_in`` says what a limit gives in a time, in millitokens, ``period_seconds`` how long its period is,
-  ``lasts_seconds`` how long tokens last at a rate of use.
+  ``lasts_seconds`` how long tokens last at a rate of use; ``in_bucket`` is a limit as its buckets have it.
 - **Copies**: ``forecast_copy`` and ``copy``, from a table of ``open_table`` to another.
 - **A file**: ``check_place`` refuses one that SQLite may not open, or whose lock or log its programs cannot share,
   ``check_tables`` one whose tables are not this project's, after ``restrict`` bounds its statements; ``risks_of`` is
@@ -167,6 +167,7 @@ if TYPE_CHECKING:
     from .tables import caller_arn as caller_arn
     from .tables import copy as copy
     from .tables import forecast_copy as forecast_copy
+    from .tables import in_bucket as in_bucket
     from .tables import merge_shards as merge_shards
     from .tables import open_registered as open_registered
     from .tables import open_store as open_store
@@ -199,8 +200,8 @@ _NAMES = {
     "flows.skipped": "Skipped",
     "flows.steps": "Flow",
     "maintenance.tables": (
-        "METRICS_NAMESPACE RunFlow Upkeep caller_arn copy forecast_copy merge_shards open_registered open_store "
-        "open_table open_upkeep run split_shard usage_pages"
+        "METRICS_NAMESPACE RunFlow Upkeep caller_arn copy forecast_copy in_bucket merge_shards open_registered "
+        "open_store open_table open_upkeep run split_shard usage_pages"
     ),
     "observers.emf": "embedded_metrics",
     "operations.errors": "StoreError is_invalid",

@@ -26,6 +26,7 @@ from ..schema.items import BucketId
 from ..settings import Options
 from ..sync.driver import SyncDriver
 from ..sync.store import store_of
+from ..values.limits import Limit
 from ..values.namespaces import Namespace
 from ..values.usage import UsageSnapshot
 from ..wiring import clock_over, namespace_state_of, new_namespace
@@ -77,6 +78,13 @@ def split_shard(bucket: BucketId, *, stack: str, now: Callable[[], int], among: 
     """
     namespace_state = NamespaceState("", bucket.namespace_id, stack=stack, now=now, settings=Settings())
     return _split_shard(namespace_state, bucket, among=among)
+
+
+def in_bucket(limit: Limit) -> Limit:
+    """Return a limit as a bucket has it: with the usable burst, without ``shadow``, ``prefetch``, ``weights`` and
+    ``schedule``.
+    """
+    return limit._rule
 
 
 def merge_shards(bucket: BucketId, *, stack: str, now: Callable[[], int]) -> Flow[int]:

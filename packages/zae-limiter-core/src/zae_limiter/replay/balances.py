@@ -24,11 +24,11 @@ class Balance:
     __slots__ = ("_base", "_fraction", "_minted", "_now", "_slow", "ceiling", "free", "initial", "name", "shadow")
 
     def __init__(self, limit: Limit, *, shadow: bool) -> None:
-        rule = limit.rule
+        rule = limit._rule
         self.name, self.shadow = limit.name, shadow or limit.shadow
         by = rule_of(rule)
         self._minted, self._slow = by.minted, by if by.unit(1) else None
-        self.ceiling, self.initial = rule.ceiling_milli, rule.initial_milli
+        self.ceiling, self.initial = rule._ceiling_milli, rule._initial_milli
         self._base = self._now = self._fraction = 0
         self.free = self.initial
 
@@ -79,7 +79,7 @@ class WindowBalance(Balance):
 
     def __init__(self, limit: Limit, *, shadow: bool) -> None:
         super().__init__(limit, shadow=shadow)
-        self._whole, self._length_ms = rule_of(limit.rule), limit.refill_period * 1000
+        self._whole, self._length_ms = rule_of(limit._rule), limit.refill_period * 1000
         self._begun_ms: int | None = None
 
     def open(self, at_ms: int) -> None:
@@ -114,7 +114,7 @@ class ScheduledBalance(WindowBalance):
 
     def __init__(self, limit: Limit, *, shadow: bool) -> None:
         super().__init__(limit, shadow=shadow)
-        self._declared, self._rule, self._anchor_ms, self._end_ms = limit, limit.rule, 0, 0
+        self._declared, self._rule, self._anchor_ms, self._end_ms = limit, limit._rule, 0, 0
 
     def _go_by(self, at_ms: int) -> None:
         piece = timetable_of(self._declared).at(at_ms)
@@ -122,7 +122,7 @@ class ScheduledBalance(WindowBalance):
         self._whole = whole = rule_of(piece.limit)
         self._slow = whole if whole.unit(1) else None
         self._minted = self._whole.since(self._anchor_ms if self._begun_ms is None else self._begun_ms).minted
-        self.ceiling, self.initial = piece.limit.ceiling_milli, piece.limit.initial_milli
+        self.ceiling, self.initial = piece.limit._ceiling_milli, piece.limit._initial_milli
 
     def open(self, at_ms: int) -> None:
         """Begin as a limit of a new bucket, with the values of this instant."""

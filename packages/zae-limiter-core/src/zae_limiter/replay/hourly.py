@@ -72,23 +72,23 @@ def looks_back_ms(limit: Limit) -> int:
     """Return how long before an hour the use matters for what the bucket has: the time in which it fills."""
     if limit.schedule:
         return max(_fills_ms(each) for each in timetable_of(limit).variants)
-    return _fills_ms(limit.rule)
+    return _fills_ms(limit._rule)
 
 
 def _fills_ms(limit: Limit) -> int:
-    longest_ms = rule_of(limit).longest_ms(limit.ceiling_milli) if limit.ceiling_milli else 0
+    longest_ms = rule_of(limit).longest_ms(limit._ceiling_milli) if limit._ceiling_milli else 0
     return min(longest_ms, FOREVER_MS)
 
 
 def _bounds(limit: Limit, hour: Hour, sure: int, calls: int, size: int) -> Bounds:
-    if limit.has_slots:
+    if limit._has_slots:
         return Bounds(0, calls, calls)
     if not hour.calls:  # nothing is known of what the refused ones asked for
         return Bounds(calls if limit.blocks and not limit.schedule else 0, calls, calls)
     if not size:
         return Bounds(0, 0, calls)
     end_ms = hour.begin_ms + HOUR_MS
-    ceilings = [piece.ceiling_milli for piece, _, _ in _pieces(limit, hour.begin_ms, end_ms)]
+    ceilings = [piece._ceiling_milli for piece, _, _ in _pieces(limit, hour.begin_ms, end_ms)]
     if size > max(ceilings):
         return Bounds(calls, calls, calls)
     most_given = max(ceilings) + _minted(limit, hour.begin_ms, end_ms, most=True)
@@ -103,7 +103,7 @@ def _minted(limit: Limit, begin_ms: int, end_ms: int, *, most: bool) -> int:
         if piece.kind == "first_use":
             windows = (to_ms - from_ms) // (piece.refill_period * MILLI)
             total += piece.refill_amount * MILLI * (windows + 1 if most else windows)
-        elif not piece.has_slots:
+        elif not piece._has_slots:
             rule = rule_of(piece)
             total += rule.minted(to_ms - 1 if most and to_ms == end_ms else to_ms) - rule.minted(from_ms)
     return total
@@ -112,14 +112,14 @@ def _minted(limit: Limit, begin_ms: int, end_ms: int, *, most: bool) -> int:
 def _grown(limit: Limit, sure: int, begin_ms: int, end_ms: int) -> int:
     """Return what a bucket surely has at an instant, if it surely had ``sure`` before and nobody took any."""
     for piece, from_ms, to_ms in _pieces(limit, begin_ms, end_ms):
-        sure = min(piece.ceiling_milli, sure + _minted(piece, from_ms, to_ms, most=False))
+        sure = min(piece._ceiling_milli, sure + _minted(piece, from_ms, to_ms, most=False))
     return sure
 
 
 def _pieces(limit: Limit, begin_ms: int, end_ms: int) -> Iterable[tuple[Limit, int, int]]:
     """Yield the values that hold between two instants, with the instants between which they do."""
     if not limit.schedule:
-        yield limit.rule, begin_ms, end_ms
+        yield limit._rule, begin_ms, end_ms
         return
     timetable, at_ms = timetable_of(limit), begin_ms
     while at_ms < end_ms:

@@ -82,7 +82,7 @@ class Decider:
     def __init__(self, found: BucketLimits, *, empty: bool = False) -> None:
         self.counted: Counter[str] = Counter()
         self.balances = {
-            limit.name: balance_of(limit, shadow=found.bypass) for limit in found.limits if not limit.has_slots
+            limit.name: balance_of(limit, shadow=found.bypass) for limit in found.limits if not limit._has_slots
         }
         self._by_names: dict[tuple[str, ...], Charged] = {}
         self._names: tuple[str, ...] | None = None  # the last ones, with what they charge

@@ -24,7 +24,7 @@ def share(whole: int, shard: int, shards: int) -> int:
 
 def limit_share(limit: Limit, whole: int, shard: int, shards: int) -> int:
     """Return the share that a shard has of the ``whole`` of a limit. Slots are not divided: shard 0 has them all."""
-    if limit.has_slots:
+    if limit._has_slots:
         return 0 if shard else whole
     return share(whole, shard, shards)
 
@@ -65,7 +65,7 @@ class ShardLimit:
         if self.fraction is None:
             self.fraction = self.whole_at(self.anchor_ms)
         self.part = rule.on_shard(self.shard, self.shards, self.fraction or 0)
-        self.ceiling_milli = limit_share(self.limit, self.limit.ceiling_milli, self.shard, self.shards)
+        self.ceiling_milli = limit_share(self.limit, self.limit._ceiling_milli, self.shard, self.shards)
         if self.slots is not None:
             self.minted_at_anchor = 0
             return

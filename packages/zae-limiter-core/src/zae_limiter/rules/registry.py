@@ -41,7 +41,7 @@ def price(limit: Limit) -> int:
 
     Slots count as if all of them came back each second; tokens that never come back count for nothing.
     """
-    if limit.has_slots:
+    if limit._has_slots:
         return NANOS // max(1, limit.capacity)
     window_ms = minting_ms(limit, limit.refill_amount * MILLI)
     return 0 if window_ms >= FOREVER_MS else window_ms * (NANOS // 1000) // limit.refill_amount
@@ -51,7 +51,7 @@ def keeping_ms(limit: Limit, milli: int) -> int:
     """Return how long an idle bucket is kept so that the limit mints an amount: not at all for a total that expires,
     which forgets it after its ``unused_seconds``.
     """
-    return 0 if limit.unused_seconds else minting_ms(limit, milli)
+    return 0 if limit._unused_seconds else minting_ms(limit, milli)
 
 
 def due_ms(rule: Rule, milli: int, now_ms: int) -> int:

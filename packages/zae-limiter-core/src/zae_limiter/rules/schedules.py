@@ -97,7 +97,7 @@ def _through(
 
     timetable, at_ms, answer = timetable_of(declared), now_ms, first or wait_for_cost
     piece = timetable.at(now_ms)
-    if cost_milli > max(each.ceiling_milli for each in timetable.variants):
+    if cost_milli > max(each._ceiling_milli for each in timetable.variants):
         return NEVER
     for number in range(MOST_PIECES):
         if number >= _SOON:

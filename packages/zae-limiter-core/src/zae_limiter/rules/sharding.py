@@ -172,7 +172,7 @@ def new_part(limit: Limit, at_ms: int, shard: int = 0, shards: int = 1) -> Part:
     begins with less.
     """
     shard_limit = ShardLimit(limit, at_ms, shard, shards, missing=True)
-    return Part(shard_limit, limit_share(limit, limit.initial_milli, shard, shards))
+    return Part(shard_limit, limit_share(limit, limit._initial_milli, shard, shards))
 
 
 def unseen_parts(limit: Limit, at_ms: int, counts: Mapping[int, int]) -> list[Part]:

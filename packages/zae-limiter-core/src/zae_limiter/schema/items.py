@@ -188,7 +188,7 @@ class BucketState(NamedTuple):
             (
                 reached_at(shard_limit, item[each.tokens], each.ceiling_milli)
                 for each, shard_limit in zip(self.limit_states, shard_limits, strict=True)
-                if not shard_limit.limit.unused_seconds
+                if not shard_limit.limit._unused_seconds
             ),
             default=0,
         )
@@ -292,14 +292,14 @@ class _Form(NamedTuple):
 @lru_cache(maxsize=256)
 def _form(limits: tuple[tuple[Limit, int], ...], shards: int) -> _Form:
     """Return the form of a bucket with these limits, each with its ceiling."""
-    slots = frozenset(limit.name for limit, _ in limits if limit.has_slots)
+    slots = frozenset(limit.name for limit, _ in limits if limit._has_slots)
     ats = [bucket_attributes(limit.name) for limit, _ in limits]
     changing = [attribute for at in ats for attribute in (at.tokens, at.consumed)]
     changing += [attribute for name in slots for attribute in bucket_attributes(name).slots]
     return _Form(
         ceilings={limit.name: ceiling for limit, ceiling in limits},
         fill_ms=max((keeping_ms(limit, ceiling) for limit, ceiling in limits), default=0),
-        unused_ms=max((1000 * limit.unused_seconds for limit, _ in limits), default=0),
+        unused_ms=max((1000 * limit._unused_seconds for limit, _ in limits), default=0),
         numbers=itemgetter(CONFIG_AS_OF, WRITES, *changing),
         slots=slots,
         slow={bucket_attributes(limit.name).fraction: limit.name for limit, _ in limits if rule_of(limit).unit(shards)},
@@ -358,7 +358,7 @@ def _shard_limits(item: Item, limits: Iterable[Limit], shard: int) -> dict[str, 
         at = bucket_attributes(limit.name)
         mark, begun_ms, fraction = item.get(at.minted), item.get(at.begun), item.get(at.fraction, 0)
         each = ShardLimit(limit, anchor_ms, shard, shards, mark, begun_ms, fraction=fraction)
-        found[limit.name] = _with_slots(each, item) if limit.has_slots else each
+        found[limit.name] = _with_slots(each, item) if limit._has_slots else each
     return found
 
 
@@ -472,8 +472,8 @@ def bucket_item(
             item[at.fraction] = whole if fraction is None else fraction
         if schedule_id:
             item[at.schedule_id] = schedule_id
-        if limit.has_slots:
-            held = limit_share(limit, limit.ceiling_milli, bucket.shard, shard_count) - tokens
+        if limit._has_slots:
+            held = limit_share(limit, limit._ceiling_milli, bucket.shard, shard_count) - tokens
             item |= slot_attributes(limit, anchor_ms, held)
     if expires_at is not None:
         item[TTL] = expires_at

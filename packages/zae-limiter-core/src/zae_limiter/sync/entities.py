@@ -16,9 +16,9 @@ class SyncEntityMethods(SyncFlowRunner):
         entity_id: str,
         name: str | None = None,
         parent_id: str | None = None,
-        cascade: bool = False,  # noqa: FBT001 - the public signature
-        metadata: Mapping[str, Json] | None = None,
         *,
+        cascade: bool = False,
+        metadata: Mapping[str, Json] | None = None,
         parent_ids: Sequence[str] | None = None,
         tier: str | None = None,
         exist_ok: bool = False,

@@ -11,14 +11,14 @@ from ..flows import acquire, records
 from ..flows.validation import OwnPlace, check_no_policy
 from ..schema.configs import Row
 from ..values.entities import UNCHANGED, Unchanged
-from ..values.limits import Limit, OnUnavailable, Policy
+from ..values.limits import Limit, Policy
 from .flow_runner import SyncFlowRunner
 
 if TYPE_CHECKING:
-    from ..flows.acquire.inspection import Resolution
     from ..values.bulk import BulkResult
     from ..values.on_refused import OnRefused
     from ..values.overrides import Override
+    from ..values.resolution import ResolvedLimits, SystemDefaults
     from ..values.switches import Cascading, ResolvedSwitches, Switches
 
 
@@ -46,7 +46,7 @@ class SyncLimitMethods(SyncFlowRunner):
         )
         self._run(wanted)
 
-    def get_system_defaults(self) -> tuple[list[Limit], OnUnavailable | None]:
+    def get_system_defaults(self) -> SystemDefaults:
         """Return the system's limits, and its policy for an unavailable store."""
         return self._run(records.levels.get(self.namespace_state, records.levels.SYSTEM, Row.limits_and_policy))
 
@@ -205,7 +205,7 @@ class SyncLevelMethods(SyncLimitMethods):
         """
         return self._run(records.many_levels.delete_many(self.namespace_state, places, self._cause(principal)))
 
-    def resolve_limits(self, entity_id: str, resource: str) -> Resolution:
+    def resolve_limits(self, entity_id: str, resource: str) -> ResolvedLimits:
         """Return the effective limits of an entity on a resource, the policy without the store, and the winning
         level.
         """

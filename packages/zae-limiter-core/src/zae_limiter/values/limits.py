@@ -186,12 +186,12 @@ class Limit(NamedLimits):
             raise ValidationError(field, seconds, f"{problem}{most / 1000:g} s, or a larger burst")
 
     @property
-    def has_slots(self) -> bool:
+    def _has_slots(self) -> bool:
         """Whether it bounds what is held at the same time, instead of what is consumed."""
         return self.kind == "concurrent"
 
     @property
-    def unused_seconds(self) -> int:
+    def _unused_seconds(self) -> int:
         """Whole seconds without use after which its bucket may forget what was taken; 0 unless a total ``expires``."""
         return self.expires if self.kind == "total" else 0
 
@@ -201,7 +201,7 @@ class Limit(NamedLimits):
         return self.capacity == 0
 
     @property
-    def prefetch_ms(self) -> int:
+    def _prefetch_ms(self) -> int:
         """``prefetch`` in milliseconds."""
         return round(self.prefetch * 1000)
 
@@ -210,10 +210,10 @@ class Limit(NamedLimits):
         """The most tokens that a bucket holds: ``burst``, less what comes within ``prefetch`` seconds, rounded up."""
         if not self.prefetch or self.blocks:
             return self.burst
-        return self.burst + -self.refill_amount * self.prefetch_ms // (self.refill_period * 1000)
+        return self.burst + -self.refill_amount * self._prefetch_ms // (self.refill_period * 1000)
 
     @property
-    def rule(self) -> "Limit":
+    def _rule(self) -> "Limit":
         """The limit as a bucket has it: with the usable burst, without ``shadow``, ``prefetch``, ``weights`` and
         ``schedule``.
 
@@ -309,17 +309,17 @@ class Limit(NamedLimits):
         return cls.custom(**values)
 
     @property
-    def ceiling_milli(self) -> int:
+    def _ceiling_milli(self) -> int:
         """The largest balance of a bucket of this limit, in millitokens."""
         return self.usable_burst * MILLI
 
     @property
-    def initial_milli(self) -> int:
+    def _initial_milli(self) -> int:
         """The balance of a new bucket of this limit, in millitokens: the ceiling.
 
         A calendar limit and a total begin with their capacity: nothing was carried over or credited yet.
         """
-        return self.ceiling_milli if self.kind == "token_bucket" else self.capacity * MILLI
+        return self._ceiling_milli if self.kind == "token_bucket" else self.capacity * MILLI
 
 
 def check_limits(field: str, limits: Sequence[Limit | str]) -> tuple[Limit, ...]:

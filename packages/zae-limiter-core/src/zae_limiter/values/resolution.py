@@ -113,7 +113,7 @@ class Config:
         """Return the most millitokens that a limit ever holds, at whatever time of its schedule."""
         declared = self.scheduled.get(name)
         variants = (self.by_name[name],) if declared is None else values.timetables.timetable_of(declared).variants
-        return max(each.ceiling_milli for each in variants)
+        return max(each._ceiling_milli for each in variants)
 
     def until_ms(self, now_ms: int) -> int | None:
         """Return the next instant at which a schedule may change the values; ``None`` if there is no schedule."""
@@ -162,7 +162,7 @@ class Config:
 @lru_cache(maxsize=1024)  # default limits come by here with each acquire
 def _rules_of(limits: tuple[Limit, ...]) -> tuple[tuple[Limit, ...], tuple[Limit, ...], frozenset[str]]:
     """Return the limits, their rules, and the names of the shadow limits."""
-    return limits, tuple(limit.rule for limit in limits), frozenset(limit.name for limit in limits if limit.shadow)
+    return limits, tuple(limit._rule for limit in limits), frozenset(limit.name for limit in limits if limit.shadow)
 
 
 @lru_cache(maxsize=1024)
@@ -223,7 +223,7 @@ class Resolved:
         if not self.is_plain or self.parent_ids or config.declared:
             return False
         for limit in config.limits:  # noqa: SIM110 - a generator costs more, and each first acquire comes by here
-            if limit.has_slots:
+            if limit._has_slots:
                 return False
         return True
 

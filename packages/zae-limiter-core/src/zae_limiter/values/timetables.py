@@ -43,7 +43,7 @@ class Timetable:
 
     def __init__(self, limit: Limit) -> None:
         self._schedule = limit.schedule
-        self._limits = (*(limit.during(entry).rule for entry in limit.schedule), replace(limit, schedule=()).rule)
+        self._limits = (*(limit.during(entry)._rule for entry in limit.schedule), replace(limit, schedule=())._rule)
         self.variants = frozenset(self._limits)
         self._seen = Piece(self._limits[-1], 0, 0, None)
         self._following: dict[int, Piece] = {}

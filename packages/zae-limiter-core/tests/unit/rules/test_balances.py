@@ -33,17 +33,17 @@ def taken(shard_limit: ShardLimit, tokens: int, cost: int, now: int) -> tuple[Sh
 @given(limits, balances, st.lists(instants, min_size=3, max_size=6))
 def test_refill_in_steps_equals_refill_at_once(limit: Limit, tokens: int, times: list[int]) -> None:
     first, *steps = sorted(times)
-    balance, shard_limit = min(tokens, limit.ceiling_milli), ShardLimit(limit, first)
+    balance, shard_limit = min(tokens, limit._ceiling_milli), ShardLimit(limit, first)
     for step in steps:
         balance, shard_limit = refill_bucket(shard_limit, balance, step), shard_limit.moved(step)
-    assert balance == refill_bucket(ShardLimit(limit, first), min(tokens, limit.ceiling_milli), steps[-1])
+    assert balance == refill_bucket(ShardLimit(limit, first), min(tokens, limit._ceiling_milli), steps[-1])
 
 
 @given(limits, instants, st.lists(st.tuples(st.integers(0, 10**6), st.integers(1, 200_000)), max_size=40))
 def test_no_bucket_admits_more_than_its_burst_and_what_is_minted(
     limit: Limit, start: int, takes: list[tuple[int, int]]
 ) -> None:
-    shard_limit, tokens, now = ShardLimit(limit, start), limit.ceiling_milli, start
+    shard_limit, tokens, now = ShardLimit(limit, start), limit._ceiling_milli, start
     history: list[tuple[int, int]] = []
     for later, cost in takes:
         now += later
@@ -56,8 +56,8 @@ def test_no_bucket_admits_more_than_its_burst_and_what_is_minted(
         for ended, cost in history[index:]:
             admitted += cost
             minted = (ended - begun) * Fraction(limit.refill_amount, limit.refill_period)
-            assert admitted < limit.ceiling_milli + minted + (0 if shard_limit.unit else 1)
-            assert not shard_limit.unit or admitted <= limit.ceiling_milli + minted
+            assert admitted < limit._ceiling_milli + minted + (0 if shard_limit.unit else 1)
+            assert not shard_limit.unit or admitted <= limit._ceiling_milli + minted
 
 
 @given(limits, instants, st.integers(0, 10**9))

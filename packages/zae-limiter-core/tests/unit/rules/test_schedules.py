@@ -63,9 +63,9 @@ def test_a_wait_ends_at_the_first_millisecond_that_has_the_amount(
     declared: Limit, at_ms: int, tokens: int, cost: int
 ) -> None:
     table = timetable_of(declared)
-    part = Part(ShardLimit(table.at(at_ms).limit, at_ms), min(tokens, table.at(at_ms).limit.ceiling_milli))
+    part = Part(ShardLimit(table.at(at_ms).limit, at_ms), min(tokens, table.at(at_ms).limit._ceiling_milli))
     wait = wait_through(declared, [part], cost, at_ms)
-    if cost > max(each.ceiling_milli for each in table.variants):
+    if cost > max(each._ceiling_milli for each in table.variants):
         assert wait == NEVER
     elif math.isfinite(wait):
         due_ms = at_ms + round(wait * 1000)
@@ -76,7 +76,7 @@ def test_a_wait_ends_at_the_first_millisecond_that_has_the_amount(
 @given(limits, balances, st.integers(1, 250_000), instants)
 def test_a_wait_over_peaks_is_the_wait_over_all_pieces(declared: Limit, tokens: int, cost: int, at_ms: int) -> None:
     now = timetable_of(declared).at(at_ms).limit
-    parts = [Part(ShardLimit(now, at_ms), min(tokens, now.ceiling_milli))]
+    parts = [Part(ShardLimit(now, at_ms), min(tokens, now._ceiling_milli))]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(schedules, "MOST_PIECES", 60)
         patch.setattr(schedules, "_SOON", 60)

@@ -254,7 +254,7 @@ def test_a_merged_shard_never_has_more_than_both_would_have_unbounded(
     whole = ShardLimit(limit, at_ms, first.shard, count, None, found.begun_ms, fraction=found.fraction)
     had = [refill_bucket(*half, at_ms) for half in halves]
     assert whole.ceiling_milli == sum(half.shard_limit.ceiling_milli for half in halves)
-    assert whole.ceiling_milli == limit_share(limit, limit.ceiling_milli, first.shard, count)
+    assert whole.ceiling_milli == limit_share(limit, limit._ceiling_milli, first.shard, count)
     assert sum(had) - (3 if first.unit else 0) <= refill_bucket(whole, found.tokens, at_ms) <= sum(had)
     minted = [half.shard_limit.minted(then_ms) - half.shard_limit.minted(at_ms) for half in halves]
     ceilings = [half.shard_limit.ceiling_milli for half in halves]

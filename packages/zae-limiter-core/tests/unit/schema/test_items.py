@@ -53,7 +53,7 @@ def bucket(limits: tuple[Limit, ...], bucket_id: BucketId) -> dict[str, object]:
     item = {**bucket_id.attributes(), "cascade": False, "shard_count": 2, "rf": NOW, "cv": NOW, "ev": 1, WRITES: MILLI}
     for limit in limits:
         at = bucket_attributes(limit.name)
-        item |= {at.tokens: limit.ceiling_milli, at.consumed: 0, **rule_attributes(limit)}
+        item |= {at.tokens: limit._ceiling_milli, at.consumed: 0, **rule_attributes(limit)}
     return item
 
 
@@ -76,7 +76,7 @@ def test_a_bucket_comes_back_with_the_shapes_of_its_limits(limits: tuple[Limit, 
     assert state.anchor_ms == NOW
     assert state.shard_limits == {limit.name: ShardLimit(limit, NOW, 1, 2, fraction=0) for limit in limits}
     assert {name: state.tokens_milli(name) for name in state.shard_limits} == {
-        each.name: each.ceiling_milli for each in limits
+        each.name: each._ceiling_milli for each in limits
     }
 
 
@@ -216,7 +216,7 @@ EVERY_KIND = [
 @pytest.mark.parametrize("limit", EVERY_KIND, ids=lambda limit: limit.kind)
 def test_the_state_that_was_made_is_the_one_that_is_read(limit: Limit) -> None:
     of = BucketId("ns", "e", "r")
-    balances = [LimitBalance(each, each.initial_milli - MILLI, MILLI) for each in (EVERY_KIND[0], limit)]
+    balances = [LimitBalance(each, each._initial_milli - MILLI, MILLI) for each in (EVERY_KIND[0], limit)]
     item = bucket_item(of, {"cascade": False}, balances, shard_count=1, anchor_ms=NOW, config_as_of_ms=NOW, spread=True)
     made, read = new_state(item, of, [each.limit for each in balances]), read_bucket(item)
     assert (made.numbers(item), made[:3], made[4:7], made[8:]) == (read.numbers(item), read[:3], read[4:7], read[8:])

@@ -31,15 +31,15 @@ LIMITS = [
 def test_every_kind_with_a_window_has_thresholds_and_keeps_them(limit: Limit) -> None:
     assert limit.alert
     assert Limit.from_dict(limit.to_dict()) == limit
-    assert limit.rule.alert == limit.alert, "the bucket has them, so that the aggregator finds them"
+    assert limit._rule.alert == limit.alert, "the bucket has them, so that the aggregator finds them"
     if not str(limit).endswith("}"):
         assert Limit.parse(str(limit)) == limit
     at = limit_attributes("n")
     assert read_limit(limit_fields(limit, at), "n", at) == limit
     of_bucket = bucket_attributes("n")
-    stored = limit_fields(limit.rule, of_bucket, unit=1000)
+    stored = limit_fields(limit._rule, of_bucket, unit=1000)
     assert stored["b_n_al"] == write_alert(limit.alert)
-    assert read_limit({"b_n_bx": limit.rule.burst * 1000, **stored}, "n", of_bucket, unit=1000) == limit.rule
+    assert read_limit({"b_n_bx": limit._rule.burst * 1000, **stored}, "n", of_bucket, unit=1000) == limit._rule
 
 
 def test_a_limit_without_thresholds_is_stored_as_before() -> None:

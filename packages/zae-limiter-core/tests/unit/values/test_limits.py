@@ -57,7 +57,7 @@ def test_burst_and_refill_default_to_the_capacity(limit: Limit, period: int) -> 
 
 
 def test_the_ceiling_is_the_burst_not_the_capacity() -> None:
-    assert Limit.per_minute("l", 5, burst=9).ceiling_milli == 9 * MILLI
+    assert Limit.per_minute("l", 5, burst=9)._ceiling_milli == 9 * MILLI
 
 
 @pytest.mark.parametrize("field", ["capacity", "burst", "refill_amount", "refill_period"])
@@ -235,7 +235,7 @@ def test_prefetch_is_a_number_of_seconds_of_at_most_an_hour_in_whole_millisecond
 
 def test_a_limit_prefetches_nothing_unless_told() -> None:
     limit = Limit.per_minute("tpm", 100_000)
-    assert (limit.prefetch, limit.usable_burst, limit.rule) == (0.0, 100_000, limit)
+    assert (limit.prefetch, limit.usable_burst, limit._rule) == (0.0, 100_000, limit)
     assert "prefetch" not in limit.to_dict()
 
 
@@ -251,7 +251,7 @@ def test_a_limit_prefetches_nothing_unless_told() -> None:
     ],
 )
 def test_what_comes_within_prefetch_is_taken_off_the_burst(limit: Limit, usable: int) -> None:
-    assert (limit.usable_burst, limit.ceiling_milli, limit.rule.burst) == (usable, usable * MILLI, usable)
+    assert (limit.usable_burst, limit._ceiling_milli, limit._rule.burst) == (usable, usable * MILLI, usable)
 
 
 @given(
@@ -269,19 +269,19 @@ def test_a_rule_leaves_room_for_its_prefetch(
     except ValidationError:
         assert amount * prefetch_ms > (burst - 1) * period * 1000
         return
-    rule = rule_of(limit.rule)
+    rule = rule_of(limit._rule)
     comes = rule.minted(start_ms + prefetch_ms) - rule.minted(start_ms)
-    assert 0 < limit.rule.ceiling_milli <= burst * MILLI - comes
+    assert 0 < limit._rule._ceiling_milli <= burst * MILLI - comes
     assert (
-        limit.rule.ceiling_milli > burst * MILLI - amount * prefetch_ms / period - MILLI - 1
+        limit._rule._ceiling_milli > burst * MILLI - amount * prefetch_ms / period - MILLI - 1
     )  # no more than a token lost
 
 
 def test_the_rule_has_the_usable_burst_and_no_mark() -> None:
     declared = Limit.per_minute("tpm", 100_000, burst=120_000, shadow=True, prefetch=1)
-    assert declared.rule == Limit("tpm", 100_000, 118_333, 100_000, 60)
-    assert Limit.per_minute("tpm", 60, prefetch=1).rule == Limit("tpm", 59, 59, 60, 60)
-    assert declared.rule.rule == declared.rule
+    assert declared._rule == Limit("tpm", 100_000, 118_333, 100_000, 60)
+    assert Limit.per_minute("tpm", 60, prefetch=1)._rule == Limit("tpm", 59, 59, 60, 60)
+    assert declared._rule._rule == declared._rule
 
 
 def test_a_prefetch_that_leaves_no_token_is_refused() -> None:

@@ -50,7 +50,7 @@ def test_a_shadow_limit_has_the_shape_of_an_enforced_one_and_another_config() ->
 def test_a_config_has_the_rule_of_a_prefetched_limit() -> None:
     tpm = Limit.per_minute("tpm", 60, prefetch=1)
     config = Config((RPM, tpm), 1)
-    assert (config.limits, config.by_name["tpm"]) == ((RPM, tpm.rule), tpm.rule)
+    assert (config.limits, config.by_name["tpm"]) == ((RPM, tpm._rule), tpm._rule)
     assert (config.prefetch, config.marked) == ({"tpm": 1.0}, (RPM, tpm))
     assert config.born_after(5).marked == config.marked
     assert Config((RPM, tpm), 2).limits is config.limits
@@ -64,7 +64,7 @@ def test_a_config_without_marks_says_what_it_has() -> None:
 
 def test_another_prefetch_is_another_config() -> None:
     short, long = Limit.per_minute("tpm", 60, prefetch=0.5), Limit.per_minute("tpm", 60, prefetch=1)
-    assert short.rule == long.rule
+    assert short._rule == long._rule
     first, second = (Resolved(Config((each,), 1), "system", None, (), False, 1, 1) for each in (short, long))
     assert not first.agrees_with(second)
     assert first.agrees_with(replace(first, valid_until_ms=7))

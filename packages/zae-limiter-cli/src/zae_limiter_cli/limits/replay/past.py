@@ -116,7 +116,7 @@ def _looks_back(repository: "SyncRepository", plan: Plan) -> timedelta:
     from zae_limiter.maintenance import looks_back_ms
 
     found = [
-        looks_back_ms(limit) for limit in _new_limits(repository, plan) if limit.kind != "total" and not limit.has_slots
+        looks_back_ms(limit) for limit in _new_limits(repository, plan) if limit.kind not in ("total", "concurrent")
     ]
     longest = min(LONGEST // timedelta(milliseconds=1), max(found, default=0))
     return max(HOUR, -(-timedelta(milliseconds=longest) // HOUR) * HOUR)
@@ -222,14 +222,14 @@ class _Judge:
             )
         if not limits:
             self._bare.add("/".join(place))
-        self._slots.update(f"{'/'.join(place)} {limit.name}" for limit in after.limits if limit.has_slots)
+        self._slots.update(f"{'/'.join(place)} {limit.name}" for limit in after.limits if limit.kind == "concurrent")
         self._totals.append((Bounds(judged.least, judged.most, judged.calls), judged.before))
 
     def _judged(self, place: Place, limit: "Limit", snapshots: Sequence["UsageSnapshot"]) -> list["Bounds"]:
         """Return the bounds for each hour of the replay; none for a limit of which nothing is known."""
         from zae_limiter.maintenance import Hour, judged
 
-        if limit.has_slots:
+        if limit.kind == "concurrent":
             self._slots.add(f"{'/'.join(place)} {limit.name}")
             return []
         if not any(limit.name in each.consumed for each in snapshots):

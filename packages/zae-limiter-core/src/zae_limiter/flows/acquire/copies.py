@@ -71,7 +71,7 @@ def _is_presentable(namespace_state: NamespaceState, claim: Claim, view: View, *
         return False
     if not view.states:
         limits, checked = claim.config.by_name, claim.checked
-        begins = all(name not in limits or limits[name].initial_milli >= checked[name] for name in checked)
+        begins = all(name not in limits or limits[name]._initial_milli >= checked[name] for name in checked)
         return begins or may_refuse(namespace_state, claim, (), view.at_ms)
     if not (is_short or fresh_shards(namespace_state, claim, view.at_ms) or view.fits(claim.checked)):
         return False

@@ -207,7 +207,7 @@ def release(grant: Grant, amounts: Mapping[str, int]) -> list[BucketRequest]:
 def _slot_names(grant: Grant, names: Iterable[str]) -> list[str]:
     """Return those of the names that are limits with slots, in any bucket of the lease."""
     configs = [claim.config.by_name for claim in grant.claims]
-    return [name for name in names if any(name in each and each[name].has_slots for each in configs)]
+    return [name for name in names if any(name in each and each[name]._has_slots for each in configs)]
 
 
 def _refuse_slots(grant: Grant, field: str, names: Iterable[str]) -> None:

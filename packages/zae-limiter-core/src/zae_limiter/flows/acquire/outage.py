@@ -227,7 +227,7 @@ class SharedLimit(ShardLimit):
     def __post_init__(self) -> None:
         self.rule, self.unit, self.fraction = rule_of(self.limit), 0, 0
         self.part = PartOfRule(self.rule, self.millionths)
-        self.ceiling_milli = self.limit.ceiling_milli * self.millionths // MILLION
+        self.ceiling_milli = self.limit._ceiling_milli * self.millionths // MILLION
         self.minted_at_anchor = self.part.minted(self.anchor_ms)
 
     def moved(self, at_ms: int, limit: Limit | None = None, mark: int | None = None) -> ShardLimit:
@@ -444,7 +444,7 @@ def _raise_if_impossible(
     if not claims:
         raise RateLimiterUnavailable(f"{error}; this process does not know the limits of {bucket}") from error
     for status in statuses:
-        if status.retry_after_seconds == inf and status.requested * MILLI <= status.limit.ceiling_milli:
+        if status.retry_after_seconds == inf and status.requested * MILLI <= status.limit._ceiling_milli:
             what = f"{status.requested} {status.limit_name} of {status.entity_id}/{status.resource}"
             problem = f"{error}; the share of this process can never hold {what}"
             raise RateLimiterUnavailable(problem) from error
@@ -474,7 +474,7 @@ def _begin(namespace_state: NamespaceState, claim: Claim, name: str, now_ms: int
     """Return the share of one limit, by the last looks of this process at the shards of the bucket."""
     limit, shards = claim.config.by_name[name], _shards(namespace_state, claim.home)
     part, tokens = 0, -shares_of(namespace_state).owed_to(shards, name)
-    for shard in shards if not limit.has_slots else ():  # nobody counts slots without the store
+    for shard in shards if not limit._has_slots else ():  # nobody counts slots without the store
         if (state := shard.state) is not None and name in state.shard_limits:
             of_shard = shard.others.part(name, shard.seen_at_ms, now_ms)
             part += of_shard

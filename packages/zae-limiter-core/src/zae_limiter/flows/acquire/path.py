@@ -214,8 +214,8 @@ def _fit_estimates(root: AcquireRequest, limits: Sequence[Limit]) -> None:
     """
     fitting = dict(root.amounts)
     for limit in limits:
-        if limit.name in (root.learns or ()) and limit.initial_milli:
-            fitting[limit.name] = min(fitting[limit.name], limit.initial_milli)
+        if limit.name in (root.learns or ()) and limit._initial_milli:
+            fitting[limit.name] = min(fitting[limit.name], limit._initial_milli)
     root.amounts = fitting
 
 
@@ -254,7 +254,7 @@ def config_of(request: AcquireRequest, resolved: Resolved, now: Callable[[], int
     """
     config = resolved.config
     if request.limits:
-        own = config.own and not any(limit.unused_seconds for limit in request.limits)
+        own = config.own and not any(limit._unused_seconds for limit in request.limits)
         config = Config(request.limits, 0, FOLLOWS, own)
     elif not config.limits and request.default_limits:
         config = Config(request.default_limits, 0, config.born_ms)

@@ -157,7 +157,7 @@ class Caller:
     def _waits_for_slots(self) -> bool:
         """Whether it is short of slots, which come back at any time."""
         limits = {} if self._short is None else self._short.config.by_name
-        return self._short is not None and any(limits[name].has_slots for name in self._short.checked)
+        return self._short is not None and any(limits[name]._has_slots for name in self._short.checked)
 
     def _left_ms(self) -> float:
         """Return the rest of the time that it may wait."""
@@ -262,7 +262,7 @@ class Caller:
         line, limits = self._short.home.line, self._short.config.enforced.values()
         if len(line) == 1:
             return wait_ms + self._namespace_state.pick(1 + min(LONGEST_JITTER_MS, int(wait_ms * JITTER)))
-        fill_ms = min((minting_ms(each, each.ceiling_milli) for each in limits), default=0)
+        fill_ms = min((minting_ms(each, each._ceiling_milli) for each in limits), default=0)
         return line.moment(now + wait_ms, max(1, min(MOMENT_MS, fill_ms // MOMENTS_TO_FILL))) - now
 
     def _too_late(self, refusal: RateLimitExceeded | None, wait_ms: int) -> RateLimitExceeded:

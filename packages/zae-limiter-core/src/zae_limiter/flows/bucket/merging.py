@@ -122,7 +122,7 @@ def merged(mine: BucketState, other: BucketState | None, now_ms: int, multiplier
     limits = {name: source.shard_limits[name].limit for name, source in sources.items()}
     values = {SHARD_COUNT: count, CONFIG_AS_OF: newest.item[CONFIG_AS_OF]}
     for name, limit in limits.items():
-        if limit.has_slots:  # they are all on shard 0, whatever its anchor
+        if limit._has_slots:  # they are all on shard 0, whatever its anchor
             continue
         sum_of = merge([each.part(limit, anchor_ms) for each in halves if name not in each.slots], limit, anchor_ms)
         moves[name] = Begin(sum_of.tokens, sum_of.fraction if rule_of(limit).unit(count) else None)
@@ -175,8 +175,8 @@ def _sources(mine: BucketState, halves: Sequence[BucketState], newest: BucketSta
     for name in sources:
         both = [each for each in halves if name in each.shard_limits]
         if len({each.schedule_id(name) for each in both}) == 1 and both[0].schedule_id(name):
-            lower = min(each.shard_limits[name].limit.ceiling_milli for each in both)
-            sources[name] = next(each for each in both if each.shard_limits[name].limit.ceiling_milli == lower)
+            lower = min(each.shard_limits[name].limit._ceiling_milli for each in both)
+            sources[name] = next(each for each in both if each.shard_limits[name].limit._ceiling_milli == lower)
     for name, source in [*sources.items()]:
         if (name in source.slots) != (name in mine.slots):
             if name in mine.shard_limits:
@@ -211,10 +211,10 @@ def _expires_at(
     """
     if mine.shard_count > 2 or not multiplier or any(each.schedule_id(name) for name, each in sources.items()):
         return None
-    missing = {limit: limit.ceiling_milli - min(0, begin.tokens) for limit, begin in begins.items()}
+    missing = {limit: limit._ceiling_milli - min(0, begin.tokens) for limit, begin in begins.items()}
     slots = [each.limit for name, each in mine.shard_limits.items() if name in mine.slots]
     fill_ms = max([keeping_ms(*each) for each in missing.items()] + [keeping_ms(each, MILLI) for each in slots])
-    unused_ms = max(MILLI * limit.unused_seconds for limit in begins) if begins else 0
+    unused_ms = max(MILLI * limit._unused_seconds for limit in begins) if begins else 0
     if fill_ms >= FOREVER_MS:
         return None
     return -(-(now_ms + max(TTL_GRACE_MS + multiplier * fill_ms, unused_ms)) // 1000)

@@ -30,7 +30,7 @@ def begins_for(config: Config | None, state: BucketState | None, request: Bucket
     variants = {name: values.timetables.timetable_of(limit).variants for name, limit in config.scheduled.items()}
     of = {name: variants.get(name, (config.by_name[name],)) for name in request.checked}
     later = all(config.most_milli(name) >= amount for name, amount in request.checked.items())
-    return later and any(each.ceiling_milli > each.initial_milli for every in of.values() for each in every)
+    return later and any(each._ceiling_milli > each._initial_milli for every in of.values() for each in every)
 
 
 def ignores_schedule(config: Config, state: BucketState, requests: Iterable[BucketRequest], now_ms: int) -> bool:

@@ -193,7 +193,7 @@ def halving(state: BucketState, now_ms: int, leftover: Item | None = None) -> Tr
     count, moves, begin = 2 * state.shard_count, dict[str, Move | Begin](), dict[str, Begin]()
     take, force, give, debts = dict[str, int](), dict[str, int](), dict[str, int](), dict[str, int]()
     for name, shard_limit in state.shard_limits.items():
-        if shard_limit.limit.has_slots:  # all of them stay on shard 0
+        if shard_limit.limit._has_slots:  # all of them stay on shard 0
             begin[name] = Begin(0)
             continue
         tokens, minted = state.tokens_milli(name), shard_limit.minted_since_anchor(anchor_ms)
@@ -258,7 +258,7 @@ def _make(home: BucketState, parent: BucketState, shard: int, now_ms: int) -> Fl
     """
     count = home.shard_count
     begin = {
-        name: Begin(limit_share(each.limit, each.limit.initial_milli, shard, count))
+        name: Begin(limit_share(each.limit, each.limit._initial_milli, shard, count))
         for name, each in home.shard_limits.items()
     }
     item = _shard_like(home, home.id.other(shard), begin, count=count, anchor_ms=now_ms)

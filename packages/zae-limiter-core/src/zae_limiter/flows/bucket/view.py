@@ -187,9 +187,9 @@ class View(NamedTuple):
 
 def _reshaped(part: Part, limit: Limit, at_ms: int) -> Part:
     shard_limit = part.shard_limit
-    if not limit.has_slots:
+    if not limit._has_slots:
         return Part(*move_anchor(*part, at_ms, limit))
-    if not shard_limit.limit.has_slots:  # of another kind: they begin as new
+    if not shard_limit.limit._has_slots:  # of another kind: they begin as new
         return new_part(limit, at_ms, shard_limit.shard, shard_limit.shards)
     ruled = shard_limit.moved(at_ms, limit)  # holders keep theirs, so the change is free or lacking
     more = ruled.ceiling_milli - shard_limit.ceiling_milli

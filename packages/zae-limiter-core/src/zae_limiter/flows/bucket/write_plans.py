@@ -69,8 +69,8 @@ class WritePlan:
         if state is None:
             assert config is not None, "a request that consumes carries its config"
             self.anchor_ms = now_ms
-            self.ceilings: Mapping[str, int] = {limit.name: limit.ceiling_milli for limit in config.limits}
-            self.headroom = {limit.name: limit.initial_milli for limit in config.limits}
+            self.ceilings: Mapping[str, int] = {limit.name: limit._ceiling_milli for limit in config.limits}
+            self.headroom = {limit.name: limit._initial_milli for limit in config.limits}
             return
         self.anchor_ms, self.ceilings, self.headroom = state.anchor_ms, state.ceilings, state.headroom(now_ms)
 
@@ -139,7 +139,7 @@ class WritePlan:
                 values[CONFIG_AS_OF] = config.born_ms
         longest_ms = 0
         for name, limit in rules.items():
-            whole = limit_share(limit, limit.ceiling_milli, state.id.shard, state.shard_count)
+            whole = limit_share(limit, limit._ceiling_milli, state.id.shard, state.shard_count)
             debt = min(0, self.headroom[name] - change.net(name))
             longest_ms = max(longest_ms, keeping_ms(limit, whole - debt))
         ttl = expires_at(self, config, longest_ms)
@@ -151,8 +151,8 @@ class WritePlan:
         assert config is not None
         balances, longest_ms = [], 0
         for limit in config.limits:
-            net, initial = batch.net(limit.name), limit.initial_milli
-            longest_ms = max(longest_ms, keeping_ms(limit, limit.ceiling_milli - initial + net))
+            net, initial = batch.net(limit.name), limit._initial_milli
+            longest_ms = max(longest_ms, keeping_ms(limit, limit._ceiling_milli - initial + net))
             consumed = net + batch.counts.amounts.get(limit.name, 0)
             balances.append(LimitBalance(limit, initial - net, consumed, config.schedule_id(limit.name)))
         item = bucket_item(
@@ -210,15 +210,15 @@ def reshape(
     for name, limit in ({name: each.limit for name, each in state.shard_limits.items()} | dict(config.by_name)).items():
         was = state.shard_limits.get(name)
         ruled = ShardLimit(limit, anchor_ms, state.id.shard, state.shard_count)
-        if was is None or (limit.has_slots and not was.limit.has_slots):  # slots begin as new
-            initial = limit_share(limit, limit.initial_milli, ruled.shard, ruled.shards)
+        if was is None or (limit._has_slots and not was.limit._has_slots):  # slots begin as new
+            initial = limit_share(limit, limit._initial_milli, ruled.shard, ruled.shards)
             moves[name] = Begin(initial, ruled.fraction if ruled.unit else None)
             headroom[name], ceilings[name] = initial, ruled.ceiling_milli
             continue
         tokens = state.tokens_milli(name)
         if shifts and name in config.scheduled:
             move = rules.schedules.carry_through(was, tokens, config.scheduled[name], limit, anchor_ms, now_ms)
-        elif limit.has_slots:  # all holders keep their slots, whatever their number becomes
+        elif limit._has_slots:  # all holders keep their slots, whatever their number becomes
             gained = was.minted_since_anchor(now_ms) + ruled.ceiling_milli - was.ceiling_milli
             move = Move(gained, gained, ruled.ceiling_milli, gained)
         else:
@@ -270,6 +270,6 @@ def expires_at(plan: WritePlan, config: Config, longest_ms: int) -> int | None:
         return None
     unused_ms = 0 if state is None else state.unused_ms
     if state is None or plan.reshapes:
-        unused_ms = max(unused_ms, 1000 * max((limit.unused_seconds for limit in config.limits), default=0))
+        unused_ms = max(unused_ms, 1000 * max((limit._unused_seconds for limit in config.limits), default=0))
     ttl = -(-(plan.now_ms + max(TTL_GRACE_MS + plan.multiplier * fill_ms, unused_ms)) // 1000)
     return ttl if state is None else max(ttl, state.item.get(TTL, 0))

@@ -141,11 +141,11 @@ def _draft_limit(
         if was is None:
             draft.absent += (at.tokens,)
             draft.add.setdefault(at.consumed, 0)  # the item may count it already
-        if limit.has_slots:
+        if limit._has_slots:
             draft.set |= slot_attributes(limit, now_ms, net)
     elif was is None:
         raise AssertionError(f"{name} is new, and begins with nothing")
-    elif was.slots is not None and limit.has_slots:
+    elif was.slots is not None and limit._has_slots:
         draft_slots(draft, was, change, now_ms, new=None if move is None else limit)
     else:
         _draft_balance(draft, at, state, change, was, move, net, moved_to)

@@ -402,7 +402,7 @@ class ConfigRecords(NamedTuple):
         else:
             age = min(level.read_at_ms for level in levels[: levels.index(wins) + 1])
             own = wins.source in OWN_LEVELS and any(level.stored for level in levels if level.source in OWN_LEVELS)
-            own = own and not any(limit.unused_seconds for limit in wins.limits)
+            own = own and not any(limit._unused_seconds for limit in wins.limits)
             config = Config(wins.limits, age, own=own, stored=True).at(now_ms)
         switches, link = (
             resolve_switches((level.source, level.switches) for level in levels),

@@ -157,7 +157,7 @@ def remember_told(crossing: Crossing, *, spread: bool = False) -> Flow[Told]:
     """
     told = Told(crossing.window.number, crossing.threshold)
     end_ms = crossing.window.end_ms
-    if unused := crossing.limit.unused_seconds:  # the bucket is used now, and goes no earlier
+    if unused := crossing.limit._unused_seconds:  # the bucket is used now, and goes no earlier
         end_ms = crossing.at_ms + 1000 * unused
     item = told_item(crossing.bucket, crossing.limit.name, told, end_ms, spread=spread)
     key, values = key_of(item), {name: value for name, value in item.items() if name not in (PK, SK)}
@@ -211,7 +211,7 @@ def _measure(watched: Watched, items: Mapping[Key, Item]) -> _Measured | None:
     for shard in range(count):
         known = read_shard_limits(shards[shard]).get(name) if shard in shards else None
         if known is None:  # as it would be made
-            missing = limit_share(watched.limit, watched.limit.initial_milli, shard, count)
+            missing = limit_share(watched.limit, watched.limit._initial_milli, shard, count)
             left, given = left + missing, given + missing
         else:
             tokens = shards[shard][at.tokens]

@@ -88,7 +88,9 @@ def reset_bucket(
     def writes(states: Sequence[BucketState]) -> tuple[Sequence[Write], Put]:
         now = namespace_state.now()
         found = bucket_of(states, now)
-        new = {each.limit.name: each.limit.initial_milli // MILLI for each in found.limits if not each.limit.has_slots}
+        new = {
+            each.limit.name: each.limit._initial_milli // MILLI for each in found.limits if not each.limit._has_slots
+        }
         after = {"available": found.available | new, **_named(change)}
         audit_put = _event(namespace_state, cause, "bucket_reset", found, after)
         return [filled(state, now) for state in states], audit_put
@@ -139,7 +141,7 @@ def credit_bucket(
         for name in credit.keys() - limits.keys():
             raise ValidationError("tokens", name, f"is not a limit of the bucket (known: {', '.join(sorted(limits))})")
         for name in credit:
-            if limits[name].has_slots:
+            if limits[name]._has_slots:
                 problem = "has slots, which come back from their holders: raise its capacity for more of them"
                 raise ValidationError("tokens", name, problem)
             if limits[name].blocks:
@@ -209,9 +211,9 @@ def filled(state: BucketState, now_ms: int) -> Update:
     """Return the update that makes a shard as new at ``now_ms``, even if its anchor has to be later."""
     anchor_ms, moves = max(now_ms, state.anchor_ms + 1), {}
     for name, shard_limit in state.shard_limits.items():
-        if shard_limit.limit.has_slots:
+        if shard_limit.limit._has_slots:
             continue  # they are with their holders, and come back with these
-        initial = share(shard_limit.limit.initial_milli, shard_limit.shard, shard_limit.shards)
+        initial = share(shard_limit.limit._initial_milli, shard_limit.shard, shard_limit.shards)
         minted = shard_limit.moved_by_anchor(anchor_ms) - shard_limit.moved_by_anchor(now_ms)
         moves[name] = Begin(initial + minted, shard_limit.whole_at(now_ms) if shard_limit.unit else None)
     return write(state, Change(anchor_ms, moves, remove=state.begun_attributes()), now_ms)
