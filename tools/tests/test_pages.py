@@ -117,6 +117,8 @@ OF_OTHERS = {
     "limiter_in_memory",
     "GSInPK",
     "GSInSK",
+    "FAIL_OPEN",
+    "temp_budget_increase",
     "SyncX",
     "StackOperationError",
     "RefillAmount",
