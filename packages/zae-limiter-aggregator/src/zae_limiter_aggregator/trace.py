@@ -1,9 +1,9 @@
 """Keep the writes to the buckets of some entities in the archive's bucket, for `limits plan --replay`.
 
 A namespace says of which share of its entities. A batch puts one object for each namespace and hour; the hour is that
-of the records, so that whoever reads an hour finds all its writes in one place. Records may come again, in other
+of the records, so that a reader of an hour finds all its writes in one place. Records may come again, in other
 batches: the marks of the writes tell which ones are the same. An object that cannot be put is dropped, and no record
-comes again for it: whoever reads the trace sees by the usage that an hour is not whole.
+comes again for it: the usage shows a reader that an hour is not whole.
 """
 
 import gzip

@@ -110,7 +110,7 @@ def hanging(text: str, begin: int) -> str:
 def say_command(command: str, *, indent: str = "", err: bool = False) -> None:
     """Print a command to paste. On a terminal that is too narrow, it goes on in further lines, which a shell joins.
 
-    What nobody would see in it is an escape, which bash, ksh and zsh read.
+    An invisible character in it is an escape, which bash, ksh and zsh read.
     """
     room = room_of_stdout()
     parts = [] if command.isascii() else _parts_of(command)
@@ -140,7 +140,7 @@ def _parts_of(command: str) -> list[str]:
 
 
 def _quoted(word: str) -> str:
-    """Return a word for a shell; what nobody would see is an escape in `$'...'`."""
+    """Return a word for a shell; an invisible character is an escape in `$'...'`."""
     from zae_limiter_manifest.problems import INVISIBLE
 
     if word.isprintable() and not INVISIBLE.search(word):

@@ -13,12 +13,12 @@ def can_ask() -> bool:
 
 
 def check_can_ask(question: str) -> None:
-    """Raise ``CommandError`` where there is nobody to ask."""
+    """Raise ``CommandError`` where there is no terminal."""
     if not can_ask():
         raise CommandError(f"{question} There is no terminal to answer on: pass --yes to confirm")
 
 
 def confirm(question: str) -> None:
-    """Ask on the terminal. Raises ``click.Abort`` for a no, and ``CommandError`` where there is nobody to ask."""
+    """Ask on the terminal. Raises ``click.Abort`` for a no, and ``CommandError`` where there is no terminal."""
     check_can_ask(question)
     click.confirm(question, abort=True, err=True)

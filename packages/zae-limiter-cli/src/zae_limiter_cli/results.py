@@ -47,7 +47,7 @@ def writing(path: Path, *, mode: int = 0o666) -> Iterator[BinaryIO]:
         yield file
         file.flush()
         _let_go_on_windows(file)
-        beside.replace(path)  # while it is locked: nobody takes it for one that was left
+        beside.replace(path)  # while it is locked: no process takes it for one that was left
     except BaseException:
         _let_go_on_windows(file)
         beside.unlink(missing_ok=True)
@@ -75,7 +75,7 @@ def _open_beside(path: Path, mode: int) -> tuple[Path, int]:
             except BlockingIOError:  # another command takes it for one that was left, and removes it
                 os.close(descriptor)
                 raise
-            except OSError:  # a file system without locks, on which nobody removes what is left
+            except OSError:  # a file system without locks, on which no process removes what is left
                 return beside, descriptor
             if _has_name(descriptor, beside):
                 return beside, descriptor

@@ -54,7 +54,7 @@ def shown(instant: datetime) -> str:
 def duration(seconds: float) -> str:
     """Return a length of time for people: `0.4 s`, `42 s`, `3 min 20 s`, `11 h 59 min`, `2 d 3 h`.
 
-    It is rounded up, so that nobody comes back too early.
+    It is rounded up, so that no caller comes back too early.
     """
     exact = round(seconds, 6)
     if exact <= LEAST_WHOLE:

@@ -111,7 +111,7 @@ def alarm(name: str, *topics: str, state: str = "OK") -> None:
 @pytest.mark.usefixtures("stack")
 def test_alarms_that_ring_that_tell_nobody_or_to_which_nobody_listens_are_found() -> None:
     alarm("my-app-2-AggregatorErrorsAlarm-OTHER", state="ALARM")  # of another stack
-    assert found()[1]["alarms"]["message"] == "there is none: nobody is told when the aggregator fails"
+    assert found()[1]["alarms"]["message"] == "there is none: no one is notified when the aggregator fails"
     name = "my-app-AggregatorErrorsAlarm-1A2B"
     alarm(name)
     assert found()[1]["alarms"]["message"] == "of 1 alarm, 1 without anybody to tell"

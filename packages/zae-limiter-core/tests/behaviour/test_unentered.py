@@ -33,7 +33,7 @@ async def test_a_lease_that_nobody_enters_warns_with_the_place_of_its_call(world
         gc.collect()
     (warning,) = told
     assert (warning.category, warning.filename, warning.lineno) == (ResourceWarning, __file__, line)
-    assert "ann/api: nobody entered" in str(warning.message)
+    assert "ann/api: it was never entered" in str(warning.message)
 
 
 async def test_an_entered_lease_does_not_warn_whatever_becomes_of_it(world: World) -> None:

@@ -304,7 +304,7 @@ def _is_known_sound(shape: Record, value: object) -> bool:
 
 
 class _Unsound(Exception):
-    """A value has problems. What raises is not remembered: whoever asks looks for them anyway, with their paths."""
+    """A value has problems. What raises is not remembered: the caller looks for them anyway, with their paths."""
 
 
 @lru_cache(MOST_REMEMBERED)

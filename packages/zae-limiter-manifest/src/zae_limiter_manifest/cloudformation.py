@@ -3,7 +3,7 @@
 The names of limits, resources and entities keep their spelling.
 
 CloudFormation evaluates what it finds in properties: a map with a key such as `Fn::ImportValue`, and `{{resolve:…}}` in
-any text. The author of a manifest must not run such code with the rights of whoever deploys the stack, so metadata are
+any text. The author of a manifest must not run such code with the rights of the stack's deployer, so metadata are
 one JSON text without a brace inside its strings, every text that YAML could read as something else is in quotes, and
 names and texts that CloudFormation would evaluate are refused.
 """

@@ -27,7 +27,7 @@ def largest_cut(change: Change) -> Cut | None:
     """Return the limit of a change that loses the largest share; None if none loses anything. A switch that disables
     everything, or ends a bypass, comes first.
 
-    A limit that refuses nobody afterwards is not a cut. A limit that is added, or removed with its item, has no share:
+    A limit that refuses no call afterwards is not a cut. A limit that is added, or removed with its item, has no share:
     what held before, or holds afterwards, is on another level. Weights have no share, which depends on what is used.
     """
     if switched_off(change):

@@ -1,7 +1,7 @@
 """Levels of a manifest that leave out a limit which a weaker level has: whose calls are not limited by it any more.
 
 The first level that has limits wins as a whole, so a level that names some of them drops the others. That may be meant,
-so it is not a mistake; but nobody sees it in a file, and a call that names the limit is admitted.
+so it is not a mistake; but it cannot be seen in a file, and a call that names the limit is admitted.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

@@ -63,7 +63,7 @@ class LimitDecl:
     """One limit: capacity, burst and refill amount in tokens, refill period in seconds; raises `ManifestError`.
 
     The tokens of a limit with a `window` come when it begins, those of a `total` never come back. A `shadow` limit
-    counts and decides like any other, but refuses nobody. A process may take tokens up to `prefetch` seconds before it
+    counts and decides like any other, but refuses no call. A process may take tokens up to `prefetch` seconds before it
     admits by them; in return every bucket holds at most the `usable_burst`. By its
     `weights` a lease settles what a language model has used. By its `schedule` it has other values at other times. At
     the percentages of its `alert` the aggregator tells.
@@ -88,7 +88,7 @@ class LimitDecl:
         kw_only=True, default=DEFAULT_REFILL_PERIOD_SECONDS, metadata=about(_PERIOD, "the period, in seconds")
     )
     shadow: bool = field(
-        kw_only=True, default=False, metadata=about(Flag(), "`true`: the limit counts, but refuses nobody")
+        kw_only=True, default=False, metadata=about(Flag(), "`true`: the limit counts, but refuses no call")
     )
     prefetch: float = field(
         kw_only=True,

@@ -73,7 +73,7 @@ class _Lines:
         yield from self._lines[ends[-1] : end]
 
     def _block(self, entry: _Entry, shape: Shape | None, end: int) -> Iterator[str]:
-        """Yield the lines of one entry; the blank ones below belong to nobody."""
+        """Yield the lines of one entry; the blank ones below belong to none."""
         while self._is_blank(end - 1):
             end -= 1
         yield from self._lines[entry.begin : entry.at]

@@ -87,7 +87,7 @@ class Plan:
 
     @property
     def pending(self) -> tuple[Change, ...]:
-        """The changes that nobody has applied yet."""
+        """The changes that are not applied yet."""
         return tuple(change for change in self.changes if not change.drift)
 
     def why_guarded(self) -> str | None:

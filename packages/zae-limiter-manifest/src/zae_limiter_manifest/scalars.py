@@ -17,7 +17,7 @@ _INTEGER_TAG: Final = "tag:yaml.org,2002:int"
 _FLOAT_TAG: Final = "tag:yaml.org,2002:float"
 _MERGE_TAG: Final = "tag:yaml.org,2002:merge"
 _NO_TAG: Final = (None, "!")
-# YAML 1.1 gives a lone "=" and "<<" a special meaning, which nobody intends in a value.
+# YAML 1.1 gives a lone "=" and "<<" a special meaning, which is never meant in a value.
 _READ_AS_TEXT: Final = (_STRING_TAG, "tag:yaml.org,2002:value", _MERGE_TAG)
 _LONGEST_KEPT: Final = 64
 # YAML 1.1 reads octal, hexadecimal, binary and sexagesimal numbers; people and YAML 1.2 may read other values.

@@ -47,7 +47,7 @@ class SwitchesDecl:
         ),
     )
     reason: str | None = field(
-        default=None, kw_only=True, metadata=about(Text(LONGEST_REASON), "why; whoever is refused is told")
+        default=None, kw_only=True, metadata=about(Text(LONGEST_REASON), "why; it is in the error of each refused call")
     )
 
     @property

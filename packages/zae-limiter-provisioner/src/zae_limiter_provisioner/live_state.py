@@ -25,7 +25,7 @@ class LiveState:
 
     @classmethod
     def empty(cls) -> Self:
-        """Return the state of a namespace that nobody has registered."""
+        """Return the state of a namespace that is not registered."""
         return cls(ProvisionerState(), {}, ManagedSet())
 
     @classmethod
@@ -62,7 +62,7 @@ class LiveState:
 
     @classmethod
     def _read(cls, maintenance: SyncMaintenance, addresses: dict[Address, None], state: ProvisionerState) -> Self:
-        # The state is read first: if its serial is unchanged when the lock is taken, nobody has applied since.
+        # The state is read first: if its serial is unchanged when the lock is taken, there was no apply since.
         managed, intended = address_set(state, "managed"), address_set(state, "intended")
         wanted = [*(addresses | dict.fromkeys((*managed, *intended)))]
         found = maintenance.get_configs([place_of(address) for address in wanted if not address.is_record])

@@ -44,7 +44,7 @@ def unlock(maintenance: SyncMaintenance, lock_id: str) -> ProvisionerState:
     """Remove the lock with this id, and return the state. Raises ``Refused`` if there is no such lock."""
     state = maintenance.get_provisioner_state()
     if state.lock is None:
-        raise Refused("not_locked", "nobody holds the lock")
+        raise Refused("not_locked", "no apply holds the lock")
     if state.lock.lock_id != lock_id:
         raise Refused("other_lock", f"the lock is not {lock_id}: {_describe_lock(state.lock, maintenance)}")
     try:
@@ -54,15 +54,15 @@ def unlock(maintenance: SyncMaintenance, lock_id: str) -> ProvisionerState:
 
 
 def stop(repository: SyncRepository, by: str, *, now_ms: int) -> ProvisionerState:
-    """Ask the apply under way to stop at its next checkpoint, and return the state. Raises ``Refused`` if nobody is
+    """Ask the apply under way to stop at its next checkpoint, and return the state. Raises ``Refused`` if none is
     applying.
     """
     state = SyncMaintenance(repository).get_provisioner_state()
     if state.lock is None:
-        raise Refused("not_locked", "nobody is applying")
+        raise Refused("not_locked", "no apply is under way")
     if state.lock.expires_at_ms <= now_ms:
         expired = f"the lock of {state.lock.owner} expired at {iso_time(state.lock.expires_at_ms)}"
-        raise Refused("not_locked", f"nobody is applying: {expired}, and the next apply makes the rest")
+        raise Refused("not_locked", f"no apply is under way: {expired}, and the next apply makes the rest")
     try:
         run(repository, request_stop(repository.namespace_state, by, expected_serial=state.serial))
     except StaleStateError as error:

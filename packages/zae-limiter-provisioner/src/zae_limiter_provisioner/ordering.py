@@ -1,9 +1,9 @@
 """The order in which changes of a tree of entities are written.
 
-The problem: each write has to leave a tree, in which nobody is above himself and an entity with children stays, also if
-the apply dies after it. The choice: an entity gets its parents after all who are above it in the end have got theirs.
-Then whoever is above it at its write is above it in the end, so that no write closes a circle, whatever moves, even
-where two entities change places. Tiers are written before the entities that name them, and go after them. Limits
+The problem: each write has to leave a tree, in which no entity is above itself and an entity with children stays, also
+if the apply dies after it. The choice: an entity gets its parents after all who are above it in the end have got
+theirs. Then what is above it at its write is above it in the end, so that no write closes a circle, whatever moves,
+even where two entities change places. Tiers are written before the entities that name them, and go after them. Limits
 follow, and what goes is last, children before their parents.
 
 Among those, children of one parent are neighbours, so that a transaction counts them at their parent in one write.

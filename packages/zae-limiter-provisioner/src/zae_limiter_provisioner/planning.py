@@ -98,7 +98,7 @@ def answer_plan(
 
 
 def answer_diff(repository: SyncRepository | None, manifest: LimitsManifest, *, share: str | None = None) -> Answer:
-    """Return the difference between live and declared limits, whoever owns the namespace; unmanaged items are
+    """Return the difference between live and declared limits, whatever owns the namespace; unmanaged items are
     counted.
     """
     declared = manifest.managed_set()
@@ -108,7 +108,7 @@ def answer_diff(repository: SyncRepository | None, manifest: LimitsManifest, *, 
 
 
 def _under_way(state: ProvisionerState, repository: SyncRepository | None) -> ApplyUnderWay | None:
-    """Return the apply that held the lock when the state was read; ``None`` if nobody did, or no longer."""
+    """Return the apply that held the lock when the state was read; ``None`` if none did, or no longer."""
     lock, progress = state.lock, state.progress
     if lock is None or repository is None or lock.expires_at_ms <= repository.namespace_state.now():
         return None

@@ -1,7 +1,7 @@
 """Check the ResponseURL of an event: a reply goes to CloudFormation's own, and to an emulator that the environment
 names.
 
-Whoever may invoke the function chooses the URL of an event. Without this check the function sends requests for them.
+The caller of the function chooses the URL of an event. Without this check the function sends requests for them.
 """
 
 import os

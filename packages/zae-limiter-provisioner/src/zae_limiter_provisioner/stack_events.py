@@ -61,7 +61,7 @@ class StackEvent:
 
     @property
     def problem(self) -> str | None:
-        """Return why this is not an event of CloudFormation; ``None`` if it is one, so that nobody can guess its owner
+        """Return why this is not an event of CloudFormation; ``None`` if it is one, so that its owner cannot be guessed
         name.
         """
         found = (

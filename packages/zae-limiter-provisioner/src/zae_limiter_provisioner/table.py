@@ -31,7 +31,7 @@ class Table:
         return self._clock.now_ms()
 
     def find(self, namespace: str) -> SyncRepository | None:
-        """Open a namespace; return ``None`` if nobody has registered it. Raises ``Refused`` if it was deleted."""
+        """Open a namespace; return ``None`` if it is not registered. Raises ``Refused`` if it was deleted."""
         try:
             return self._open(namespace)
         except NamespaceNotFoundError as error:
@@ -40,7 +40,7 @@ class Table:
             raise _deleted(namespace) from error
 
     def open(self, namespace: str) -> SyncRepository:
-        """Open a namespace. Raises ``Refused`` if it was deleted, or if nobody has registered it."""
+        """Open a namespace. Raises ``Refused`` if it was deleted, or is not registered."""
         if repository := self.find(namespace):
             return repository
         message = f"there is no namespace {namespace} in {self._stack}: check the name; an apply registers a new one"

@@ -122,7 +122,7 @@ def test_the_apply_of_a_killed_process_cannot_be_stopped_and_the_planner_stops_n
     assert [failure.code for failure in read(world.table(), asked).errors] == ["read_only"]
     world.clock.advance(5)
     (failure,) = world.ask("stop", principal="bob").errors
-    assert failure.message.startswith("nobody is applying: the lock of cli (ann) expired at ")
+    assert failure.message.startswith("no apply is under way: the lock of cli (ann) expired at ")
     assert SyncMaintenance(repository).get_provisioner_state().stop is None
 
 
@@ -130,4 +130,4 @@ def test_nobody_can_stop_what_does_not_run() -> None:
     world = World()
     world.apply(manifest(entities=entities(1)))
     (failure,) = world.ask("stop", principal="bob").errors
-    assert (failure.code, failure.message) == ("not_locked", "nobody is applying")
+    assert (failure.code, failure.message) == ("not_locked", "no apply is under way")

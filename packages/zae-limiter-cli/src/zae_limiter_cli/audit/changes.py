@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from zae_limiter.values import AuditEvent
 
-COUNTERS: Final = {"version", "config_version"}  # that rise with every change
+COUNTERS: Final = {"version", "config_version"}  # that go up with every change
 BESIDE_THE_TEXT: Final = ("weights", "schedule")  # of a limit
 
 

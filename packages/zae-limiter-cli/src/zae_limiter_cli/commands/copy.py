@@ -44,7 +44,7 @@ def copy(
 ) -> None:
     """Copy namespaces with limits, entities, buckets, usage and audit events. Balances stay as they are.
 
-    Stop the programs that use them first: what they change while the copy runs may stay behind. Nobody can open a
+    Stop the programs that use them first: what they change while the copy runs may stay behind. No one can open a
     namespace in the target before all of it is there; after an interruption, run the same command again.
     """
     from ..data.copying import both, place_of

@@ -96,7 +96,7 @@ def bucket() -> None:
 def namespace() -> None:
     """Manage the namespaces of a table: register, trace, delete, recover, purge.
 
-    Nobody can open a deleted namespace, but its data stays until it is purged.
+    A deleted namespace cannot be opened, but its data stays until it is purged.
     """
 
 

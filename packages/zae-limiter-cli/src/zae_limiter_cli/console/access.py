@@ -3,7 +3,7 @@
 The token opens one session, once: URLs stay in histories. Browsers send a cookie to every port of a host, also to one
 where another user of the machine listens. So a session has two secrets, and each request needs both: the cookie, and a
 part of the path of its pages. The cookie is sent below that path alone, so no other port gets it unless it knows the
-path, and whoever has only the cookie can neither read a page nor change anything.
+path, and the cookie alone can neither read a page nor change anything.
 
 A name that another site's DNS points at this machine is refused by the Host header. Behind a proxy, the proxy
 authenticates, each request carries its header, and its sessions are its own.
@@ -73,7 +73,7 @@ class Access:
         self.ended()
 
     def user(self, headers: Mapping[str, str], cookies: Mapping[str, str], path: str, *, idle: bool) -> str | None:
-        """Return who sends a request; ``None`` for nobody who may. ``idle``: the page asks, and no person."""
+        """Return who sends a request; ``None`` if the sender may not. ``idle``: the page asks, and no person."""
         if self.identity_header is not None:
             return headers.get(self.identity_header) or None
         session = self._current()
@@ -87,7 +87,7 @@ class Access:
         return "console"
 
     def _current(self) -> Session | None:
-        """Return the session, unless it is too old or nobody has used it for too long: then it ends."""
+        """Return the session, unless it is too old or was unused for too long: then it ends."""
         now, session = self.clock(), self._session
         if session is not None and (now - session.began > SESSION_SECONDS or now - session.used > IDLE_SECONDS):
             self.leave()

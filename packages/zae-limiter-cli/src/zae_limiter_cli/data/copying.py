@@ -16,7 +16,7 @@ from ..connection import Connection
 from ..errors import CommandError
 from ..progress import Reporter, now_and_then
 
-AGAIN: Final = "nobody can open what is not complete there: run the same command again, which begins it anew"
+AGAIN: Final = "what is not complete there cannot be opened: run the same command again, which begins it anew"
 
 
 def place_of(name: str, aws: Mapping[str, str | None], *, option: str) -> Connection:

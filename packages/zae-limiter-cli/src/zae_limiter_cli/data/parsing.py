@@ -161,7 +161,7 @@ def limits_option(*, required: bool, parse: Callable[[str], object] = parse_limi
         metavar=LIMIT_FORM,
         callback=lambda *given: [parse(text) for text in given[-1]],
         help="A limit: rpm:100/min, 'tpm: 10k/min burst 20k', '… prefetch 1s' lets a process reserve a second's,"
-        " '… shadow' counts, but refuses nobody; usd:250/month, 'parallel: 5 concurrent'. Repeatable.",
+        " '… shadow' counts, but refuses no call; usd:250/month, 'parallel: 5 concurrent'. Repeatable.",
     )
 
 

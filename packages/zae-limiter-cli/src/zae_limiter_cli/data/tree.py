@@ -43,7 +43,7 @@ def read_forest(repository: "SyncRepository") -> list[Node]:
     entities = sorted(every_record(repository), key=lambda each: each.entity_id)
     known = {each.entity_id for each in entities}
     children: dict[str | None, list[Entity]] = {}
-    for each in entities:  # a parent that was deleted meanwhile hides nobody
+    for each in entities:  # a parent that was deleted meanwhile hides no child
         above: list[str | None] = [parent for parent in each.parent_ids if parent in known]
         for parent in above or [None]:
             children.setdefault(parent, []).append(each)
@@ -86,8 +86,8 @@ def _node(
     nodes: dict[str, Node],
     path: frozenset[str] = frozenset(),
 ) -> Node:
-    """Return the node of an entity, which is one below all its parents: ``children_of`` is asked once for each. Nobody
-    is below an entity on the ``path`` to it once more.
+    """Return the node of an entity, which is one below all its parents: ``children_of`` is asked once for each. An
+    entity on the ``path`` is not below itself once more.
     """
     if (found := nodes.get(entity.entity_id)) is None:
         path |= {entity.entity_id}

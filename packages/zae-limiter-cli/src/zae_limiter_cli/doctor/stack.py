@@ -169,7 +169,7 @@ def _version(connection: Connection) -> Finding:
 def _alarms(connection: Connection) -> Finding:
     alarms = status.alarms_of(client(connection, "cloudwatch"), connection.name)
     if not alarms:
-        told = "there is none: nobody is told when the aggregator fails"
+        told = "there is none: no one is notified when the aggregator fails"
         command = _deploy(connection, "--alarms", "--alarm-topic-arn", "ARN")
         return Finding("alarms", "warn", told, f"deploy them, {TOPIC}", commands=(command,))
     details = {"alarms": {each["AlarmName"]: each["StateValue"] for each in alarms}}
@@ -183,7 +183,7 @@ def _alarms(connection: Connection) -> Finding:
     if silent := [topic for topic in topics if not _subscribed(connection, topic)]:
         words = ("--topic-arn", silent[0], "--protocol", "email", "--notification-endpoint", "YOU")
         command = to_paste(connection, "aws sns subscribe", *words)
-        told = f"nobody has confirmed a subscription to {', '.join(silent)}"
+        told = f"no one has confirmed a subscription to {', '.join(silent)}"
         return Finding("alarms", "warn", told, "subscribe, and confirm it", details, (command,))
     return Finding(
         "alarms", "ok", f"{counted(len(alarms), 'alarm')}, none ringing, each with a subscriber", details=details

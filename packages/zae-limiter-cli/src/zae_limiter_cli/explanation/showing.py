@@ -94,7 +94,7 @@ def amounts_of(asked: Asked) -> str:
 
 
 def asked_by(report: Report) -> Iterator[str]:
-    """Yield by what the amounts are, if nobody gave them and calls were refused."""
+    """Yield by what the amounts are, if none were given and calls were refused."""
     asked = report.asked
     if asked.by == "last":
         yield "It asks for what the last refused call asked for, as far as it was counted."
@@ -113,7 +113,7 @@ def _until(passes_at: datetime | None, bucket: "BucketExplanation", limit: "Limi
         most = f"{max(each.usable_burst for each in values_of(limit.limit)):,}"
         return f"Never passes: it asks for {limit.requested:,}, and the bucket holds {most} at most."
     at = passes_at if not passes_at.microsecond else passes_at + timedelta(seconds=1)
-    return f"Passes in {duration(limit.wait_seconds)}, at {at:%Y-%m-%d %H:%M:%S} (UTC), if nobody else comes first."
+    return f"Passes in {duration(limit.wait_seconds)}, at {at:%Y-%m-%d %H:%M:%S} (UTC), if no other call comes first."
 
 
 def values_of(limit: "Limit") -> list["Limit"]:

@@ -1,6 +1,6 @@
 """Say of an entity or a resource that nothing is known by its name, and which names come near.
 
-Limits of a resource or of the system hold for whoever asks, so a mistyped name gets an answer like any other: a full
+Limits of a resource or of the system hold for every id, so a mistyped name gets an answer like any other: a full
 bucket, which passes. Only a name for which nothing is stored is looked up, with a few queries.
 """
 

@@ -29,7 +29,7 @@ class OutOfReach(CommandError):
 
 
 class GoesOn(Exception):
-    """Nobody waits for the answer to an apply any more, and it goes on in the Lambda; the text says why."""
+    """The wait for an apply's answer ended, and it goes on in the Lambda; the text says why."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class Function:
             raise CommandError(f"{self.name}: {error}; does its version fit? See `zae-limiter status`") from error
 
     def apply(self, request: Request) -> Answer:
-        """Apply as ``ask`` does. Raises ``GoesOn`` if nobody waits for the answer any more."""
+        """Apply as ``ask`` does. Raises ``GoesOn`` if the wait for the answer ended."""
         from botocore.exceptions import ConnectionClosedError, ReadTimeoutError
 
         try:
@@ -120,7 +120,7 @@ class Function:
 
     @cached_property
     def _client(self) -> Any:
-        # An apply that is sent again would meet the lock of the first, which goes on without a listener.
+        # An apply that is sent again would find the lock of the first, which goes on without a listener.
         return self.connection.client("lambda", read_seconds=LAMBDA_SECONDS + 10, attempts=1)
 
 

@@ -99,8 +99,8 @@ def _is_stopped(answer: Answer) -> bool:
 
 
 def _goes_on(planner: Planner, namespace: str, why: str) -> list[str]:
-    """Return what to say of an apply that nobody waits for any more: who holds the lock until when, how to watch the
-    apply, and how to stop it.
+    """Return what to say of an apply whose answer is not awaited any more: who holds the lock until when, how to watch
+    the apply, and how to stop it.
     """
     from botocore.exceptions import BotoCoreError, ClientError
 
@@ -112,7 +112,7 @@ def _goes_on(planner: Planner, namespace: str, why: str) -> list[str]:
         state = None  # the apply goes on, whether that can be looked at or not
     if state is not None and state.lock is None:
         return [
-            f"{why}; nobody holds the lock of {namespace} now: the apply has ended, or it was sent and may still begin",
+            f"{why}; the lock of {namespace} is free now: the apply has ended, or it was sent and may still begin",
             f"see whether it has ended, and what it did: zae-limiter limits status {where}",
             f"watch it if it has begun: zae-limiter limits status --follow {where}",
         ]

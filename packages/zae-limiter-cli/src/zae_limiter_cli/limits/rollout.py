@@ -162,7 +162,7 @@ class Rollout:
             for namespace, answers in applies.items():
                 for answer in answers:
                     outcomes[namespace] = answer
-        finally:  # whatever ends this, nobody shall have to guess what was made before
+        finally:  # whatever ends this, the report says what was made before
             show_outcomes(outcomes, self.form)
         all_told = not self.now or tell_changes(self.provisioner.connection, outcomes)
         return all_told and not any(answer.errors or answer.remaining for answer in outcomes.values())

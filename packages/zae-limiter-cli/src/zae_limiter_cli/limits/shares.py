@@ -47,11 +47,11 @@ def propose(regions: Sequence[Region], *, least: int, step: int) -> list[Region]
         aims = [min(each.share, _ALL) for each in regions]
     else:
         aims = [least + free * each.asked // total for each in regions]
-    if sum(aims) > _ALL:  # nobody has asked for anything, and together they have more than the whole
+    if sum(aims) > _ALL:  # no region was asked for anything, and together they have more than the whole
         aims = [_ALL // len(regions)] * len(regions)
     found = [_moved(each.share, aim, step) for each, aim in zip(regions, aims, strict=True)]
     over = sum(found) - _ALL
-    for floor in ([each.share for each in regions], aims):  # first no region rises, then none stays above its aim
+    for floor in ([each.share for each in regions], aims):  # first no region goes up, then none stays above its aim
         for place, least_here in enumerate(floor):
             taken = max(0, min(over, found[place] - least_here))
             found[place] -= taken

@@ -1,4 +1,4 @@
-"""Tell whoever mistypes a `--target`: a plan of nothing looks like one of what is applied already."""
+"""Name a mistyped `--target`: a plan of nothing looks like one of what is applied already."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING

@@ -2,7 +2,7 @@
 
 The provisioner does not do it: at a bounded rate, a million buckets take longer than a Lambda may run, and would hold
 the lock of the namespace all the time. Its principals need no permission on the table, so the command counts before it
-applies: whoever may not read the buckets learns it while nothing is changed.
+applies: a caller that may not read the buckets learns it while nothing is changed.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -66,7 +66,7 @@ def tell_changes(connection: Connection, outcomes: Mapping[str, Answer]) -> bool
 
 def _changed(changes: Iterable[Change]) -> dict[str | None, bool]:
     """Return the resources whose limits or switches are changed, ``None`` for the system, each with whether switches
-    are; entities are told by the apply, and those of a changed tier by nobody.
+    are; entities are told by the apply, and those of a changed tier are not.
     """
     found = dict[str | None, bool]()
     for change in changes:

@@ -78,7 +78,7 @@ def watched(ask: Ask, namespace: str) -> Iterator[None]:
     try:
         yield
     finally:
-        ended.set()  # an answer that is still awaited is dropped: nobody waits for it
+        ended.set()  # an answer that is still awaited is dropped
 
 
 def _watch(ask: Ask, namespace: str, ended: threading.Event) -> None:
@@ -100,7 +100,7 @@ def _watch(ask: Ask, namespace: str, ended: threading.Event) -> None:
 def follow(
     ask: Ask, namespace: str, *, sleep: Callable[[float], None] = time.sleep, now: Callable[[], str] = utc_now
 ) -> StateReport:
-    """Show the progress of the apply under way until nobody holds the lock; return the state then.
+    """Show the progress of the apply under way until the lock is free; return the state then.
 
     Raises ``CommandError`` if the request is refused, or if the lock has expired, which ``now`` tells.
     """

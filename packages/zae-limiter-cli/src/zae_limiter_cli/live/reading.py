@@ -35,7 +35,7 @@ PLACES_PER_REQUEST: Final = 100
 
 class Reader:
     """Reads a namespace, or one resource of it, again and again: every ``every`` seconds. It reads whatever there is
-    with the first look if nobody looks again (``every`` is infinite). ``clock`` gives seconds.
+    with the first look if there is no other (``every`` is infinite). ``clock`` gives seconds.
     """
 
     def __init__(

@@ -250,7 +250,9 @@ class TopScreen(App[None]):
         if not self._reader.complete:
             parts.append(f"usage of {self._reader.known:,} so far")
         if (change := self._reader.change) is not None:
-            parts.append(f"last change {change.at[11:16]} {change.entity_id} by {change.principal or 'nobody known'}")
+            parts.append(
+                f"last change {change.at[11:16]} {change.entity_id} by {change.principal or 'an unknown principal'}"
+            )
         if self._look.only:
             parts.append(f"only {self._look.only!r}")
         if self._paused:

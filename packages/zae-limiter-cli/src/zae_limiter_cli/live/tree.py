@@ -57,7 +57,7 @@ def _above(place: Place, parents: Parents, known: Mapping[Place, Row]) -> list[P
 
 
 def _roots(place: Place, above: Mapping[Place, Sequence[Place]]) -> list[Place]:
-    """Return those above a place that have nobody above; the place itself if they are above each other."""
+    """Return those above a place that have no parent; the place itself if they are above each other."""
     found, seen, left = list[Place](), {place}, [place]
     while left:
         each = left.pop(0)

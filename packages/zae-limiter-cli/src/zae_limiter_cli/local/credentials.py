@@ -19,7 +19,7 @@ class Credentials:
 
     @classmethod
     def random(cls) -> "Credentials":
-        """Return an access key that nobody can guess."""
+        """Return an access key that cannot be guessed."""
         return cls(f"LOCAL{random_id()}", secrets.token_urlsafe(30))
 
     def variables(self) -> dict[str, str]:
@@ -28,7 +28,7 @@ class Credentials:
 
 
 def random_id() -> str:
-    """Return letters and digits that nobody can guess."""
+    """Return letters and digits that cannot be guessed."""
     return "".join(secrets.choice(_ALPHABET) for _ in range(_ID_LENGTH))
 
 

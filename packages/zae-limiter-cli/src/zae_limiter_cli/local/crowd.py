@@ -1,6 +1,6 @@
 """A bound on the connections of a server, which has a thread for each.
 
-Anybody on this machine may connect, before a door has read whose request it is. So whoever says nothing makes room: a
+Anybody on this machine may connect, before a door has read whose request it is. So a silent client makes room: a
 new connection ends the oldest one that was not let in and has sent nothing more. Only requests can fill a server, and
 then a new one is refused.
 """
@@ -44,7 +44,7 @@ class Crowd(ThreadingMixIn, BaseServer):
         super().shutdown_request(request)
 
     def let_in(self, connection: Any) -> bool:
-        """Keep a connection, whoever comes; return whether it is still there to be served."""
+        """Keep any connection; return whether it is still there to be served."""
         with self._lock:
             if connection not in self._let_in:
                 return False

@@ -18,7 +18,7 @@ def install() -> None:
 
 
 def mended(clean: Clean) -> Clean:
-    """Return moto's function that resolves a part of a template, without both faults. In place of what nobody has, it
+    """Return moto's function that resolves a part of a template, without both faults. In place of a missing value, it
     has the name.
     """
 

@@ -1,4 +1,5 @@
-"""Give a process a network of its own, whose ports nobody else on this machine can reach: a network namespace of Linux.
+"""Give a process a network of its own, whose ports no other user of this machine can reach: a network namespace of
+Linux.
 
 Some engines listen on every address, and none of them knows one user from another. In a network of its own, only the
 engine has what it opens; the parent process gets connections as descriptors, over a socket that only it holds.

@@ -1,4 +1,4 @@
-"""Use directories of this user, in which nobody else can have planted anything."""
+"""Use directories of this user, in which no other user can have planted anything."""
 
 import os
 import stat

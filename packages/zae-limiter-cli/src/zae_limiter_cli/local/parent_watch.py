@@ -11,7 +11,7 @@ import threading
 
 
 def watch_parent(pipe: int) -> None:
-    """Kill this process and its group when nobody holds the other end of ``pipe`` any more, for whatever reason."""
+    """Kill this process and its group when the other end of ``pipe`` is closed, for whatever reason."""
     threading.Thread(target=_watch, args=(pipe,), daemon=True).start()
 
 

@@ -26,7 +26,7 @@ def going(moto: Application, environ: Environ) -> list[str]:
 
 
 def delete(moto: Application, policies: Iterable[str], *, region: str) -> None:
-    """Delete policies that nobody has deleted before."""
+    """Delete policies that are still there."""
     for arn in policies:
         with suppress(Refused):
             query(moto, "iam", "DeletePolicy", {"PolicyArn": arn}, region=region)

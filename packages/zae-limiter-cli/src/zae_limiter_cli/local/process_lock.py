@@ -15,7 +15,7 @@ _FORM, _TYPE, _PROCESS = ("qqihh", 3, 2) if sys.platform == "darwin" else ("hhqq
 
 
 def take(path: Path) -> bool:
-    """Lock a file until this process ends; return whether nobody else has it. The process must not open the file
+    """Lock a file until this process ends; return whether it was free. The process must not open the file
     again.
     """
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)

@@ -98,7 +98,7 @@ class StateDir:
             raise CommandError(f"{self._state} is damaged: {again}") from error
 
     def forget(self) -> None:
-        """Remove the record of what ran here, and the items that nobody asked to keep."""
+        """Remove the record of what ran here, and the items that were not to be kept."""
         self._state.unlink(missing_ok=True)
         shutil.rmtree(self.items, ignore_errors=True)
 

@@ -2,7 +2,7 @@
 
 Before each write to a table with a stream, dynoxide 1.2.1 looks for the highest number among all of its records, and
 so does each read of the stream: without an index, a write takes the longer, the more were written before. Its items are
-in a file of SQLite, where an index is found by whoever asks what it answers. A release that needs none has no harm of
+in a file of SQLite, where a query finds an index that answers it. A release that needs none has no harm of
 it.
 """
 

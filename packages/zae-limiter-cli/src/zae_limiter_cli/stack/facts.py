@@ -1,4 +1,4 @@
-"""Ask AWS what a stack has that costs money whoever uses it; what it does not say is left out, with the reason."""
+"""Ask AWS what a stack has that costs money at any use; what it does not say is left out, with the reason."""
 
 from dataclasses import dataclass, replace
 

@@ -201,7 +201,7 @@ class StackOptions:
     )
     archive_lock: str = _choice(
         "off",
-        "Object Lock of a new archive: until the retention ends, compliance lets nobody delete an event.",
+        "Object Lock of a new archive: until the retention ends, compliance lets no one delete an event.",
         among=("off", "governance", "compliance"),
         needs=("archive",),
     )

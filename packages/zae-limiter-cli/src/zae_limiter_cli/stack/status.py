@@ -158,7 +158,7 @@ def check_lambda(connection: Connection, name: LambdaName) -> Check:
     if function.version is None:
         way = f"it has no code: `zae-limiter deploy --name {connection.name}` uploads it"
         return Check(name, False, way, details)
-    # a Lambda that nobody has called for weeks sleeps until the next call
+    # a Lambda that was not called for weeks sleeps until the next call
     return Check(name, function.state in {"Active", "Inactive"}, f"{function.state}, {function.version}", details)
 
 
@@ -229,7 +229,7 @@ def check_dead_letters(connection: Connection, stack: Stack) -> Check:
 
 
 def check_alarms(connection: Connection) -> Check:
-    """Return which alarms of the stack ring; ``None`` where there are none, or whoever asks may not see them."""
+    """Return which alarms of the stack ring; ``None`` where there are none, or the caller may not see them."""
     from botocore.exceptions import ClientError
 
     try:

@@ -1,6 +1,6 @@
 """Estimate what the limiter itself costs in a month, by tenant, from its usage.
 
-Only acquires are counted. Nobody counts the requests that they made: how many calls shared a write, and how many
+Only acquires are counted. The requests that they made are not counted: how many calls shared a write, and how many
 buckets a batch of the aggregator wrote, is not known afterwards. So units are estimated from the acquires, each by what
 docs/operate/cost.md says that it takes at most, and what is counted is shown beside what is estimated.
 """
@@ -88,7 +88,7 @@ def fixed_costs(
     aggregator: bool | None,
     alarms: int | None,
 ) -> dict[str, float]:
-    """Return the dollars that a stack costs whoever uses it, for the elapsed part of a month, as far as it is known."""
+    """Return the dollars that a stack costs at any use, for the elapsed part of a month, as far as it is known."""
     costs = {}
     if aggregator:
         costs["lambda"] = AGGREGATOR_GB * MONTH_SECONDS * prices.gb_second * elapsed

@@ -29,8 +29,8 @@ class Look(NamedTuple):
 class Near:
     """A limit of a bucket that is close.
 
-    ``used_per_second``: tokens, ``None`` if nobody looked twice. ``seconds_left``: how long the tokens last at this
-    rate, ``None`` if more come before, or nobody knows.
+    ``used_per_second``: tokens, ``None`` at the first look. ``seconds_left``: how long the tokens last at this
+    rate, ``None`` if more come before, or it is unknown.
     """
 
     entity_id: str

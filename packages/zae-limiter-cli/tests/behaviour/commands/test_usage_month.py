@@ -342,8 +342,8 @@ def test_a_bucket_that_expired_or_got_other_limits_has_no_rate() -> None:
 
 
 def test_people_see_a_row_or_a_line(table: Table) -> None:
-    assert run("near").stdout == ("Nobody has used a threshold, or 80 % of a burst, in namespace default.\n")
-    assert run("near", "--percent", "50").stdout == "Nobody has used 50 % of a burst in namespace default.\n"
+    assert run("near").stdout == ("No one has used a threshold, or 80 % of a burst, in namespace default.\n")
+    assert run("near", "--percent", "50").stdout == "No one has used 50 % of a burst in namespace default.\n"
     take(table, "empty", "gpt-4", SLOW, 100)
     begun = time.monotonic()
     done = run("near", "--every", "0.1")

@@ -56,7 +56,7 @@ def test_an_apply_that_needs_no_answer_shows_its_plan_and_does_it(stack: Stack) 
 def test_exit_code_2_says_that_there_are_changes_or_drift(stack: Stack) -> None:
     file = stack.write(ALPHA)
     stack.ok("plan", "-f", file, "--exit-code", code=2)
-    assert stack.ok("diff", "-f", file, "--exit-code").endswith("Pending: 3 changes that nobody has applied yet.\n")
+    assert stack.ok("diff", "-f", file, "--exit-code").endswith("Pending: 3 changes not applied yet.\n")
     stack.ok("apply", "--yes", "-f", file)
     stack.ok("plan", "-f", file, "--exit-code")
     assert stack.ok("diff", "-f", file, "--exit-code").endswith("No drift.\n")
@@ -74,7 +74,7 @@ def test_diff_shows_what_is_pending_with_both_values_in_every_form(stack: Stack)
     assert stack.ok("diff", "-f", raised, "--exit-code").splitlines()[1:] == [
         "  ~ resource gpt-4 (pending)",
         "      rpm: capacity is 500, declared 600",
-        "No drift. Pending: 1 change that nobody has applied yet.",
+        "No drift. Pending: 1 change not applied yet.",
     ]
     row = "| resource `gpt-4` (pending) | `rpm: capacity is 500, declared 600` |\n"
     assert row in stack.ok("diff", "-f", raised, "-o", "markdown")

@@ -37,7 +37,7 @@ def test_commands_that_read_invoke_the_planner_alone(stack: Stack, applied: str)
 def test_commands_that_write_invoke_the_provisioner_alone(stack: Stack) -> None:
     stack.refused[PLANNER] = FORBIDDEN
     stack.ok("apply", "--yes", "-f", stack.write(ALPHA))
-    assert "nobody holds the lock" in stack.error("unlock", "--yes", "-N", "tenant-alpha", "0123456789abcdef")
+    assert "no apply holds the lock" in stack.error("unlock", "--yes", "-N", "tenant-alpha", "0123456789abcdef")
     assert stack.paths == [PROVISIONER] * 3
 
 

@@ -23,7 +23,7 @@ GOES_ON = (
     "stop it at its next checkpoint: zae-limiter limits stop --name my-app --namespace tenant-alpha\n"
 )
 ENDED = (
-    "Error: stopped waiting; nobody holds the lock of tenant-alpha now: the apply has ended, or it was sent and may "
+    "Error: stopped waiting; the lock of tenant-alpha is free now: the apply has ended, or it was sent and may "
     "still begin\n"
     "see whether it has ended, and what it did: zae-limiter limits status --name my-app --namespace tenant-alpha\n"
     "watch it if it has begun: zae-limiter limits status --follow --name my-app --namespace tenant-alpha\n"

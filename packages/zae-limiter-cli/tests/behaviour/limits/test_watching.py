@@ -111,7 +111,7 @@ def test_watch_without_an_apply_says_so_and_a_namespace_that_is_missing_is_an_er
     stack.ok("apply", "--yes", "-f", stack.write(dump(manifest(entities=entities(1)))))
     told = stack.ok("status", "--follow", "-N", "tenant-alpha")
     assert "  serial   2, last applied " in told
-    assert stack.error("stop", "-N", "tenant-alpha") == "tenant-alpha: nobody is applying\n"
+    assert stack.error("stop", "-N", "tenant-alpha") == "tenant-alpha: no apply is under way\n"
 
 
 class Slow:

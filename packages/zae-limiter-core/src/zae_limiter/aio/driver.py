@@ -267,7 +267,7 @@ class Driver:
                 self._serve_at_once(self._loop, self._run_type(self, waiter.queue), alone=alone)
 
     def post(self, waiter: Waiter) -> None:
-        """Put a waiter into its queue, unless the driver is closed; nobody waits for it."""
+        """Put a waiter into its queue, unless the driver is closed, without waiting for it."""
         if not self._closed:
             self._enter(waiter)
 
@@ -277,7 +277,7 @@ class Driver:
         return not self._closed and self._loop is asyncio._get_running_loop() and self._loop is not None
 
     def _serve_at_once(self, loop: asyncio.AbstractEventLoop, run: "StartedRun", *, alone: bool) -> None:
-        """Serve a queue without a task. Whoever has its turn before the loop looks for answers shares the write."""
+        """Serve a queue without a task. Callers that run before the loop looks for answers share the write."""
         self._runs[run] = None
         run.queue.server, run.queue.lingers = run, False
         try:

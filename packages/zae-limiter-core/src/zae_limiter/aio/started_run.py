@@ -7,10 +7,10 @@ alone these turns are cold every time, because the process slept for the millise
 The choice: where the store can ``start`` an operation, the run is advanced by calls: at once when the request arrives,
 if no other task has its turn before the loop looks for answers, and so could share the write; otherwise in the next
 turn. A step that has to be waited for in another way, a pause or a new connection, hands the run over to a task. So
-callers still only wait, and whoever leaves takes no write with them.
+callers still only wait, and one that leaves takes no write along.
 
 An exception of a signal handler may interrupt each of these calls. So an answer counts once, by the number of its
-operation, and whoever is interrupted lets go of the queue.
+operation, and an interrupted caller lets go of the queue.
 """
 
 import asyncio

@@ -2,7 +2,7 @@
 
 Buckets mint by the time that a process writes, so processes have to agree on it, and it must not step: one that writes
 as of an hour later takes what others were to have. Wall clocks are wrong, and are set. So the time is the clock that
-nobody sets and that no suspension stops (``runtime.elapsed``), plus an offset that the ``Date`` of each answer of the
+cannot be set and that no suspension stops (``runtime.elapsed``), plus an offset that the ``Date`` of each answer of the
 store corrects, without a request of its own. ``estimate`` says what a date proves, and which
 dates are believed.
 

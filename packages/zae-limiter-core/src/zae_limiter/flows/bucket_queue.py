@@ -369,8 +369,8 @@ class RunQueue:
         return None
 
     def held(self, config: Config | None = None) -> Mapping[str, int]:
-        """Return what this process has prefetched of the bucket, in millitokens by limit, for nobody else; nothing, if
-        it holds that by other limits than those of a ``config``.
+        """Return what this process has prefetched of the bucket, in millitokens by limit, for no other process;
+        nothing, if it holds that by other limits than those of a ``config``.
         """
         prefetch = self.prefetch
         return NOTHING if prefetch is None or (config is not None and not prefetch.goes_by(config)) else prefetch.left()

@@ -1,9 +1,10 @@
 """Choose the rows of an index that a call may use: those of its own namespace that it can read.
 
-The policies of a namespace bind the table's key alone, not the keys of indexes: whoever may write under its own key can
-place a row in any partition of an index. So no row of an index is trusted. This module says which rows are dropped, and
-logs their number; a reader checks the content of a row. Every list of items reads them through ``IndexRows.read``: it
-skips an item that cannot be read, and the log record has the error of each, with its key, for who shows the list.
+The policies of a namespace bind the table's key alone, not the keys of indexes: a principal that may write under its
+own key can place a row in any partition of an index. So no row of an index is trusted. This module says which rows are
+dropped, and logs their number; a reader checks the content of a row. Every list of items reads them through
+``IndexRows.read``: it skips an item that cannot be read, and the log record has the error of each, with its key, for
+who shows the list.
 """
 
 import logging

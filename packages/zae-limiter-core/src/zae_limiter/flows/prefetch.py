@@ -4,9 +4,9 @@ The problem: an acquire is a request, whose milliseconds and write unit are the 
 write takes once more what this process used of the bucket within the last ``prefetch`` seconds, and the next acquires
 are served from this reservation without a request. A reservation is void ``prefetch`` seconds after the instant of its
 write, so an admission comes at most that long after its tokens left the table. Every process lowers the ceiling by what
-is minted in that time, so the burst holds strictly, though nobody knows who holds what. What is left of a reservation
-comes back with a later write, less what was minted since: the bucket may have refilled behind it, and would have it
-twice. The price is a lower burst, tokens that a crash loses, and usage that is counted with the next write.
+is minted in that time, so the burst holds strictly, though no process knows what others hold. What is left of a
+reservation comes back with a later write, less what was minted since: the bucket may have refilled behind it, and would
+have it twice. The price is a lower burst, tokens that a crash loses, and usage that is counted with the next write.
 docs/design/admission.md ("Prefetched tokens") has the proof; ``acquire.at_once`` admits by what is held.
 """
 
@@ -115,7 +115,7 @@ class PrefetchWrite(NamedTuple):
         self.prefetch.put_back(self)
 
     def doubt(self) -> None:
-        """Give up the reservation, and what was to be counted: nobody knows whether the write was applied."""
+        """Give up the reservation, and what was to be counted: it is unknown whether the write was applied."""
 
     @property
     def paid(self) -> Mapping[str, int]:
@@ -212,7 +212,7 @@ class Prefetch:
         A prefetch takes back no more than its reservations had. Amounts that are all 0 do not count as an acquire. The
         next write counts the ``counted`` amounts, which have no limit.
         """
-        # as `_is_cut`, at less cost: a signal handler's call serves nobody, nor does a child by what its parent holds
+        # as `_is_cut`, at less cost: a signal handler's call serves no one, nor does a child by what its parent holds
         if not self._left or self._generation != forks.generation or self._lock._is_owned():  # type: ignore[attr-defined]
             return False
         with self._lock:
@@ -499,7 +499,7 @@ class Prefetch:
         return owned
 
     def drop_reservations(self) -> None:
-        """Drop what is held; also if a signal has cut through a change of it, so that nobody knows how much that is."""
+        """Drop what is held; also if a signal has cut through a change of it, so that the amount is unknown."""
         self._reservations.clear()
         self._ended = ()
         self._look_at_reservations()

@@ -43,7 +43,7 @@ class Skipped(logging.Handler):
             self._lines[record.getMessage()] = None
 
     def add(self, errors: Iterable[Unreadable]) -> None:
-        """Take errors, one for each record, such as those that another process has met."""
+        """Take errors, one for each record, such as those of another process."""
         for error in errors:
             key = error.args[:2]
             if len(self._errors) < MOST_KEPT or key in self._errors:
@@ -57,7 +57,7 @@ class Skipped(logging.Handler):
         return tuple(taken.values())
 
     def take_unnamed(self) -> int:
-        """Return how many more records could not be read since the last call; one that was met twice counts twice."""
+        """Return how many more records could not be read since the last call; one that was read twice counts twice."""
         taken, self._unnamed = self._unnamed, 0
         return taken
 

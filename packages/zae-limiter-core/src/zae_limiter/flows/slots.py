@@ -41,9 +41,9 @@ from .tally import Tally
 class TakenSlots:
     """Slots of one limit that one request took, in millitokens, and the epoch of their last renewal.
 
-    ``epoch`` is ``None`` if the answer to a renewal was lost: nobody knows which count they are in, so both are left to
-    expire. From ``until_ms`` on, unless they are renewed, others may have the slots. From ``ends_ms`` or ``stalls_ms``
-    on, the next run of the queue frees them.
+    ``epoch`` is ``None`` if the answer to a renewal was lost: it is unknown which count they are in, so both are left
+    to expire. From ``until_ms`` on, unless they are renewed, others may have the slots. From ``ends_ms`` or
+    ``stalls_ms`` on, the next run of the queue frees them.
     """
 
     __slots__ = (
@@ -102,7 +102,7 @@ class Freeing:
         self.epoch: int | None = None
 
     def detach(self) -> None:
-        """Take the slots from their holder, once: nobody renews them any more."""
+        """Take the slots from their holder, once: they are not renewed any more."""
         if not self.is_detached:
             self.is_detached, self.epoch = True, self.taken.epoch
             self.milli = min(self.milli, self.taken.milli)
@@ -173,7 +173,7 @@ class SlotWork:
         return self if other is None else SlotWork(frees=[*other.frees, *self.frees], keeps_count=self.keeps_count)
 
     def detach(self) -> None:
-        """Take what it frees from its holders: whatever becomes of the run, nobody renews these slots any more."""
+        """Take what it frees from its holders: whatever becomes of the run, these slots are not renewed any more."""
         for each in self.frees:
             each.detach()
 
@@ -262,7 +262,7 @@ class Renewing(SlotWork):
                 each.renewed(slots)
 
     def doubt(self) -> None:
-        """Note that nobody knows where the renewed slots count."""
+        """Note that it is unknown where the renewed slots count."""
         for each in self.moves:
             each.epoch = None
 

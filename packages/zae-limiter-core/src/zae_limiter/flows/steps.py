@@ -106,7 +106,7 @@ class Enqueue:
 
 
 class Post(NamedTuple):
-    """Put the waiter into its queue; nobody waits for it. Answer: ``None``."""
+    """Put the waiter into its queue, without waiting for it. Answer: ``None``."""
 
     waiter: Waiter
 

@@ -38,7 +38,7 @@ _EXCHANGE: Final = "zae_limiter.exchange"  # of the scope
 log = logging.getLogger(__name__)
 _cut_off: Final = LogThrottle()  # a client may cause many of these lines
 _LATE: Final = Answer(408, {"Content-Length": "0"}, b"")  # for a body that does not come
-_NOBODY: Final = Answer(499, {"Content-Length": "0"}, b"")  # middleware further out may insist on an answer
+_NOBODY: Final = Answer(499, {"Content-Length": "0"}, b"")  # middleware further out may require an answer
 
 
 class ClientLeft(Exception):

@@ -346,8 +346,8 @@ class RateLimits(CustomLogger):
         later: str = "",
         goes_on: bool = False,
     ) -> None:
-        """End a call; one whose answer may be fetched ``later`` stays open while it ``goes_on``, without slots: nobody
-        may ever fetch it.
+        """End a call; one whose answer may be fetched ``later`` stays open while it ``goes_on``, without slots: it
+        may never be fetched.
         """
         self._open.discard(_note(data).get("id", ""))
         if usage is not None and (lease := leases.last):

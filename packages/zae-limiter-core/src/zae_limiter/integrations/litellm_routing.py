@@ -8,7 +8,7 @@ client has used. A list of forbidden fields was tried and dropped: on both relea
 
 Of some calls LiteLLM does not tell which models they reach: what it passes on as it is, batches, calls that name none.
 
-What a request only names is counted by nobody before its answer is there: an answer that comes later, turns and files
+What a request only names is not counted before its answer is there: an answer that comes later, turns and files
 that the provider keeps. Such a request is refused unless the owner of the proxy has named it, too.
 
 This module is pure, and imports nothing of LiteLLM.
@@ -185,8 +185,8 @@ class Models:
     """The deployments of a router, each under the name of the first group that has its model.
 
     ``names`` (of groups), ``models`` and ``ids`` have an entry for each deployment; ``aliases`` map to groups.
-    Raises ``ConfigurationError`` where a group is a wildcard, or shares some of its models with another group: nobody
-    can say then which limit a call counts for.
+    Raises ``ConfigurationError`` where a group is a wildcard, or shares some of its models with another group: then
+    the limit that a call counts for is unknown.
     """
 
     def __init__(

@@ -13,7 +13,7 @@ from .heard import bytes_heard
 from .tokens import BYTES_PER_TOKEN, floor
 from .usage import TokenUsage, UsageReader, documents, part_of
 
-GONE: Final = "this process of the proxy no longer knows the call of this answer, so nobody would be charged for it"
+GONE: Final = "this process of the proxy no longer knows the call of this answer, so no one would be charged for it"
 _GOES_ON: Final = frozenset({"queued", "in_progress"})
 _SOUND: Final = "audio.delta"  # events of responses whose delta is base64
 

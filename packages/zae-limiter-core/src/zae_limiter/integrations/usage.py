@@ -59,7 +59,7 @@ class _Shape:
 
 
 _SHAPES: Final = (
-    _Shape(  # OpenAI's chat completions and embeddings, whoever serves their API; LiteLLM, for all providers
+    _Shape(  # OpenAI's chat completions and embeddings, of any server of their API; LiteLLM, for all providers
         prompt=("prompt_tokens",),
         answer=("completion_tokens",),
         total=("total_tokens",),

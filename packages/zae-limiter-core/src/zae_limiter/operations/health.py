@@ -14,7 +14,7 @@ A kind is probed by itself, too: reads by a read, writes by the last failed writ
 
 A refusal is an answer, and so is throttling. Only refused credentials, a certificate that does not verify, a missing
 table, an answer that is not the store's and an unknown code are an outage if the store served this process before:
-whoever changes a policy or restores a table at night must not stop an application that asked to go on. Before that,
+a change of a policy or a restored table at night must not stop an application that asked to go on. Before that,
 they are a mistake of the deployment, and are raised. Refused credentials and unknown codes do not open the breaker: a
 policy, or the content of one request, may be the cause, and the requests of others are served.
 

@@ -105,7 +105,7 @@ class Conditions(NamedTuple):
 
 
 UNCONDITIONAL: Final = Conditions()
-NEVER: Final = Conditions(exists=(PK,), absent=(PK,))  # no item meets it: such a write changes nothing
+NEVER: Final = Conditions(exists=(PK,), absent=(PK,))  # no item fulfils it: such a write changes nothing
 
 
 @dataclass(frozen=True, slots=True)

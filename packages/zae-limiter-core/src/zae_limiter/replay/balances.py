@@ -18,7 +18,7 @@ from ..values.timetables import timetable_of
 class Balance:
     """A limit of one bucket; amounts in millitokens. ``look`` comes before ``take`` at the same instant.
 
-    ``free`` is the headroom at the last look. ``shadow``: the limit refuses nobody.
+    ``free`` is the headroom at the last look. ``shadow``: the limit refuses no call.
     """
 
     __slots__ = ("_base", "_fraction", "_minted", "_now", "_slow", "ceiling", "free", "initial", "name", "shadow")
@@ -167,7 +167,7 @@ class ScheduledBalance(WindowBalance):
 
 
 def balance_of(limit: Limit, *, shadow: bool = False) -> Balance:
-    """Return a limit of a bucket that is not there yet; ``shadow``: whatever the limit says, it refuses nobody.
+    """Return a limit of a bucket that is not there yet; ``shadow``: whatever the limit says, it refuses no call.
 
     Slots have none: they are held until their lease ends, and time brings none back.
     """

@@ -54,7 +54,7 @@ def judged(limit: Limit, hours: Iterable[Hour]) -> list[tuple[Hour, Bounds]]:
         # Of a call, rounded up; those that were refused count as large as those admitted.
         size = -(-hour.tokens * MILLI // hour.calls) if hour.calls and hour.tokens > 0 else 0
         found.append((hour, _bounds(limit, hour, sure, calls, size)))
-        asked = calls * size if hour.calls or not calls else FOREVER_MS  # of those refused alone, nobody knows how much
+        asked = calls * size if hour.calls or not calls else FOREVER_MS  # of those refused alone, the amount is unknown
         sure = max(0, _grown(limit, sure, hour.begin_ms, end_ms) - max(asked, 0))
         at_ms = end_ms
     return found
@@ -110,7 +110,7 @@ def _minted(limit: Limit, begin_ms: int, end_ms: int, *, most: bool) -> int:
 
 
 def _grown(limit: Limit, sure: int, begin_ms: int, end_ms: int) -> int:
-    """Return what a bucket surely has at an instant, if it surely had ``sure`` before and nobody took any."""
+    """Return what a bucket surely has at an instant, if it surely had ``sure`` before and no call took any."""
     for piece, from_ms, to_ms in _pieces(limit, begin_ms, end_ms):
         sure = min(piece._ceiling_milli, sure + _minted(piece, from_ms, to_ms, most=False))
     return sure

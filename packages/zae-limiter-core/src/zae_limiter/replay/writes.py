@@ -51,7 +51,7 @@ class BucketLimits(NamedTuple):
 
 class Judged(NamedTuple):
     """How many of the ``calls`` were refused ``before``, and would be, ``least`` and ``most``; ``limits`` has the last
-    two for each limit, also for shadow limits, which refuse nobody.
+    two for each limit, also for shadow limits, which refuse no call.
     """
 
     calls: int

@@ -29,12 +29,12 @@ def limit_share(limit: Limit, whole: int, shard: int, shards: int) -> int:
     return share(whole, shard, shards)
 
 
-@dataclass(slots=True)  # nobody changes one; frozen, it would cost each new bucket twice the time
+@dataclass(slots=True)  # it is never changed; frozen, it would cost each new bucket twice the time
 class ShardLimit:
     """One limit on one shard of a bucket, with the anchor of its balance.
 
     ``ceiling_milli`` and ``minted`` are the shard's shares of the whole limit. ``mark`` is what the
-    whole limit had minted up to the anchor, if whoever set it stored that. ``begun_ms`` is the begin of its window, if
+    whole limit had minted up to the anchor, if its writer stored that. ``begun_ms`` is the begin of its window, if
     that is stored. ``slots`` are those of a limit that has some: their balance is of now, whatever the anchor.
     ``missing``: the shard does not have it yet, so it begins anew at any time. ``fraction`` is that of a slow limit, as
     its item has it; without one the balance is whole at the anchor. ``unit``: the parts of a millitoken in it, 0 for a

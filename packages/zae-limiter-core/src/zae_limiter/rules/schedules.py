@@ -1,6 +1,6 @@
 """The arithmetic of a limit whose values change by a schedule: what becomes of a balance over the boundaries.
 
-The problem: a bucket that nobody uses over a boundary is reshaped only when somebody comes, and must then have what it
+The problem: a bucket that is unused over a boundary is reshaped only by the next call, and must then have what it
 would have if it had been reshaped at the boundary. The choice: within one piece of the schedule, a balance ``x``
 becomes ``min(x + minted, ceiling)``; so it does over any number of pieces, because such functions compose: the minted
 amounts add up, and each ceiling bounds what the pieces before it leave. So a reshape over ten boundaries is the same
@@ -117,7 +117,7 @@ def _through(
 
 
 def _filled(part: Part) -> Part:
-    """Return a full limit on a shard, the same one whoever asks: only windows of the first use know their begin."""
+    """Return a full limit on a shard, the same one for every caller: only windows of the first use know their begin."""
     shard_limit = part.shard_limit
     if shard_limit.limit.kind != "first_use":
         shard_limit = replace(shard_limit, begun_ms=None, fraction=None)

@@ -22,11 +22,11 @@ from ..runtime.named_tuple import NamedTuple
 from .rule import FOREVER_MS, Rule
 
 ASK_AGAIN_MS: Final = 1000
-"""The time after which a refused caller asks again: nobody knows when a slot comes free."""
+"""The time after which a refused caller asks again: it is unknown when a slot comes free."""
 
 
 class Concurrent(Rule):
-    """The rule of slots, whoever holds them: time alone mints none, and brings all back within two epochs."""
+    """The rule of slots: time alone mints none, and brings all back within two epochs."""
 
     __slots__ = ("_expires_ms",)
 

@@ -2,8 +2,8 @@
 
 The problem: credits that are bought, or a trial's budget, must not refill. The choice: a rule that never mints, so that
 the balance is what it was when the bucket was made, less what was taken and plus what was given back or credited. The
-price: such a bucket never expires, because it would come back full. A total with ``expires`` is a promise that nobody
-uses it for so long; its bucket does, and comes back full.
+price: such a bucket never expires, because it would come back full. A total with ``expires`` is a promise that it is
+unused for so long; its bucket expires, and comes back full.
 """
 
 from .rule import FOREVER_MS, Rule

@@ -73,7 +73,7 @@ class LRU(Generic[K, V]):
             return self._entries.pop(key, None)
 
     def pop_oldest(self, holds: Callable[[V], bool]) -> list[V]:
-        """Remove and return the values that were not used for longest, up to the first one that does not meet the
+        """Remove and return the values that were not used for longest, up to the first one that does not fulfil the
         condition.
         """
         popped: list[V] = []

@@ -55,7 +55,7 @@ class Unentered(_Call):
         code, instruction = self.place
         lines = (line for begin, end, line in code.co_lines() if begin <= instruction < end)
         what = f"acquire of {self.asked.entity_id}/{self.asked.resource}"
-        problem = f"{what}: nobody entered it, so it limited nothing: use `with` or `async with`"
+        problem = f"{what}: it was never entered, so it limited nothing: use `with` or `async with`"
         warnings.warn_explicit(problem, ResourceWarning, code.co_filename, next(lines) or code.co_firstlineno)
 
 

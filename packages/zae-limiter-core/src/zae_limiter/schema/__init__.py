@@ -2,7 +2,7 @@
 
 This package itself has the builders and parsers of keys, for programs that read exports, streams or the table;
 docs/design/table.md says what each key is of. Its modules are this library's own; a process imports those of records
-beside the buckets when it meets the first.
+beside the buckets when it reaches the first.
 """
 
 from typing import TYPE_CHECKING

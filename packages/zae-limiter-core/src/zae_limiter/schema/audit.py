@@ -79,7 +79,7 @@ def read_listed_event(item: Item) -> AuditEvent:
 def check_key(event: AuditEvent, subject: str, sk: str) -> None:
     """Raise ``ValueError``, with no value of the event in its text, unless core could write it under this key.
 
-    So whoever reads events in the order of their keys reads them in the order of their times, and may end at one.
+    So a reader of events in the order of their keys gets them in the order of their times, and may end at one.
     """
     if event.entity_id != subject or sk != keys.sk_audit(event.event_id):
         raise ValueError("the audit event has another entity or id than its key")
@@ -94,7 +94,7 @@ def check_key(event: AuditEvent, subject: str, sk: str) -> None:
 
 
 def _check_shown(path: str, value: object, levels: int) -> None:
-    """Raise an error of ``UNREADABLE`` for a value that nobody can show."""
+    """Raise an error of ``UNREADABLE`` for a value that cannot be shown."""
     if not levels:
         raise ValueError(f"{path} is nested too deep")
     if is_plain_limit(value):

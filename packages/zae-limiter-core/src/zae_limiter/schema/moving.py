@@ -32,7 +32,7 @@ def namespace_in(item: Item) -> str:
 
 
 def moved(item: Item, before: str, after: str, *, spread: bool = False) -> Item:
-    """Return an item of the namespace ``before`` as one of ``after``: with its values, but as nobody has used it yet.
+    """Return an item of the namespace ``before`` as one of ``after``: with its values, but as if it were unused.
 
     ``spread``: index rows of the target have suffixes where this release gives them; else none has, whatever it had.
 

@@ -8,7 +8,7 @@ from ..runtime.printing import printable
 
 
 class StoreError(Exception):
-    """A store did not carry out an operation, or its answer is of no use. The text is printable, whoever wrote it."""
+    """A store did not carry out an operation, or its answer is of no use. The text is always printable."""
 
     def __str__(self) -> str:
         return printable(super().__str__())

@@ -142,7 +142,7 @@ def _check(columns: Sequence[Sequence[Any]], buckets: int) -> None:
 
 
 def _calls(counted: int) -> int:
-    """Return a number that ``read_trace`` admits: whoever may write a bucket may damage its counts."""
+    """Return a number that ``read_trace`` admits: a principal that may write a bucket may damage its counts."""
     return min(max(0, counted), MOST_CALLS)
 
 

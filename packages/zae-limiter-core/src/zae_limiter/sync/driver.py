@@ -232,7 +232,7 @@ class SyncDriver:
     # queues
 
     def post(self, waiter: Waiter) -> None:
-        """Put a waiter into its queue, unless the driver is closed; nobody waits for it."""
+        """Put a waiter into its queue, unless the driver is closed, without waiting for it."""
         if self._closed:
             return
         if self._answers_at_once:

@@ -145,7 +145,7 @@ class SyncLease(SyncLeaseCalls):
 
     The end of the block writes corrections or gives the tokens back.
 
-    A lease can be entered once: for another block, acquire again. One that nobody enters warns when it is collected.
+    A lease can be entered once: for another block, acquire again. One that is never entered warns when it is collected.
     """
 
     __slots__ = ("_call", "_driver", "_granted", "_namespace_state", "_process", "_request")

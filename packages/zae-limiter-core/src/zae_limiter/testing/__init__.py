@@ -32,7 +32,9 @@ class ManualClock:
         self._now_ms = start_ms
         self._jumps = jumps
         self._due: list[int] = []  # the instants until which calls wait
-        self._changes = 0  # how many waits began or ended, and moves: between two looks without one, nobody is about to
+        self._changes = (
+            0  # how many waits began or ended, and moves: between two looks without one, no wait is about to
+        )
         self._followers: list[Callable[[int], object]] = []
         self._lock = threading.Lock()
 

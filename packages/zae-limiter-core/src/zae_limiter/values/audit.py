@@ -40,7 +40,7 @@ def iso_instant(now_ms: int) -> str:
 class Cause:
     """The cause of changes: the principal, the time (``at``, ISO time in UTC), and the expiry of their events.
 
-    ``serial`` is unique, and rises in one process. ``expires_at`` is in epoch seconds, ``None`` for no expiry.
+    ``serial`` is unique, and grows in one process. ``expires_at`` is in epoch seconds, ``None`` for no expiry.
     """
 
     principal: str | None

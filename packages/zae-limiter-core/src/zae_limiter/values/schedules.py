@@ -1,6 +1,6 @@
 """The schedule of a limit: other values at other times, by the clocks of a zone.
 
-Everything follows from the limit and an instant, so every process finds the same values, and nobody has to write when
+Everything follows from the limit and an instant, so every process finds the same values, and no write is needed when
 they change. The first entry that holds wins. An entry begins and ends at the first instant at which the clocks of its
 zone show its time, or a later one: no change of the clocks makes it begin twice.
 """

@@ -9,7 +9,7 @@ from ..runtime.dataclass import dataclass
 from ..runtime.forks import without_forks
 from .whole import check_whole
 
-SCHEMA_VERSION: Final = 2  # the newest that this release writes; rises if an older client would misread the items
+SCHEMA_VERSION: Final = 2  # the newest that this release writes; goes up if an older client would misread the items
 OLDEST_SCHEMA_VERSION: Final = 1  # the oldest schema that this release supports
 OLDEST_CLIENT: Final = "0.1.0"  # the oldest client that can read the items of this release
 

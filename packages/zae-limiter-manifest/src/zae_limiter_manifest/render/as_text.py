@@ -48,7 +48,7 @@ def _state(namespace: str, state: StateReport) -> Iterator[str]:
     managed = list(state.managed)
     applied = f"last applied {state.last_applied}" if state.last_applied else "never applied"
     yield f"Namespace {namespace}"
-    yield f"  owner    {state.owner or 'nobody'}"
+    yield f"  owner    {state.owner or 'none'}"
     yield f"  serial   {state.serial}, {applied}"
     if state.applied_hash:
         yield f"  manifest {state.applied_hash}"

@@ -178,7 +178,7 @@ def drift_summary(plan: Plan) -> str:
     drifted, pending, unmanaged = len(plan.drifted), len(plan.pending), len(plan.unmanaged)
     found = [f"Drift: {counted(drifted, 'item')}." if drifted else NO_DRIFT]
     if pending:
-        found.append(f"Pending: {counted(pending, 'change')} that nobody has applied yet.")
+        found.append(f"Pending: {counted(pending, 'change')} not applied yet.")
     if unmanaged:
         found.append(f"Unmanaged: {counted(unmanaged, 'item')}.")
     return " ".join(found)

@@ -187,7 +187,7 @@ def test_what_is_pending_is_a_row_of_the_same_table() -> None:
     assert as_markdown.render_drift(Plan("a", (pending,), declared=1)) == (
         "### Limits of `a`\n"
         "\n"
-        "No drift. Pending: 1 change that nobody has applied yet.\n"
+        "No drift. Pending: 1 change not applied yet.\n"
         "\n"
         "| item | live and declared |\n"
         "|---|---|\n"

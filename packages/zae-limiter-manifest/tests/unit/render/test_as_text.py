@@ -120,7 +120,7 @@ def test_drift_is_shown_with_what_stands_there_and_what_is_declared() -> None:
         "      rpm: capacity is 1, not declared\n"
         "  + resource new (pending)\n"
         "      rpm: capacity is absent, declared 1\n"
-        "Drift: 3 items. Pending: 1 change that nobody has applied yet. Unmanaged: 1 item.\n"
+        "Drift: 3 items. Pending: 1 change not applied yet. Unmanaged: 1 item.\n"
     )
     assert "  entity user-123/gpt-4 (unmanaged)\n" in as_text.render_drift(plan, list_unmanaged=True)
 
@@ -144,7 +144,7 @@ def test_what_is_pending_is_shown_with_both_values_too() -> None:
         "  ~ entity user-123/gpt-4 (pending)\n"
         "      rpm: capacity is 500, declared 600\n"
         "      tpm: capacity is absent, declared 1\n"
-        "No drift. Pending: 5 changes that nobody has applied yet.\n"
+        "No drift. Pending: 5 changes not applied yet.\n"
     )
 
 

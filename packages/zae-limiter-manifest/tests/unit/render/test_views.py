@@ -78,7 +78,7 @@ def test_drift_of_many_items_is_shown_by_its_kinds_too() -> None:
         "      rpm: capacity is 100, declared 10",
         "  ~ entity user-0000/gpt-4 (changed out of band), and 4,999 more like this",
         "      rpm: capacity is 10, declared 20",
-        "Drift: 5,000 items. Pending: 1 change that nobody has applied yet.",
+        "Drift: 5,000 items. Pending: 1 change not applied yet.",
     ]
 
 

@@ -21,7 +21,7 @@ _namespace = click.argument("namespace")
 @output_option
 @yes_accepted
 def add(*, connection: "Connection", namespace: str, output: OutputForm) -> None:
-    """Make the aliases that serve NAMESPACE alone, and check that they refuse any other one. Nobody may use them until
+    """Make the aliases that serve NAMESPACE alone, and check that they refuse any other one. No one may use them until
     they have the policy that `delegation list --policy` prints.
     """
     from ...stack.code import function_name
@@ -83,7 +83,7 @@ def _print_policy(connection: "Connection", namespace: str, *, plan_only: bool) 
 @output_option
 @yes_accepted
 def remove(*, connection: "Connection", namespace: str, output: OutputForm) -> None:
-    """Delete the aliases of NAMESPACE: whoever has its policy may do nothing with it any more. Its limits stay."""
+    """Delete the aliases of NAMESPACE: a principal with its policy may do nothing with it any more. Its limits stay."""
     from ...stack.delegations import remove
 
     gone = remove(connection, namespace)

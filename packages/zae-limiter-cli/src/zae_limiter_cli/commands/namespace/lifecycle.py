@@ -66,7 +66,7 @@ def list_namespaces(*, connection: "Connection", namespace: str | None, deleted:
 @yes_option
 @output_option
 def delete(*, connection: "Connection", namespace: str, yes: bool, output: OutputForm) -> None:
-    """Delete NAMESPACE: nobody can open it any more, but its data stays.
+    """Delete NAMESPACE: it cannot be opened any more, but its data stays.
 
     Processes that have it open continue to use it: stop them first. Asks first, unless --yes is given.
     """

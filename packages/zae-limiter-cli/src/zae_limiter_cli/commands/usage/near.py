@@ -49,7 +49,7 @@ def near(
 
     It reads every bucket, and after --every once more those that it lists: that gives the rate. LASTS says how long
     the rest lasts at that rate, or that the limit refills first. ALERT is the highest threshold that is reached. `why`
-    shows whether a limit is a shadow limit, which refuses nobody.
+    shows whether a limit is a shadow limit, which refuses no call.
     """
     from ...usage.near import Look, after, nearest
 
@@ -73,7 +73,7 @@ def near(
     else:
         of = "" if resource is None else f" on {resource}"
         part = "a threshold, or 80 % of a burst," if percent is None else f"{percent:g} % of a burst"
-        say_sentence(f"Nobody has used {part}{of} in namespace {repository.name}.")
+        say_sentence(f"No one has used {part}{of} in namespace {repository.name}.")
 
 
 def _look(repository: "SyncRepository", each: "Near") -> "Look | None":

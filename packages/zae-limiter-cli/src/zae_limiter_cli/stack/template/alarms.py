@@ -134,7 +134,7 @@ def _of_stream() -> Resources:
         **_alarm(
             "UsageLossAlarm",
             "aggregator",
-            f"{NOW}: the stream will drop records that nobody has counted",
+            f"{NOW}: the stream will drop uncounted records",
             threshold=NEARLY_LOST_MS,
             **age,
         ),

@@ -129,7 +129,7 @@ def reading_stream() -> list[Value]:
 
 def telling() -> Value:
     """Return permission to put events of our source, and of no other, on the bus for alerts."""
-    source = "events:source"  # a request has a list of them; a condition on all is met by none, too
+    source = "events:source"  # a request has a list of them; a condition on all holds for an empty list, too
     of_ours = {"ForAllValues:StringEquals": {source: ALERT_SOURCE}, "Null": {source: "false"}}
     return allow(["events:PutEvents"], ref("AlertBusArn"), of_ours)
 

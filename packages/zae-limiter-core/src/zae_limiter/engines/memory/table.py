@@ -136,7 +136,7 @@ class MemoryTable:
         self.meter: Meter | None = meter
         """Counts requests and units, if there is one."""
         self.lock = Lock()
-        """Held by whoever looks at an item, or replaces it."""
+        """Held while an item is read or replaced."""
         self.look = self._items.get
         """Returns an item as it is, or ``None``: not to be changed."""
         self._handlers: dict[type, Callable[[Any], Any]] = {

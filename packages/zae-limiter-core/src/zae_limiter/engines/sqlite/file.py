@@ -12,19 +12,19 @@ therefore either done, or undone and performed again by the threads that wait fo
 The lock is asked for again and again, first after a long pause, then after shorter ones. SQLite's own wait has pauses
 of up to 100 ms, in which the file is idle, and no signal ends it; a batch of one holds the lock for some 30 us. Pauses
 that begin at 50 us and grow hand the lock from process to process with each batch: 8 processes then switch their
-context 1.1 times for an acquire, and take 1.5 times the CPU that they take with pauses of 1 ms. Whoever has waited
-once asks more often, which shortens the longest waits. A queue in the kernel (``flock``) takes the least CPU, but has
-no time-out, twice the 99th percentile, and a share of 0.64 for the least served process, where this has 0.88.
+context 1.1 times for an acquire, and take 1.5 times the CPU that they take with pauses of 1 ms. A process that has
+waited once asks more often, which shortens the longest waits. A queue in the kernel (``flock``) takes the least CPU,
+but has no time-out, twice the 99th percentile, and a share of 0.64 for the least served process, where this has 0.88.
 
 Forks. SQLite's locks belong to a process, and the library remembers which ones it has. In a child these memories are
 wrong, for any new connection to the same file, too (https://www.sqlite.org/howtocorrupt.html, 2.6). So the connection
 is closed before each fork, and the next operations of parent and child open new ones.
 
 A file that is deleted or replaced lives on without a name, for the processes that have it open: they would share limits
-with nobody. The same applies to its log and the log's index. So each batch asks for the inodes behind the three paths,
-but a busy process not for each of its batches; and a new connection asks for the id in the file, because the inode of a
-deleted file is given away again. Using the new file instead would not do: what a repository has read from the old one,
-such as the id of its namespace, is not in it. A file that was emptied is a new one as well.
+with no process. The same applies to its log and the log's index. So each batch asks for the inodes behind the three
+paths, but a busy process not for each of its batches; and a new connection asks for the id in the file, because the
+inode of a deleted file is given away again. Using the new file instead would not do: what a repository has read from
+the old one, such as the id of its namespace, is not in it. A file that was emptied is a new one as well.
 """
 
 import logging

@@ -49,7 +49,7 @@ def check_file(path: Path) -> None:
         if found.st_nlink > 1:
             raise NotApplied(f"{place} has {found.st_nlink} names (hard links): {WAY_OUT}")
         trusted = found.st_uid in {0, os.geteuid(), file.st_uid} if os.name == "posix" else True
-        # Whoever may write the file anyway may own what is beside it.
+        # A user who may write the file may own what is beside it.
         writers = file.st_mode & 0o002 or (file.st_mode & 0o020 and found.st_gid == file.st_gid)
         if not trusted and not writers:
             raise NotApplied(f"{place} belongs to another user (uid {found.st_uid}): {WAY_OUT}")

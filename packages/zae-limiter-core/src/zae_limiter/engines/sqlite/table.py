@@ -101,8 +101,8 @@ class SQLiteTable:
             raise
 
     def begin(self) -> bool:
-        """Begin a transaction, which ends by ``committed`` or is undone; return whether nobody else has written since
-        the last one.
+        """Begin a transaction, which ends by ``committed`` or is undone; return whether no other process has written
+        since the last one.
         """
         version: int = self._execute("PRAGMA data_version").fetchone()[0]
         unchanged = self.committed and version == self._version

@@ -64,7 +64,7 @@ def _take(
     claim, *others = claims
     waits = turn is not None and any(turn in each.home.line for each in claims)
     if not (others or claim.stale or waits):
-        # a bucket that nobody was refused by, and whose queue is empty, is not worth a look
+        # a bucket that refused no caller, and whose queue is empty, is not worth a look
         if claim.target.short_ms or claim.target.busy:
             acquiring.copies.refuse_by_copies(namespace_state, request, claims)
         request_of_claim = claim.new_request()

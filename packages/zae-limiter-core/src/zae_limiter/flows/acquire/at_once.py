@@ -45,7 +45,7 @@ class GrantAtOnce(Grant):
 
     def close(self) -> bool:
         self.open = False
-        return self._lock is not None and super().close()  # without a lock, nobody has changed it
+        return self._lock is not None and super().close()  # without a lock, it was not changed
 
     @property
     def claims(self) -> Sequence[Claim]:

@@ -140,7 +140,7 @@ class Claim:
             bucket_request.shadow_amounts = self.shadow_amounts
         if self.unlimited:
             bucket_request.unlimited = self.unlimited
-        if (turn := self.turn) is not None and checked:  # shadow limits wait for nobody
+        if (turn := self.turn) is not None and checked:  # shadow limits never wait
             bucket_request.turn = self.home.line.order_of(turn)
             turn.asks(self.home.line, [bucket_request])
         if self.among_others:

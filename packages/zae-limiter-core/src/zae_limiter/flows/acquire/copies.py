@@ -64,7 +64,7 @@ def _is_short(namespace_state: NamespaceState, claim: Claim, now_ms: int) -> boo
 def _is_presentable(namespace_state: NamespaceState, claim: Claim, view: View, *, is_short: bool) -> bool:
     """Return whether the limits still hold, the bucket has them, and its balance is not older than limits may be.
 
-    If this process knows of no bucket, nobody may have told it of other limits, so they must not be what refuses. Nor
+    If no bucket exists, no invalidation can have reached this process, so stale limits must not refuse. Nor
     must a bucket that was told since it was seen.
     """
     if claim.stale or not claim.target.is_fresh(view.at_ms, namespace_state.settings.config_ttl_ms):

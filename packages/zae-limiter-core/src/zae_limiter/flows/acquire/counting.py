@@ -28,7 +28,7 @@ def count_refusal(namespace_state: NamespaceState, refusal: RateLimitExceeded) -
     for an overflow that was short.
 
     The next write of this process to the bucket adds it. If no write comes within five seconds, a separate write does;
-    nobody waits for it.
+    without a waiting caller.
     """
     yield from _count(namespace_state, (refusal.entity_id, refusal.resource), unread(refusal))
     if refusal.overflow:

@@ -2,8 +2,8 @@
 
 A disabled entity has no limits that hold for any time: ``Resolved.valid_until_ms`` is over, so no way of admitting
 without a look at its switches takes it, and no other acquire pays for one. What was read refuses for as long as a last
-seen balance may refuse; then the records are read again. So whoever is let in again is let in within a second, although
-nobody can call the processes back, and an entity without a bucket has nothing that could be told.
+seen balance may refuse; then the records are read again. So an enabled caller is admitted within a second, although
+processes cannot be called back, and an entity without a bucket has nothing to invalidate.
 """
 
 from collections.abc import Sequence
@@ -22,14 +22,14 @@ from .requests import AcquireRequest
 
 
 def is_disabled(request: AcquireRequest, resolved: Resolved) -> bool:
-    """Return whether a switch refuses the request on a bucket; a limiter in shadow refuses nobody."""
+    """Return whether a switch refuses the request on a bucket; a limiter in shadow refuses no call."""
     return resolved.disables and not request.shadow
 
 
 def are_old_and_disabled(namespace_state: NamespaceState, claims: Sequence[Claim]) -> bool:
     """Return whether a claim is disabled, and that or the path to it was read too long ago to refuse by; expire it.
 
-    Whoever is refused writes to no bucket, so a change of an entity below the disabled one is not told either.
+    A refused caller writes to no bucket, so a change of an entity below the disabled one does not reach it either.
     """
     if not any(claim.stale and claim.resolved.disables for claim in claims):
         return False

@@ -7,7 +7,7 @@ every service has other rules. So the steps are one policy, of the call or else 
 The wait is that of ``max_wait``, in the same lines. The overflow is one more acquire, of the same entity on another
 resource. It begins after the first bucket has refused, and so holds nothing: no call takes from the refused bucket
 and from the overflow. Only what certainly was refused overflows: an outage does not, and while one lasts the overflow
-serves nobody. Whatever goes wrong there, the first refusal stands. An acquire that is admitted pays nothing for any of
+serves no call. Whatever goes wrong there, the first refusal stands. An acquire that is admitted pays nothing for any of
 this.
 """
 

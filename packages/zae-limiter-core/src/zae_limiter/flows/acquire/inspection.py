@@ -114,7 +114,7 @@ class _Records:
         self.items: dict[Key, Item | None] = {}
 
     def look(self, entity_id: str, resource: str) -> Known | None:
-        """Return a bucket with the limits that hold, by what was read; those of the bucket itself, if nobody has
+        """Return a bucket with the limits that hold, by what was read; those of the bucket itself, if no level has
         others.
         """
         bucket = BucketId(self._namespace_id, entity_id, resource)

@@ -1,6 +1,6 @@
 """What goes on without the store: follow the policy, take from this process's shares, and pay for them afterwards.
 
-The problem: without the table nobody knows the balance, but a process knows its part of the recent consumption
+The problem: without the table the balance is unknown, but a process knows its part of the recent consumption
 (``process.consumption``). The choice: an outage splits a bucket, as if each process had a shard of it. A share is a
 token bucket of ``part * rate`` and ``part * burst`` that begins with ``part * balance``. When the table is back, the
 shares are merged: a process takes from the bucket what its share lacks, which is the difference between the tokens that
@@ -150,7 +150,7 @@ def for_each(claims: Sequence[Claim], amounts: Mapping[str, int]) -> list[Claim]
         counted = {name: amount for name, amount in amounts.items() if name in names}
         if known or counted:
             anew = replace(claim, amounts=known, stale=False)
-            if anew.call.max_wait:  # what a lease takes more waits for nobody
+            if anew.call.max_wait:  # a lease's further amounts never wait
                 anew.call = replace(anew.call, max_wait=0.0)
             anew.unlimited, anew.limited = counted, claim.limited
             more.append(anew)
@@ -339,7 +339,7 @@ class Shares:
 
     @property
     def owes(self) -> bool:
-        """Whether there is something to pay for that nobody pays."""
+        """Whether there is something to pay that is not being paid."""
         return bool(self.held or self.owed)
 
     def owe(self, shard: CachedShard, config: Config, taken: Mapping[str, int], served: Tally) -> None:
@@ -474,7 +474,7 @@ def _begin(namespace_state: NamespaceState, claim: Claim, name: str, now_ms: int
     """Return the share of one limit, by the last looks of this process at the shards of the bucket."""
     limit, shards = claim.config.by_name[name], _shards(namespace_state, claim.home)
     part, tokens = 0, -shares_of(namespace_state).owed_to(shards, name)
-    for shard in shards if not limit._has_slots else ():  # nobody counts slots without the store
+    for shard in shards if not limit._has_slots else ():  # slots are not counted without the store
         if (state := shard.state) is not None and name in state.shard_limits:
             of_shard = shard.others.part(name, shard.seen_at_ms, now_ms)
             part += of_shard
@@ -503,7 +503,7 @@ def correct_share(namespace_state: NamespaceState, claim: Claim, amounts: Mappin
 
 def pay_shares(namespace_state: NamespaceState, claims: Sequence[Claim]) -> Flow[None]:
     """Pay for the shares whose outage is over: those of ``claims``, which the store has just served, and those that no
-    longer hold. Nobody waits for it.
+    longer hold. No caller waits for it.
     """
     now, shares = namespace_state.now(), shares_of(namespace_state)
     with shares.lock:

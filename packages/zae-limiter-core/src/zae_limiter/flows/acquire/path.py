@@ -6,12 +6,12 @@ and returns the places that it lacks. Who asks brings what is known: ``known_cla
 ``find_claims`` what it reads, ``explain`` what the store has now. So they may know different things, and cannot
 disagree about what follows.
 
-A *path* is found level by level, nearest first, in the order in which each entity has its parents. Whoever is met twice
-is drawn on once, by the way that was found first. The call has a path, and so has each draw of ``draws``. The bucket
-that a call or a draw names gives what is asked of it there, also if another path leads to it. Any other bucket that
-several paths reach belongs to the first, the call before its draws in order. There all must ask for the same amounts:
-to add these up would count one call twice, and to leave some out would count it too low. So the caller has to say what
-is meant, by a draw of this bucket.
+A *path* is found level by level, nearest first, in the order in which each entity has its parents. An entity that is
+found twice is drawn on once, by the way that was found first. The call has a path, and so has each draw of ``draws``.
+The bucket that a call or a draw names gives what is asked of it there, also if another path leads to it. Any other
+bucket that several paths reach belongs to the first, the call before its draws in order. There all must ask for the
+same amounts: to add these up would count one call twice, and to leave some out would count it too low. So the caller
+has to say what is meant, by a draw of this bucket.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence

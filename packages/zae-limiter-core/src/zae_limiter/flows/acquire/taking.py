@@ -1,13 +1,13 @@
 """How an acquire takes: from several buckets, from several shards of one, and whose turn in a waiting line has come.
 
 *Several buckets*, any of which may refuse. Asked at the same time they cost one round trip. But what one of them gave
-goes back when another one refuses, and whoever asks for these tokens meanwhile is refused: a key that is over its own
-limit and goes on calling would keep its siblings from an organisation that has enough for them. So a bucket that was
-short lately is asked alone, and the others once it admits. The price is a round trip more for a call that it admits;
-nothing is written that was not before. The first call that meets a short bucket does not know it. Until such a call is
-decided, what it took of other buckets is *undecided* (``RunQueue.undecided``). A call of this process that is
-refused beside such amounts, by an answer or by a copy, waits until they are decided, and asks again if some came back.
-What other processes have under way, nobody here knows.
+goes back when another one refuses, and a caller that asks for these tokens meanwhile is refused: a key that is over its
+own limit and goes on calling would keep its siblings from an organisation that has enough for them. So a bucket that
+was short lately is asked alone, and the others once it admits. The price is a round trip more for a call that it
+admits; nothing is written that was not before. The first call on a short bucket does not know it. Until such a call is
+decided, what it took of other buckets is *undecided* (``RunQueue.undecided``). A call of this process that is refused
+beside such amounts, by an answer or by a copy, waits until they are decided, and asks again if some came back. What
+other processes have under way is unknown here.
 
 If none of the buckets exists, one transaction creates all, which other callers of the same path share: created one
 after the other, they would cost a round trip each, and a refusal by the last one would have to be given back to all
@@ -16,16 +16,16 @@ bucket is asked as ever.
 
 *In turn.* A caller from a line must neither overtake nor waste: of a crowd, many are refused, because other processes
 have taken the tokens. If it took from its own bucket and the parent's at the same time, it would have to give back what
-one of them gave, at every refusal of the other: three writes for nothing, and while they are under way nobody behind it
-knows whether it is served. So it asks the topmost bucket first, for whose tokens most are waiting, and its own only
+one of them gave, at every refusal of the other: three writes for nothing, and while they are under way no caller behind
+it knows whether it is served. So it asks the topmost bucket first, for whose tokens most are waiting, and its own only
 when it has those of all above. All callers have the same order (``_from_the_top``): of two that begin at different
 ends, the later one is served first.
 
-*Ripe shards.* On a bucket of many shards each shard has few tokens at a time, a fraction of one perhaps. Whoever takes
-every fraction as soon as the sum is enough, writes to all shards for one token, collides with everybody else, and gives
-back. So for a caller from a line a shard counts only once it is *ripe*: it has the whole amount, or most of what it can
-ever hold. One that has been due for long settles for smaller parts (``Turn.parts``), and the first of a line for any at
-the end of its time. Those of one process take different shards (``WaitingLine.asked``).
+*Ready shards.* On a bucket of many shards each shard has few tokens at a time, a fraction of one perhaps. A caller that
+takes every fraction as soon as the sum is enough writes to all shards for one token, collides with every other one, and
+gives back. So for a caller from a line a shard counts only once it is *ready*: it has the whole amount, or most of what
+it can ever hold. One that has been due for long settles for smaller parts (``Turn.parts``), and the first of a line for
+any at the end of its time. Those of one process take different shards (``WaitingLine.asked``).
 
 ``waiting`` has the pauses of a caller, ``group_commit`` writes a shard, ``splitting`` splits it.
 """
@@ -245,7 +245,7 @@ def _take_from_many(namespace_state: NamespaceState, claim: Claim) -> Flow[None]
 
 
 def _ripe_parts(namespace_state: NamespaceState, claim: Claim, view: View, turn: Turn) -> Mapping[int, Amounts] | None:
-    """Return one ripe shard that has all that is missing, at random, else several, the fullest first."""
+    """Return one ready shard that has all that is missing, at random, else several, the fullest first."""
     missing, headrooms = claim.missing, view.ripe(claim.checked, turn.parts)
     others = [asked for other, asked in list(claim.home.line.asked.items()) if other is not turn]
     for shard, there in headrooms.items():
@@ -266,7 +266,7 @@ def read_view(namespace_state: NamespaceState, claim: Claim) -> Flow[View]:
     now = namespace_state.now()
     states = complete_states(namespace_state, claim, now)
     if not states and claim.call.max_wait and claim.home.line:
-        # a crowd uses copies of any age, also whoever just came to it: each asks again, and must not read all shards
+        # a crowd uses copies of any age, also a caller that just joined: each asks again, and must not read all shards
         known = namespace_state.states(claim.home)
         states = known if len(known) == claim.home.shard_count else ()
     if not states:
@@ -297,7 +297,7 @@ def until_decided(namespace_state: NamespaceState, claims: Sequence[Claim], refu
     Return whether to ask again: some of them did.
     """
     under_way = [(claim.home.id, those) for claim in claims if (those := _beside(namespace_state, claim))]
-    if not under_way:  # then nobody has to know what was short
+    if not under_way:  # then what was short does not matter
         return False
     beside = _would_serve(under_way, refusal)
     try:

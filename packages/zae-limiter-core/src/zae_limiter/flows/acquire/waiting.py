@@ -1,8 +1,9 @@
 """An acquire that waits for its tokens.
 
-Asking again and again until the tokens are there costs a request for each try, and serves whoever asks at the right
-moment. Here a caller sleeps until the tokens of all callers before it in the line and its own are due, by the last seen
-states, and then acquires. If that is later than it may wait, it is refused at once. Sleeping costs no request.
+Asking again and again until the tokens are there costs a request for each try, and serves the caller that asks at the
+right moment. Here a caller sleeps until the tokens of all callers before it in the line and its own are due, by the
+last seen states, and then acquires. If that is later than it may wait, it is refused at once. Sleeping costs no
+request.
 
 Callers of a crowd that are due within the same moment acquire together: one write serves them all. The price is that a
 caller may get its tokens up to ``MOMENT_MS`` late; less if the bucket would fill up meanwhile, because a full bucket
@@ -125,7 +126,7 @@ class Caller:
             raise
 
     def _wait(self, refusal: RateLimitExceeded | None, refused_ms: int) -> Flow[None]:
-        """Sleep until the tokens are due and nobody is to be served first, at least until ``refused_ms``.
+        """Sleep until the tokens are due and no caller is to be served first, at least until ``refused_ms``.
 
         Raises ``RateLimitExceeded`` if that is too late.
         """
@@ -202,7 +203,7 @@ class Caller:
         return longest
 
     def _ripens_ms(self, wait_ms: int, left_ms: float) -> int:
-        """Return the time until ripe shards have the amounts of all callers up to this one; 0 if there is no need to
+        """Return the time until ready shards have the amounts of all callers up to this one; 0 if there is no need to
         wait.
 
         The longer a caller is overdue, the smaller the parts that it accepts; at the end of its time, any.
@@ -280,7 +281,7 @@ class Caller:
 
     def _wait_ms(self, claim: Claim, now_ms: int, parts: float | None = None) -> int:
         """Return the milliseconds until the bucket has the amounts of all callers up to this one, or until its shards
-        that are ripe for so many ``parts`` have them; 0 if no state of it is known.
+        that are ready for so many ``parts`` have them; 0 if no state of it is known.
         """
         cached, config = claim.home, claim.config
         view = View.of(self._namespace_state.states(cached), config, now_ms)._replace(guesses=False)

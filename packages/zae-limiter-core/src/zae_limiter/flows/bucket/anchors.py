@@ -1,8 +1,8 @@
 """Move the anchor of a shard without any request: forward, as the aggregator does, or back, if a clock was wrong.
 
-The problem: a balance is stored without the tokens minted since its anchor, so it falls for as long as nobody moves the
-anchor, and says nothing to people who read the table. The choice: move the anchor by an addition, which holds whatever
-others take or give meanwhile. The price is one write an hour for each shard in use. docs/design/usage.md
+The problem: a balance is stored without the tokens minted since its anchor, so it falls for as long as no write moves
+the anchor, and says nothing to people who read the table. The choice: move the anchor by an addition, which holds
+whatever others take or give meanwhile. The price is one write an hour for each shard in use. docs/design/usage.md
 ("Re-anchoring").
 
 An anchor far in the future was set by a wrong clock. Until then nothing would be minted, so it is moved back to now.

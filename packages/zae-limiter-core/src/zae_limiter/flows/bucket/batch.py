@@ -35,7 +35,7 @@ class Along(Protocol):
         """Note that the write was not applied."""
 
     def doubt(self) -> None:
-        """Note that nobody knows whether the write was applied."""
+        """Note that it is unknown whether the write was applied."""
 
 
 class Room(NamedTuple):

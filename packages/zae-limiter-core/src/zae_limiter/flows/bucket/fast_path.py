@@ -5,10 +5,10 @@ acquire and every correction of a bucket that is not hot pays for them.
 
 *As the next item*, where the table is in the memory of this process. The problem: a write says what it wants by
 conditions and additions, because others may write the item meanwhile, and most of its cost is to say that, to wait for
-its turn, and to find out what became of it. The choice: whoever made the table takes its lock, looks whether the item
-is the one that it has seen last, and replaces it. That is exact beside anybody else: other calls and other repositories
-write to the same table, under the same lock, and a bucket that they have changed is not the one that was seen. So
-nothing is reserved or owed, and nobody has to be asked to give it back. A test compares it with the updates.
+its turn, and to find out what became of it. The choice: the process that made the table takes its lock, looks whether
+the item is the one that it has seen last, and replaces it. That is exact beside anybody else: other calls and other
+repositories write to the same table, under the same lock, and a bucket that they have changed is not the one that was
+seen. So nothing is reserved or owed, and nothing has to be given back. A test compares it with the updates.
 """
 
 from collections.abc import Mapping, Sequence
@@ -252,7 +252,7 @@ def _change(
     if before is None or not (before is state.item or before == state.item):
         return None
     kept_ms = terms.kept_ms
-    if (TTL in before) is (kept_ms is None):  # whoever wrote last keeps buckets otherwise
+    if (TTL in before) is (kept_ms is None):  # the last writer keeps buckets otherwise
         return None
     after = before.copy()
     taken = _take_all(after, state, amounts, now_ms)

@@ -146,7 +146,7 @@ def _follow_refusals(
 
 
 def _remind(namespace_state: NamespaceState, cached: CachedShard, config: Config | None) -> Flow[None]:
-    """Arrange for a write that counts what was spent of a prefetch, for when nobody acquires any more."""
+    """Arrange for a write that counts what was spent of a prefetch, for when no acquire follows."""
     prefetch = cached.prefetch
     if prefetch is None:
         return

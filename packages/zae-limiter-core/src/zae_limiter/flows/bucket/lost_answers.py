@@ -79,7 +79,7 @@ class LostAnswers:
         return error.item if token is not None and (error.item or {}).get(token.cell) == token.number else None
 
     def is_past(self, item: Item | None) -> bool:
-        """Return whether nobody can tell any more what became of a write in doubt: it was applied after all behind a
+        """Return whether it cannot be known any more what became of a write in doubt: it was applied after all behind a
         copy that was not, another process has taken its cell, the shard has merged with another one, or the bucket is
         gone.
         """

@@ -8,10 +8,10 @@ anchor and that count tell any two versions of an item apart.
 
 Shard 0 goes first, as in a split, so that it always knows the newest count, and processes leave the shards that are
 about to go. Then the others follow, two by two. A shard that has not followed yet has its own part of the tokens, and
-no two shards have the same: so a bucket is exact while some have merged and others have not, whoever dies in between.
-Whoever merges next finishes that first; meanwhile only an acquire that asks all shards reaches what is on the one that
-is about to go. The other order, shard 0 last, would be undone by every acquire: it misses the shard that is gone, and
-splits it off again.
+no two shards have the same: so a bucket is exact while some have merged and others have not, whichever process dies in
+between. The next merge finishes that first; meanwhile only an acquire that asks all shards reaches what is on the one
+that is about to go. The other order, shard 0 last, would be undone by every acquire: it misses the shard that is gone,
+and splits it off again.
 
 docs/design/admission.md ("Shards"), docs/decisions/quiet-buckets-merge.md. The aggregator and people say when.
 """
@@ -59,7 +59,7 @@ def is_quiet(item: Mapping[str, Any], at_ms: int) -> bool | None:
     instant; ``None`` while that is less than ten minutes.
 
     Acquires choose their shards at random, so that all shards together are written as often as shard 0, times their
-    number. Those of slots are all on shard 0. A bucket of which nobody has noted how much was written is not quiet.
+    number. Those of slots are all on shard 0. A bucket without a note of how much was written is not quiet.
     """
     elapsed_ms = at_ms - item[ANCHOR]
     if elapsed_ms < MEASURED_MS:

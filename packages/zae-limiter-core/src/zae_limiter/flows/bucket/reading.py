@@ -2,7 +2,7 @@
 
 A bucket has the limits of its last write. It is shown as its next write would have it, as far as the bucket itself says
 that this differs: if it was told of other limits since, if a schedule shapes it, or if it is blocked, which may have
-ended. The configs of these buckets alone are read. So a bucket of which nobody was told costs no read more; a change of
+ended. The configs of these buckets alone are read. So a bucket that was not invalidated costs no read more; a change of
 a resource's limits that told no bucket shows when a process has obeyed.
 """
 
@@ -159,7 +159,7 @@ def in_force(
 
 
 def _with_dates(bucket: Bucket) -> Bucket:
-    """Return a bucket whose instants are dates. Raises ``ValueError`` for any other, which nobody can show."""
+    """Return a bucket whose instants are dates. Raises ``ValueError`` for any other, which cannot be shown."""
     for ms in (bucket.anchor_ms, bucket.expires_at_ms, *(each.window_ends_ms for each in bucket.limits)):
         if ms is not None and not 0 <= ms < END_OF_TIME_MS:
             raise ValueError(f"{ms} is not an instant in epoch milliseconds")

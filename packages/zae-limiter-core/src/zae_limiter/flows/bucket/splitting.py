@@ -4,8 +4,8 @@ An item of DynamoDB takes at most 1,000 writes a second, so a hot bucket needs s
 have or mint more tokens than one would. Shard ``k`` of ``n`` becomes ``k`` and ``k + n`` of ``2n``, in one transaction:
 it divides what the shard has at one instant, the new anchor of both, under the condition that its anchor is the one
 seen. No shard but these two changes. The shares of a ceiling add up at each step, so a bucket is exact while some of
-its shards are split and others are not, whoever dies in between; the first process that misses a shard creates it.
-The numbers are those of linear hashing (Litwin, 1980), with tokens in place of keys.
+its shards are split and others are not, whichever process dies in between; the first process that misses a shard
+creates it. The numbers are those of linear hashing (Litwin, 1980), with tokens in place of keys.
 
 The price: tokens are spread, so an acquire may find its shard short while others have some, and has to ask them. A
 bucket of several shards does not expire. Shard 0 is split first, so that it always knows the newest count. Shards

@@ -2,7 +2,7 @@
 
 A process uses the limits that it has read for a minute. To read them with every acquire would cost more than the
 acquire itself, and the store cannot call a process back. But every write of a bucket has the condition that its anchor
-is the one seen. So whoever changes limits re-anchors the live buckets, which leaves their headroom as it is,
+is the one seen. So a change of limits re-anchors the live buckets, which leaves their headroom as it is,
 and sets a newer ``cv``: the next write of each process fails, shows that its limits may be outdated, and they are read
 before the acquire is decided again. That is one write for each shard, and nothing on the path of an acquire.
 
@@ -143,7 +143,7 @@ def _tell(
     namespace_state: NamespaceState, buckets: Sequence[BucketId], writes_per_second: float, newer_than_ms: float
 ) -> Flow[Told]:
     """Tell up to a hundred buckets, as ``tell`` does. After a lost race a bucket is read again, and the shards that
-    were told meanwhile are left alone, whoever told them: that was after this change, and each write makes others fail.
+    were told meanwhile are left alone, by any process: that was after this change, and each write makes others fail.
     """
     found, failed, before = set[BucketId](), dict[BucketId, StoreError](), set[BucketId]()
     cvs = dict[BucketId, int]()

@@ -52,7 +52,7 @@ class Asked(Protocol):
 class View(NamedTuple):
     """A bucket under the limits of a call, at ``at_ms``; amounts in millitokens by limit.
 
-    ``mine``: what this process holds of it, for nobody else. ``before``: what everything before the call leaves of a
+    ``mine``: what this process holds of it, for no other. ``before``: what everything before the call leaves of a
     limit, on all shards, where that is known. ``owed``: what writes to come take of a shard. ``reshaped``: by the
     limits of the call, as its write leaves them; else each by the limits that the shards have. ``guesses``: shards that
     were not seen count as full. Otherwise a refusal could say "never" for an amount that fits.
@@ -159,8 +159,8 @@ class View(NamedTuple):
         return minting_ms(parts[0].shard_limit.limit, calculate_servable(parts, self.at_ms) - amount) / 1000
 
     def brings_ms(self, name: str, more: int, seen_ms: int) -> int:
-        """Return the milliseconds until time has brought so much more, ``FOREVER_MS`` for never; or until whoever was
-        refused at ``seen_ms`` is to ask again, because what others give back shows then.
+        """Return the milliseconds until time has brought so much more, ``FOREVER_MS`` for never; or until every caller
+        that was refused at ``seen_ms`` is to ask again, because what others give back shows then.
 
         Callers one after the other may ask for more than a bucket ever holds at once, so no ceiling bounds it.
         """

@@ -12,8 +12,8 @@ table at different times, must not add up to more than one. The choice:
   if the last answer is older than that. So they have one of these windows in common, and in it the parts add up to at
   most one.
 
-The price: whoever has no full minute behind it has no part, and the parts of processes with uneven traffic add up to
-less than one. A part could be too large only next to a process that gave back more in a window than it took.
+The price: a process without a full minute behind it has no part, and the parts of processes with uneven traffic add up
+to less than one. A part could be too large only next to a process that gave back more in a window than it took.
 
 An answer that shows no write of another process costs one comparison here: own consumption follows from the items at
 the ends of a window. docs/design/admission.md ("Shares"). ``acquire.outage`` has the tokens that follow.

@@ -1,13 +1,13 @@
 """Whose turn it is in a line: that of each child in its turn, by what it took; within a child, in order of arrival.
 
 The problem: callers of one child that wait in a crowd for the tokens of its parent would keep every sibling from them,
-if the line was served in order of arrival alone: whoever is patient takes all. The choice: each child has an account in
+if the line was served in order of arrival alone: the patient one takes all. The choice: each child has an account in
 a virtual time, in which all children that wait are served at the same rate. A call is done there when what its child
 took before it and the amounts of the child's callers up to it are through; the line is served in the order of these
 ends. So a child that asks for large amounts has its turn less often, as in a deficit round robin, and no amount is too
-large to come. A child that has nobody in line begins at the end of the call that was served last, a trifle before all
-that begin there: it is next, whoever waits, and saves up nothing meanwhile. The price is that a place is not known for
-good: a newcomer of a child that has taken less comes before those that wait already.
+large to come. A child without a call in line begins at the end of the call that was served last, a trifle before all
+that begin there: it is next, before all that wait, and saves up nothing meanwhile. The price is that a place is not
+known for good: a newcomer of a child that has taken less comes before those that wait already.
 
 The same holds further down: of the callers of one child, those of its own children take turns. Self-clocked fair
 queueing: Golestani, "A self-clocked fair queueing scheme for broadband applications", INFOCOM 1994; its bound of what

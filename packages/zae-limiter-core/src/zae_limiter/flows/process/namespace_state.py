@@ -77,7 +77,7 @@ class Runs(NamedTuple):
 
 
 def _no_run(*_: object) -> Flow:
-    raise AssertionError("nobody puts a request to a shard that is only looked at")
+    raise AssertionError("a shard that is only looked at takes no request")
 
 
 NO_RUNS: Final = Runs(_no_run, _no_run)
@@ -292,7 +292,7 @@ class NamespaceState:
         forks.register(self)
 
     def forget(self) -> None:
-        """Begin again in a child process: nobody decides there what calls of the parent have taken."""
+        """Reset after a fork: what calls of the parent have taken is not decided in the child."""
         for cached in self.cached_shards:
             vars(cached).pop("undecided", None)
         if self.write_tokens is not None:

@@ -132,7 +132,7 @@ class PendingRefusals(Generic[B]):
             return taken
 
     def put_back(self, cached: B, counts: Mapping[str, int]) -> None:
-        """Add the counts of a write that was not applied. They are due as if nobody had tried to write them."""
+        """Add the counts of a write that was not applied. They are due as if no write had been tried."""
         with self._lock:
             later = self.counts.get(cached)
             self._keep(cached, dict(sums(counts, later.counts if later else NOTHING)), cached.last_refusal.count_due_ms)

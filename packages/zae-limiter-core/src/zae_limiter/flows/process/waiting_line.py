@@ -142,7 +142,7 @@ class _Place(NamedTuple):
 class WaitingLine:
     """The turns of those that wait, with their amounts in millitokens by limit.
 
-    Threads may share it. A forked child begins with nobody in line.
+    Threads may share it. A forked child begins with an empty line.
 
     ``seed``: of the moments at which a crowd acquires, so that those of two processes do not coincide.
     ``asked``: what those that are awake ask of each shard, where the bucket has several.
@@ -228,14 +228,14 @@ class WaitingLine:
         return min(max(LOOKS_AGAIN_MS, len(self)), LONGEST_LOOK_MS)
 
     def is_first(self, turn: Turn, now_ms: int) -> bool:
-        """Return whether nobody is before this turn."""
+        """Return whether this turn is the first."""
         return next(self._before(turn, now_ms), None) is None
 
     def blocker(self, turn: Turn, now_ms: int) -> Blocker | None:
         """Return the first caller before this one that is neither served nor waits for the same write; ``None`` if
         there is none.
 
-        A caller that oversleeps blocks nobody: its process is too busy, and a crowd must not wait for it one by one.
+        A caller that oversleeps blocks no one: its process is too busy, and a crowd must not wait for it one by one.
         """
         for each in self._before(turn, now_ms):
             blocks = not each.lets_pass(self) if each.awake else now_ms - each.due_ms <= OVERDUE_MS

@@ -1,6 +1,6 @@
 """Tokens of writes: a write that got no answer is sent again, and is applied once.
 
-The problem: after a 500, a time-out or a lost connection nobody knows whether a write was applied. Repeated, it might
+The problem: after a 500, a time-out or a lost connection it is unknown whether a write was applied. Repeated, it might
 take twice; given up, the call fails, and what it took is lost. The first copy may even be applied behind the second.
 
 The choice: a write sets one attribute of the item, a *cell*, to a token that no other write has, if the cell has a

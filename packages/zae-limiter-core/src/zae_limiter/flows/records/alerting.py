@@ -6,8 +6,8 @@ window of its own: its usage by the hour stands for it (by the day if its period
 comes back in that time.
 
 Nothing is written before a threshold was told of. Then an item of the limit keeps the window and the threshold, so
-each is told once in its window. The telling comes before that write: whoever dies between them is told of again, with
-the same id.
+each is told once in its window. The telling comes before that write: a crossing whose process dies between them is
+reported again, with the same id.
 """
 
 from collections.abc import Iterable, Mapping, Sequence

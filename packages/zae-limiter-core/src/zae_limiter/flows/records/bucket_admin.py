@@ -4,7 +4,7 @@ shards.
 The request that asks for a change may come twice: its answer was lost, its process was killed, its queue delivers at
 least once. So the change and its key are written in one transaction, on the condition that the key is not there. A
 repeat finds the key, and writes nothing. A key is kept for 30 days after its change, so the table does not grow for
-ever; whoever repeats a change later than that makes it again.
+ever; a change that is repeated later than that is made again.
 """
 
 from collections.abc import Callable, Mapping, Sequence

@@ -1,6 +1,6 @@
 """Copy namespaces from one table to another: the flows of either side. ``maintenance.copy`` runs them in turn.
 
-A copy takes long, may be killed at any write, and nobody may use half of it. So the target's namespace gets a new id
+A copy takes long, may be killed at any write, and half of it must not be used. So the target's namespace gets a new id
 and is a deleted one to everybody until all is there; one transaction then opens it. A repeated copy purges what the
 killed one left, and begins anew under another id: to continue, it would have to find what was deleted in the source
 since. A late write of the killed one reaches the purged id alone.
@@ -118,7 +118,7 @@ def is_copied(source: Namespace) -> Flow[bool]:
 
 
 def begin(source: Namespace, new: Namespace) -> Flow[None]:
-    """Register ``new`` in the target as a namespace that nobody can open yet, and purge what a killed copy left.
+    """Register ``new`` in the target as a namespace that cannot be opened yet, and purge what a killed copy left.
 
     It takes the place of an empty namespace, too. Raises ``NamespaceStateError``.
     """
@@ -178,7 +178,7 @@ def finish(new: Namespace) -> Flow[None]:
             return  # our own write, whose answer was lost
         if by_name is None or by_name.id != by_id.id or by_id.has(PURGING) or not by_id.has(COPYING):
             problem = f"another namespace took the name {new.name!r}, or another copy, while it was copied"
-            raise NamespaceStateError(new.namespace_id, f"{problem}: nobody can open it, copy again")
+            raise NamespaceStateError(new.namespace_id, f"{problem}: it cannot be opened, copy again")
         puts = map(Put, copied_items(by_id), map(registry.as_seen, (by_name, by_id)))
         if (yield from registry.applied(*puts)):
             return

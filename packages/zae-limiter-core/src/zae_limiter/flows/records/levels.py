@@ -2,11 +2,11 @@
 
 A level is a row, named by a subject and a resource (``ConfigPlace``):
 
-| level                  | subject        | resource            | who is told of a change at once |
+| level                  | subject        | resource            | invalidated at once             |
 |------------------------|----------------|---------------------|---------------------------------|
-| system                 | none           | none                | nobody                          |
-| resource               | none           | its name            | nobody                          |
-| tier, on a resource    | ``$TIER:gold`` | name or ``_default_`` | nobody                        |
+| system                 | none           | none                | nothing                         |
+| resource               | none           | its name            | nothing                         |
+| tier, on a resource    | ``$TIER:gold`` | name or ``_default_`` | nothing                       |
 | entity, on a resource  | its id         | name or ``_default_`` | the entity's live buckets     |
 
 Its columns are limits, an override (entities alone), switches (all but tiers), ``on_refused``, and ``on_unavailable``

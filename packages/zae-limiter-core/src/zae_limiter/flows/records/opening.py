@@ -137,10 +137,10 @@ def ping(namespace_state: NamespaceState) -> Flow[bool]:
     try:
         yield from opened(namespace_state)
         yield from call(PROBE)
-        # a write as an acquire sends it, that changes nothing, on the key of a bucket that nobody can have
+        # a write as an acquire sends it, that changes nothing, on the key of a bucket that cannot exist
         nobody = Key(pk_bucket(namespace_state.namespace_id, "", "", 0), sk_state())
         yield from call(Update(nobody, add={WRITES: ONE_WRITE}, when=NEVER))
-    except ConditionFailed:  # an answer: no item meets the condition
+    except ConditionFailed:  # an answer: no item fulfils the condition
         return True
     except (StoreError, ZAELimiterError):
         return False

@@ -114,7 +114,7 @@ def note_applied(namespace_state: NamespaceState, at: str, *, expected_serial: i
 def note_progress(
     namespace_state: NamespaceState, progress: ApplyProgress, *, expected_serial: int
 ) -> Flow[str | None]:
-    """Store how far the apply under way is, and return who has asked it to stop, ``None`` if nobody has.
+    """Store how far the apply under way is, and return who has asked it to stop, ``None`` for no one.
 
     ``expected_serial`` is that of the write with its lock. Raises ``StaleStateError`` if the lock is another's by now.
     """

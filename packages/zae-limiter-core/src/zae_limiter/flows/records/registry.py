@@ -65,7 +65,7 @@ def check_ours() -> Flow[None]:
 def check_registry() -> Flow[None]:
     """Raise ``ForeignRecord`` if another product registered a namespace in the table, which has no version record.
 
-    Whoever may not query the registry finds out by the record of its own namespace alone.
+    A caller that may not query the registry finds out by the record of its own namespace alone.
     """
     with suppress(Denied, AccessLost):
         yield from _names()

@@ -173,7 +173,7 @@ class SnapshotPages:
     """The requested snapshots after ``behind``, oldest first, in pages of up to ``limit``.
 
     A query of each partition has more rows than a page: those that are left over are the first ones of the next page,
-    so whoever reads all pages here reads each row once. ``rows`` counts the ones that are dropped.
+    so a reader of all pages reads each row once. ``rows`` counts the ones that are dropped.
     """
 
     def __init__(self, namespace_state: NamespaceState, asked: Asked, limit: int, behind: str | None = None) -> None:

@@ -121,7 +121,7 @@ class StartsCalls:
                 found = None
             else:
                 return done(None, error)
-        except Exception as problem:  # noqa: BLE001 - whoever asked has to know, whatever it is
+        except Exception as problem:  # noqa: BLE001 - the waiting caller gets it, whatever it is
             return done(None, problem)
         return done(found, None)
 

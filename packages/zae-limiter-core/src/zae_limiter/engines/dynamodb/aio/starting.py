@@ -1,6 +1,6 @@
 """Requests that leave at once and call back with their answer: no task waits for them.
 
-A task costs its own making, and three turns of the event loop from the request to whoever is behind it: one to begin,
+A task costs its own making, and three turns of the event loop from the request to the caller behind it: one to begin,
 one to wake for the answer, one to wake the caller. After the milliseconds of a request the processor's caches are cold,
 so that each turn costs several times what it costs in a loop. A request starts this way while nothing has to be waited
 for: there are credentials, and a free connection that is open. ``HttpClient.send`` does the others, and whatever
@@ -63,7 +63,7 @@ class StartingClient(HttpClient):
         task.add_done_callback(partial(self._ended, sent, done))
 
     def _ended(self, sent: Coroutine[Any, Any, Any], done: Done, task: "asyncio.Task[None]") -> None:
-        """Tell whoever waits that a task was cancelled, perhaps before its first step."""
+        """Notify the waiting caller of a cancelled task, perhaps before its first step."""
         self._resent.discard(task)
         if task.cancelled():
             sent.close()
@@ -140,7 +140,7 @@ class Call:
             raise
 
     def _interrupted(self) -> None:
-        """Tell whoever waits, perhaps a second time, that a signal handler raised before the answer was passed on."""
+        """Notify the waiting caller, perhaps again, that a signal handler raised before the answer was passed on."""
         self._done(None, OutcomeUnknown("the answer was interrupted by an exception"))
 
     def _end(self, *, reusable: bool) -> None:
@@ -155,7 +155,7 @@ class Call:
 async def _settle(sent: Awaitable[Mapping[str, Any]], done: Done) -> None:
     try:
         answer = await sent
-    except Exception as error:  # noqa: BLE001 - whoever asked has to know, whatever it is
+    except Exception as error:  # noqa: BLE001 - the waiting caller gets it, whatever it is
         done(None, error)
     except asyncio.CancelledError:
         raise  # `StartingClient._ended` tells
