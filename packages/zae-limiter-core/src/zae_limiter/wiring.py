@@ -189,7 +189,12 @@ def refuse_construction(kind: str, given: Sequence[object], named: Mapping[str, 
     stack = next((each for each in (named.get("stack"), named.get("name"), *given) if isinstance(each, str)), "my-app")
     waits = "" if kind.startswith("Sync") else "await "
     ways = f"{waits}{kind}.open(stack={stack!r}), {waits}{kind}.sqlite('limits.db') or {kind}.in_memory()"
-    raise TypeError(f"{kind}(...) opens nothing: use {ways}")
+    problem = f"{kind}(...) opens nothing: use {ways}"
+    if given or "name" in named:
+        from .runtime.namesake import PAGE
+
+        problem = f"{problem}; for code of the other zae-limiter: {PAGE}"
+    raise TypeError(problem)
 
 
 def refuse_other_limiter(kind: str, given: Sequence[object], named: Mapping[str, object]) -> None:

@@ -40,6 +40,7 @@ def test_no_name_of_ours_is_among_theirs() -> None:
         {"name": "my-app", "region": "eu-west-1"},
         {"table_name": "rate_limits", "create_stack": True},
         {"repository": None, "failure_mode": "open"},
+        {"repository": None, "on_unavailable": "allow"},
     ],
     ids=str,
 )
@@ -109,3 +110,9 @@ def test_an_acquire_names_what_stands_for_an_argument(argument: str) -> None:
     unknown: Any = {argument: True}
     with pytest.raises(TypeError, match=f"'{argument}': the other zae-limiter has it; here: "):
         limiter.acquire("e", "r", {"rpm": 1}, **unknown)
+
+
+def test_a_repository_by_its_name_is_opened() -> None:
+    unknown: Any = {"name": "my-app", "region": "eu-west-1"}
+    with pytest.raises(TypeError, match=r"opens nothing: use SyncRepository\.open\(stack='my-app'\), .*from-zae"):
+        SyncRepository(**unknown)

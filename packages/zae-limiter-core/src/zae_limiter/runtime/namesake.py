@@ -42,6 +42,7 @@ ARGUMENTS: Final[Mapping[str, str]] = {
     "endpoint_url": _OPEN,
     "failure_mode": _BY_POLICY,
     "name": _OPEN,
+    "on_unavailable": _BY_POLICY,  # of the limiter itself
     "rate": "capacity; the ceiling of a bucket is its burst",
     "refill_period_seconds": "refill_period",
     "region": _OPEN,
