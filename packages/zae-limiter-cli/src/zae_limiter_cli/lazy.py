@@ -19,11 +19,12 @@ class Entry(NamedTuple):
 
 
 class LazyCommands(Commands):
-    """A group whose own ``--help`` imports none of its commands; they are listed in the order of ``entries``."""
+    """A group whose own ``--help`` imports none of its commands; they are listed by ``sections``, in their order."""
 
-    def __init__(self, *args: Any, entries: Mapping[str, Entry], **extra: Any) -> None:
+    def __init__(self, *args: Any, sections: Mapping[str, Mapping[str, Entry]], **extra: Any) -> None:
         super().__init__(*args, **extra)
-        self.entries = entries
+        self.sections = sections
+        self.entries = {name: entry for entries in sections.values() for name, entry in entries.items()}
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002  click's signature
         """Return the names, in the order of the entries."""
@@ -40,9 +41,11 @@ class LazyCommands(Commands):
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002  as above
-        """Write the names with the help of their entries."""
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, entry.help) for name, entry in self.entries.items()])
+        """Write the names with the help of their entries, section by section."""
+        width = max(map(len, self.entries))
+        for heading, entries in self.sections.items():
+            with formatter.section(heading):
+                formatter.write_dl([(name.ljust(width), entry.help) for name, entry in entries.items()])
 
 
 class CommandsOfModules(Commands):

@@ -9,7 +9,16 @@ import click
 from ..columns import counted, say_command, say_json, say_sentence
 from ..confirmation import confirm
 from ..data.effective import read_effective
-from ..data.overrides import End, blocks, end_options, own_configs, places_in_words, set_override
+from ..data.overrides import (
+    End,
+    blocks,
+    end_options,
+    known_resources,
+    limited_resources,
+    own_configs,
+    places_in_words,
+    set_override,
+)
 from ..data.places import ALL_RESOURCES, place_in_tier, tier_of
 from ..data.switches import plain_switches
 from ..errors import CommandError
@@ -165,7 +174,7 @@ def _switch_off(
         if resource
         else [
             place
-            for place, config in own_configs(repository, entity_id, None).items()
+            for place, config in own_configs(repository, entity_id, known_resources(repository, entity_id)).items()
             if place != ALL_RESOURCES and config.switches.disabled is False
         ]
     )
@@ -214,7 +223,7 @@ def _blocked(repository: "SyncRepository", entity_id: str, resource: str | None)
         found = read_effective(repository, entity_id, tier_of(repository, entity_id), [resource])[resource].winner
         names = {resource: {limit.name for limit in found.limits} if found else set()}
     else:
-        own = own_configs(repository, entity_id, None)
+        own = own_configs(repository, entity_id, limited_resources(repository))
         own.pop(ALL_RESOURCES, None)
         names = {
             place: {limit.name for limit in (*config.limits, *(config.override.limits if config.override else ()))}
@@ -257,7 +266,8 @@ def _let_in(
     """End the switches and the blocks of an entity, and say which, and what still disables it."""
     ended: list[dict[str, Any]] = []
     live = 0
-    for place, config in own_configs(repository, entity_id, resource).items():
+    places = [resource] if resource is not None else known_resources(repository, entity_id)
+    for place, config in own_configs(repository, entity_id, places).items():
         if config.switches.disabled:
             live = max(live, repository.set_switches(entity_id, place, disabled=None, principal=principal))
             ended.append({"resource": place, "what": "switch", "reason": config.switches.reason})

@@ -9,7 +9,7 @@ import click
 
 from ..columns import counted, say_columns, say_command, say_json, say_sentence
 from ..confirmation import confirm
-from ..data.overrides import End, blocks, end_options, own_configs, places_in_words, set_override
+from ..data.overrides import End, blocks, end_options, limited_resources, own_configs, places_in_words, set_override
 from ..data.parsing import limits_option, parse_new_values
 from ..data.places import winner_beneath
 from ..data.showing import VALUES_HEAD, in_force, plain_limits, values_cells
@@ -124,7 +124,8 @@ def _end(
     yes: bool,
 ) -> None:
     """End the override on a resource, or those on all."""
-    found = [place for place, config in own_configs(repository, entity_id, resource).items() if config.override]
+    places = [resource] if resource is not None else limited_resources(repository)
+    found = [place for place, config in own_configs(repository, entity_id, places).items() if config.override]
     if not found:
         on = "" if resource is None else f" on {resource}"
         raise CommandError(f"there is no override of {entity_id}{on} in namespace {repository.name}: nothing was ended")

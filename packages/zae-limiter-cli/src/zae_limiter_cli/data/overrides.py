@@ -71,16 +71,29 @@ def set_override(
         raise CommandError(f"{end.option} {end.text!r}: {error.problem}") from error
 
 
-def own_configs(repository: "SyncRepository", entity_id: str, resource: str | None) -> "dict[str, StoredConfig]":
-    """Return what an entity has of its own on a resource, or by resource on all that are known; those on all resources
-    last: a change of them tells every bucket.
-    """
+def own_configs(repository: "SyncRepository", entity_id: str, resources: Iterable[str]) -> "dict[str, StoredConfig]":
+    """Return what an entity has of its own by resource, in their order."""
     from zae_limiter.maintenance import SyncMaintenance
 
-    resources = [resource] if resource is not None else [*sorted(_known(repository, entity_id)), ALL_RESOURCES]
     places: list[ConfigPlace] = [(entity_id, each) for each in resources]
     found = SyncMaintenance(repository).get_configs(places)
-    return {each: found[place] for each, place in zip(resources, places, strict=True) if place in found}
+    return {place[1]: found[place] for place in places if place in found and place[1] is not None}
+
+
+def limited_resources(repository: "SyncRepository") -> list[str]:
+    """Return the resources on which any entity has limits of its own, and last ``_default_``: a change of what holds on
+    all of them invalidates every bucket.
+    """
+    return [*(each for each in repository.list_resources_with_entity_configs() if each != ALL_RESOURCES), ALL_RESOURCES]
+
+
+def known_resources(repository: "SyncRepository", entity_id: str) -> list[str]:
+    """Return the resources on which an entity may have anything of its own, switches without limits, too; ``_default_``
+    last, as in ``limited_resources``.
+    """
+    names = {*limited_resources(repository), *repository.list_resources_with_defaults()}
+    names |= {each.resource for each in repository.get_buckets(entity_id)}
+    return [*sorted(names - {ALL_RESOURCES}), ALL_RESOURCES]
 
 
 def blocks(override: "Override | None") -> bool:
@@ -92,8 +105,3 @@ def places_in_words(places: Iterable[str]) -> str:
     """Return the resources of a change for people."""
     found = [*places]
     return "all resources" if ALL_RESOURCES in found else ", ".join(found)
-
-
-def _known(repository: "SyncRepository", entity_id: str) -> set[str]:
-    names = {*repository.list_resources_with_entity_configs(), *repository.list_resources_with_defaults()}
-    return (names | {each.resource for each in repository.get_buckets(entity_id)}) - {ALL_RESOURCES}

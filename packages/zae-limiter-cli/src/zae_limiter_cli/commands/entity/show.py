@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from zae_limiter.values.provisioner import StoredConfig
 
 
-@click.command(short_help="Show an entity: record, limits, switches, and what it has left.")
+@click.command(short_help="Show record, limits, switches, and what is left in buckets.")
 @in_repository
 @click.argument("entity_id")
 @click.option("--resource", "-r", metavar="NAME", help="Only this resource, with all levels of limits.")

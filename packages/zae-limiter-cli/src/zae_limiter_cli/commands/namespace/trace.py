@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 WHOLE: Final = 1000  # of so many entities a trace has some
 
 
-@click.command(short_help="Show or set of which share of the entities a trace is kept.")
+@click.command(short_help="Show or set the share of entities whose writes are traced.")
 @connected
 @click.argument("namespace")
 @click.option("--share", metavar="SHARE", help="Part of the entities whose writes are kept: 0.001 to 1, or 0 for none.")

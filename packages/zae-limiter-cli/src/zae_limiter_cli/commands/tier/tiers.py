@@ -57,7 +57,7 @@ def set_limits(
     _show(repository, tier, output, change)
 
 
-@click.command(short_help="Show a tier, or list the tiers, with the number of their entities.")
+@click.command(short_help="Show a tier, or list the tiers.")
 @in_repository
 @click.argument("tier", required=False)
 @output_option
