@@ -66,9 +66,8 @@ def or_by_policy(namespace_state: NamespaceState, request: AcquireRequest, attem
     try:
         grant = yield from attempt
     except StoreError as error:
-        return (
-            yield from grant_without_store(namespace_state, request, error, _still_enabled(namespace_state, request))
-        )
+        claims = _still_enabled(namespace_state, request)
+        return (yield from grant_without_store(namespace_state, request, error, claims))
     if (shares := namespace_state.shares) is not None and shares.pending:
         yield from pay_shares(namespace_state, grant.all_claims)
     return grant

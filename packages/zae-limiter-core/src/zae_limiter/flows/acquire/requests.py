@@ -46,7 +46,7 @@ class AcquireOptions(OwnBucketOptions, total=False):
 
 
 class OldOptions(TypedDict):
-    """No option: what is none, ``renamed`` answers; gone with 1.0."""
+    """There are none: ``renamed`` answers what is given. Gone with 1.0."""
 
 
 @dataclass(slots=True)  # not frozen, which would slow down every acquire: only those with estimates or draws change
