@@ -1,7 +1,7 @@
 """Settle the lease of a call by its usage: a limit with weights by them, another one by the tokens of all kinds.
 Explain an estimate that can never pass.
 
-A draw of ``draws`` that has the amounts of the call is settled with it; one with amounts of its own keeps them.
+A draw that has the amounts of the call is settled with it; one with amounts of its own keeps them.
 ``most`` is the bound of ``Lease.settle``: a usage is what a provider says.
 """
 

@@ -102,7 +102,7 @@ class SyncLeaseCalls:
 
 
 class SyncDrawLease(SyncLeaseCalls):
-    """What a lease holds by one draw of ``draws``: of the draw's bucket, and of those above it.
+    """What a lease holds by one of its ``draws``: of the draw's bucket, and of those above it.
 
     Its calls are those of the lease, and the end of the block writes their corrections together with the lease's own.
     """
@@ -161,7 +161,7 @@ class SyncLease(SyncLeaseCalls):
         self._process = forks.generation
 
     def draw(self, entity_id: str | None = None, *, resource: str | None = None) -> SyncDrawLease:
-        """Return what the lease holds by a draw of ``draws``, to consume, settle, adjust or release it alone.
+        """Return what the lease holds by one of its ``draws``, to consume, settle, adjust or release it alone.
 
         The bucket is named as in ``Draw``: what is left out is the call's. The lease's own calls are for its own bucket
         and those above it. Raises ``LeaseExpiredError`` before the block, and ``ValidationError`` for another bucket.
@@ -170,7 +170,7 @@ class SyncLease(SyncLeaseCalls):
 
     @property
     def draws(self) -> tuple[SyncDrawLease, ...]:
-        """What the lease holds by each draw of ``draws``, in their order."""
+        """What the lease holds by each of its ``draws``, in their order."""
         return tuple(SyncDrawLease(self, self._namespace_state, each) for each in self._grant.draws)
 
     def _may_wait(self) -> bool:

@@ -34,7 +34,7 @@ class LimitStatus:
     """Where the bucket is among those that the call draws on: 0 for the caller's own, then those above, nearest
     first; with a ``draw``, among those of the draw."""
     draw: int = 0
-    """Which draw of ``draws`` the bucket is drawn on by, from 1; 0 for none."""
+    """Which of the ``draws`` the bucket is drawn on by, from 1; 0 for none."""
     schedule: str = ""
     """The entry of the limit's schedule that held, with its end: ``night until 06:00 Europe/Berlin``; empty if none."""
 

@@ -7,7 +7,7 @@ and returns the places that it lacks. Who asks brings what is known: ``known_cla
 disagree about what follows.
 
 A *path* is found level by level, nearest first, in the order in which each entity has its parents. An entity that is
-found twice is drawn on once, by the way that was found first. The call has a path, and so has each draw of ``draws``.
+found twice is drawn on once, by the way that was found first. The call has a path, and so has each of its ``draws``.
 The bucket that a call or a draw names gives what is asked of it there, also if another path leads to it. Any other
 bucket that several paths reach belongs to the first, the call before its draws in order. There all must ask for the
 same amounts: to add these up would count one call twice, and to leave some out would count it too low. So the caller
