@@ -32,10 +32,11 @@ def refuse_no_fields(made: str, given: Mapping[str, object]) -> None:
 
 def _names_new_ones(make: Maker) -> Maker:
     """Let the ``TypeError`` of an argument that no limit has say what stands for it."""
+    make.__qualname__ = f"Limit.{make.__name__}"  # of which a TypeError of Python tells
 
     @wraps(make)
     def made(*args: Any, **given: Any) -> Any:
-        refuse_no_fields(make.__name__, given)
+        refuse_no_fields(make.__qualname__, given)
         return make(*args, **given)
 
     return cast("Maker", made)
