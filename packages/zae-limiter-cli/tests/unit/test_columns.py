@@ -96,10 +96,10 @@ def test_a_sentence_breaks_between_words_on_a_narrow_terminal_alone(
     room: int | None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(columns, "room_of_stdout", lambda: room)
-    say_sentence("key-1 is disabled until 09:30 on gpt-4: 1 live bucket was told.")
+    say_sentence("key-1 is disabled until 09:30 on gpt-4: 1 live bucket was invalidated.")
     shown = capsys.readouterr().out.splitlines()
     assert len(shown) == 1 if room is None else max(map(len, shown)) <= room
-    assert " ".join(shown) == "key-1 is disabled until 09:30 on gpt-4: 1 live bucket was told."
+    assert " ".join(shown) == "key-1 is disabled until 09:30 on gpt-4: 1 live bucket was invalidated."
 
 
 def test_all_cells_break_where_the_last_column_alone_would_not_do(capsys: pytest.CaptureFixture[str]) -> None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ..columns import counted, say_command, say_json, say_sentence
+from ..columns import say_command, say_json, say_sentence
 from ..confirmation import confirm
 from ..data.effective import read_effective
 from ..data.overrides import (
@@ -22,7 +22,7 @@ from ..data.overrides import (
 from ..data.places import ALL_RESOURCES, place_in_tier, tier_of
 from ..data.switches import plain_switches
 from ..errors import CommandError
-from ..now import check_all_told, consent, now_option, plain_told, show_told, tell
+from ..now import check_all_invalidated, consent, invalidate, live_line, now_option, plain_invalidated, show_invalidated
 from ..options import OutputForm, connected, given_options, in_namespace, output_option, yes_accepted, yes_option
 from ..paging import open_namespace
 from ..principal import principal_option
@@ -141,7 +141,7 @@ def check_subject(entity_id: str | None, resource: str | None, *, system: bool, 
     if not system and entity_id is None and resource is None:
         raise CommandError("pass ENTITY_ID, --resource NAME or both, or --system")
     if now and entity_id is not None:
-        raise CommandError("--now is for a resource or the system: the buckets of an entity are told anyway")
+        raise CommandError("--now is for a resource or the system: the buckets of an entity are invalidated anyway")
 
 
 def whom(entity_id: str | None, resource: str | None) -> str:
@@ -186,7 +186,7 @@ def _switch_off(
         say_json({"entity_id": entity_id, **told, "live_buckets": live})
         return
     because = "" if reason is None else f" ({reason})"
-    say_sentence(f"{whom(entity_id, resource)} is disabled{because}: {_told(live)}")
+    say_sentence(f"{whom(entity_id, resource)} is disabled{because}: {live_line(live)}.")
 
 
 def _block(
@@ -212,7 +212,7 @@ def _block(
         say_json({"entity_id": entity_id, **told, "live_buckets": live})
         return
     on = places_in_words(blocked)
-    say_sentence(f"{entity_id} is disabled until {shown(until)} (UTC) on {on}: {_told(live)}")
+    say_sentence(f"{entity_id} is disabled until {shown(until)} (UTC) on {on}: {live_line(live)}.")
 
 
 def _blocked(repository: "SyncRepository", entity_id: str, resource: str | None) -> "dict[str, list[Limit]]":
@@ -296,7 +296,7 @@ def _let_in(
         )
     if exempt:
         say_sentence(f"{whom(entity_id, resource)} is enabled, whatever the resource and the system say.")
-    say_sentence(f"{_told(live).capitalize()}")
+    say_sentence(f"{live_line(live)}.")
     for place, switch in shut.items():
         say_sentence(
             f"{entity_id} on {places_in_words([place])} stays disabled: {_by(entity_id, place, switch)}.", err=True
@@ -356,19 +356,15 @@ def _show_level(
     *,
     now: bool,
 ) -> None:
-    """Tell the live buckets of a level, if ``now``, and show what was done."""
-    told = tell(connection, repository, resource, for_switches=True) if now else None
+    """Invalidate the live buckets of a level, if ``now``, and show what was done."""
+    told = invalidate(connection, repository, resource, for_switches=True) if now else None
     switches = repository.get_switches(None, resource)
     if output == "json":
         plain = {"entity_id": None, "resource": resource, "action": action, "switches": plain_switches(switches)}
-        say_json({**plain, **plain_told(told)})
+        say_json({**plain, **plain_invalidated(told)})
     else:
         because = "" if switches.reason is None else f" ({switches.reason})"
         say_sentence(f"{whom(None, resource)} is {action}{because}.")
         if told is not None:
-            show_told(told, output)
-    check_all_told(connection, repository, resource, told, for_switches=True)
-
-
-def _told(live: int) -> str:
-    return f"{counted(live, 'live bucket')} {'was' if live == 1 else 'were'} told."
+            show_invalidated(told, output)
+    check_all_invalidated(connection, repository, resource, told, for_switches=True)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ..columns import counted, say_columns, say_command, say_json, say_sentence
+from ..columns import say_columns, say_command, say_json, say_sentence
 from ..confirmation import confirm
 from ..data.overrides import End, blocks, end_options, limited_resources, own_configs, places_in_words, set_override
 from ..data.parsing import limits_option, parse_new_values
@@ -15,6 +15,7 @@ from ..data.places import winner_beneath
 from ..data.showing import VALUES_HEAD, in_force, plain_limits, values_cells
 from ..data.windows import gains_at_once
 from ..errors import CommandError
+from ..now import live_line
 from ..options import FiniteRange, OutputForm, connected, given_options, in_namespace, output_option, yes_option
 from ..paging import open_namespace
 from ..principal import principal_option
@@ -107,8 +108,7 @@ def _lift(
         plain = {"until": iso(until), "limits": plain_limits([*lifted.values()], now_ms), "live_buckets": live}
         say_json({"entity_id": entity_id, "resources": [resource], "action": "lifted", **plain})
     else:
-        told = f"{counted(live, 'live bucket')} {'was' if live == 1 else 'were'} told"
-        say_sentence(f"{entity_id} has other limits until {shown(until)} (UTC) on {resource}: {told}.")
+        say_sentence(f"{entity_id} has other limits until {shown(until)} (UTC) on {resource}: {live_line(live)}.")
         say_columns([VALUES_HEAD, *(row for limit in lifted.values() for row in values_cells(limit, now_ms))])
     known = {limit.name: in_force(limit, now_ms) for limit in beneath}
     _say_what_comes_later(entity_id, resource, known, {n: in_force(limit, now_ms) for n, limit in lifted.items()})

@@ -4,12 +4,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ..columns import counted, say_columns, say_json, say_sentence
+from ..columns import say_columns, say_json, say_sentence
 from ..data.places import ALL_RESOURCES, places_of
 from ..data.showing import word
 from ..data.switches import plain_resolved, plain_switches, sentences, values_of
 from ..errors import CommandError
-from ..now import check_all_told, consent, now_option, plain_told, show_told, tell
+from ..now import check_all_invalidated, consent, invalidate, live_line, now_option, plain_invalidated, show_invalidated
 from ..options import OutputForm, connected, in_namespace, output_option, yes_option
 from ..paging import open_namespace
 from ..principal import principal_option
@@ -85,9 +85,9 @@ def switch(
         else:
             repository.set_system_switches(**fields, reason=reason, principal=principal)
         if now:
-            told = tell(connection, repository, resource, for_switches=True)
+            told = invalidate(connection, repository, resource, for_switches=True)
         _show_set(repository, entity_id, resource, live, told, output)
-        check_all_told(connection, repository, resource, told, for_switches=True)
+        check_all_invalidated(connection, repository, resource, told, for_switches=True)
 
 
 def _show(repository: "SyncRepository", entity_id: str | None, resource: str | None, output: OutputForm) -> None:
@@ -126,12 +126,12 @@ def _show_set(
     if output == "json":
         buckets = {} if live is None else {"live_buckets": live}
         plain = {"entity_id": entity_id, "resource": resource, "switches": plain_switches(switches)}
-        say_json({**plain, **buckets, **plain_told(told)})
+        say_json({**plain, **buckets, **plain_invalidated(told)})
         return
     disabled, bypass, cascade = values_of(switches)
     because = "" if switches.reason is None else f" ({switches.reason})"
     click.echo(f"{whom(entity_id, resource)}: disabled {disabled}, bypass {bypass}, cascade {cascade}{because}.")
     if live is not None:
-        click.echo(f"{counted(live, 'live bucket')} {'was' if live == 1 else 'were'} told.")
+        click.echo(f"{live_line(live)}.")
     if told is not None:
-        show_told(told, output)
+        show_invalidated(told, output)

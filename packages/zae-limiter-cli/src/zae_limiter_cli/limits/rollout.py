@@ -18,11 +18,11 @@ from ..errors import CommandError
 from ..options import DocumentForm
 from .asking import requests_of
 from .files import load_files
+from .invalidating import announce_invalidation, invalidate_changes
 from .provisioner import Provisioner
 from .saved import SavedPlan
 from .showing import announce, plan_of, show_outcomes
 from .targets import warn_of_idle
-from .telling import announce_telling, tell_changes
 
 OVERTAKEN: Final = frozenset({"stale", "different_plan"})
 ATTEMPTS: Final = 5
@@ -125,7 +125,7 @@ class Rollout:
         if changing and (self.asks or (self.form == "text" and not self.quiet)):
             announce(changing, self.form, View(self.full))
         if self.now:
-            announce_telling(self.provisioner.connection, changing)
+            announce_invalidation(self.provisioner.connection, changing)
         if changing and self.asks:
             self._ask(changing)
 
@@ -164,7 +164,7 @@ class Rollout:
                     outcomes[namespace] = answer
         finally:  # whatever ends this, the report says what was made before
             show_outcomes(outcomes, self.form)
-        all_told = not self.now or tell_changes(self.provisioner.connection, outcomes)
+        all_told = not self.now or invalidate_changes(self.provisioner.connection, outcomes)
         return all_told and not any(answer.errors or answer.remaining for answer in outcomes.values())
 
 

@@ -39,11 +39,11 @@ def limiter(table: Table) -> Iterator[SyncRateLimiter]:
 
 def test_a_process_at_work_obeys_at_once(table: Table, limiter: SyncRateLimiter) -> None:
     done = run("disable", "key", "--reason", "unpaid", "--yes").stdout
-    assert done == "key on all resources is disabled (unpaid): 1 live bucket was told.\n"
+    assert done == "key on all resources is disabled (unpaid): 1 live bucket was invalidated.\n"
     assert verdict(limiter) == "unpaid"
     assert run("enable", "key").stdout.splitlines() == [
         "key on all resources was disabled: its switch has ended.",
-        "1 live bucket was told.",
+        "1 live bucket was invalidated.",
     ]
     assert verdict_of_another(table) == "passes"
 
@@ -52,7 +52,7 @@ def test_for_a_time_it_is_an_override_that_names_every_limit(table: Table) -> No
     table.repository.set_resource_defaults("gpt-4", [RPM, TPM])
     done = run("disable", "key", "-r", "gpt-4", "--for", "2h", "--yes").stdout
     assert done.startswith("key is disabled until ")
-    assert done.endswith(" (UTC) on gpt-4: 0 live buckets were told.\n")
+    assert done.endswith(" (UTC) on gpt-4: 0 live buckets were invalidated.\n")
     override = table.repository.get_override("key", "gpt-4")
     assert override is not None
     assert [(limit.name, limit.capacity) for limit in override.limits] == [("rpm", 0), ("tpm", 0)]
@@ -110,7 +110,7 @@ def test_a_level_is_told_now(table: Table, limiter: SyncRateLimiter, place: tupl
     assert opened(done.stdout)["live_buckets"] == {"invalidated": 1, "invalidated_before": 0, "failed": []}
     assert "1 live bucket of" in done.stderr
     assert verdict(limiter) == "down"
-    assert run("enable", *place, "--now").stdout.endswith(" is enabled.\n1 live bucket was told.\n")
+    assert run("enable", *place, "--now").stdout.endswith(" is enabled.\n1 live bucket was invalidated.\n")
     assert verdict_of_another(table) == "passes"
 
 
@@ -120,7 +120,7 @@ def test_a_level_that_was_not_told_now_can_be_told_later(table: Table, limiter: 
     run("disable", "-r", "gpt-4", "--reason", "down", "--yes")
     assert verdict(limiter) == "passes"
     done = run("bucket", "invalidate", "-r", "gpt-4", "--switches", "--yes")
-    assert done.stdout.endswith("1 live bucket was told.\n")
+    assert done.stdout.endswith("1 live bucket was invalidated.\n")
     assert verdict(limiter) == "down"
 
 

@@ -13,7 +13,7 @@ from zae_limiter import Limit, Options, RateLimitExceeded, SyncRateLimiter, Sync
 from zae_limiter_cli.main import main
 
 RPM = Limit.per_minute("rpm", 100)
-COUNTED = "2 live buckets of resource gpt-4 to tell: 2 writes, about $0.0000 in us-east-1, 0.1 s at 500 a second"
+COUNTED = "2 live buckets of resource gpt-4 to invalidate: 2 writes, about $0.0000 in us-east-1, 0.1 s at 500 a second"
 
 
 def passes(limiter: SyncRateLimiter, entity: str = "key") -> bool:
@@ -39,7 +39,7 @@ def test_a_resource_is_blocked_with_the_next_request(other: SyncRateLimiter) -> 
     done = run("resource", "set-defaults", "gpt-4", "-l", "rpm:0", "--now", "--yes")
     assert (done.exit_code, done.stderr) == (0, "")
     first, *_, last = done.stdout.splitlines()
-    assert (first, last) == (COUNTED, "2 live buckets were told.")
+    assert (first, last) == (COUNTED, "2 live buckets were invalidated.")
     assert not passes(other)
     assert not passes(other, "key-2")
 
@@ -51,11 +51,11 @@ def test_without_it_processes_keep_their_limits_for_the_life_of_their_cache(othe
 
 def test_the_system_is_told_where_no_resource_has_limits(table: Table, other: SyncRateLimiter) -> None:
     done = run("system", "set-defaults", "-l", "rpm:0", "--now", "-y", "-o", "json")
-    assert done.stderr.startswith("0 live buckets of the system's limits to tell: 0 writes")
+    assert done.stderr.startswith("0 live buckets of the system's limits to invalidate: 0 writes")
     assert "; 2 buckets with other limits left alone" in done.stderr
     assert opened(done.stdout)["live_buckets"] == {"invalidated": 0, "invalidated_before": 0, "failed": []}
     table.repository.delete_resource_defaults("gpt-4")
-    assert run("bucket", "invalidate", "-r", "gpt-4", "-y").stdout.endswith("\n2 live buckets were told.\n")
+    assert run("bucket", "invalidate", "-r", "gpt-4", "-y").stdout.endswith("\n2 live buckets were invalidated.\n")
     assert not passes(other)
 
 
@@ -68,7 +68,7 @@ def test_nothing_is_changed_before_the_question_is_answered(table: Table, other:
 
 def test_a_resource_without_buckets_asks_nothing(table: Table) -> None:
     done = run("resource", "set-defaults", "new", "-l", "rpm:5", "--now")
-    assert (done.exit_code, done.stdout.splitlines()[-1]) == (0, "0 live buckets were told.")
+    assert (done.exit_code, done.stdout.splitlines()[-1]) == (0, "0 live buckets were invalidated.")
 
 
 def test_json_has_the_buckets_that_were_told(other: SyncRateLimiter) -> None:
@@ -107,15 +107,15 @@ class TestApply:
 
     def test_a_process_at_work_obeys_at_once(self, apply: Any) -> None:
         first = apply(100, "--now", "--yes", "-q")
-        assert (first.exit_code, first.stderr) == (0, "default: resource gpt-4: 0 live buckets were told.\n")
+        assert (first.exit_code, first.stderr) == (0, "default: resource gpt-4: 0 live buckets were invalidated.\n")
         with SyncRepository.open(store=apply.url) as repository:
             limiter = SyncRateLimiter(repository)
             assert passes(limiter)
             done = apply(0, "--now", "--yes")
             assert done.exit_code == 0, done.output
             assert done.stderr.splitlines() == [
-                "default: 1 live bucket of resource gpt-4 to tell: 1 write, 0.1 s at 500 a second",
-                "default: resource gpt-4: 1 live bucket was told.",
+                "default: 1 live bucket of resource gpt-4 to invalidate: 1 write, 0.1 s at 500 a second",
+                "default: resource gpt-4: 1 live bucket was invalidated.",
             ]
             assert not passes(limiter)
 

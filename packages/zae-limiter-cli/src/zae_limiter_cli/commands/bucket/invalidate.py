@@ -6,7 +6,8 @@ import click
 
 from ...columns import say_json
 from ...errors import CommandError
-from ...now import WRITES_PER_SECOND, check_all_told, consent, plain_told, show_told, tell
+from ...now import WRITES_PER_SECOND, check_all_invalidated, consent, plain_invalidated, show_invalidated
+from ...now import invalidate as invalidate_now
 from ...options import FiniteRange, OutputForm, connected, in_namespace, output_option, yes_option
 from ...paging import open_namespace
 
@@ -52,8 +53,8 @@ def invalidate(
         raise CommandError("pass either --resource NAME or --system")
     with open_namespace(connection, namespace) as repository:
         consent(connection, repository, resource, yes=yes, output=output, rate=rate, for_switches=switches)
-        told = tell(connection, repository, resource, rate=rate, for_switches=switches)
+        found = invalidate_now(connection, repository, resource, rate=rate, for_switches=switches)
         if output == "json":
-            say_json({"resource": resource, **plain_told(told)})
-        show_told(told, output)
-        check_all_told(connection, repository, resource, told, for_switches=switches)
+            say_json({"resource": resource, **plain_invalidated(found)})
+        show_invalidated(found, output)
+        check_all_invalidated(connection, repository, resource, found, for_switches=switches)

@@ -11,7 +11,7 @@ from ...data.parsing import limits_option
 from ...data.refusals import on_refused_option, plain_on_refused, say_on_refused, stored_on_refused
 from ...data.showing import show_done, show_limits
 from ...errors import CommandError
-from ...now import check_all_told, consent, now_option, plain_told, show_told, tell
+from ...now import check_all_invalidated, consent, invalidate, now_option, plain_invalidated, show_invalidated
 from ...options import (
     OutputForm,
     connected,
@@ -58,9 +58,9 @@ def set_defaults(
         if now:
             consent(connection, repository, resource, yes=yes, output=output)
         repository.set_resource_defaults(resource, limits, on_refused=on_refused, principal=principal)
-        told = tell(connection, repository, resource) if now else None
+        told = invalidate(connection, repository, resource) if now else None
         _show(repository, resource, output, told, change)
-        check_all_told(connection, repository, resource, told)
+        check_all_invalidated(connection, repository, resource, told)
 
 
 @click.command(short_help="Show the limits of a resource, or list the resources.")
@@ -124,10 +124,10 @@ def _show(
         "resource": resource,
         **plain_on_refused(on_refused),
         **(change.plain() if change else {}),
-        **plain_told(told),
+        **plain_invalidated(told),
     }
     show_limits(about, repository.get_resource_defaults(resource), output, none=none)
     if change is not None:
         change.say(output)
     if told is not None:
-        show_told(told, output)
+        show_invalidated(told, output)

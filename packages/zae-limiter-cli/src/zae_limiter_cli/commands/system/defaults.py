@@ -11,7 +11,7 @@ from ...data.parsing import limits_option
 from ...data.refusals import on_refused_option, plain_on_refused, say_on_refused, stored_on_refused
 from ...data.showing import plain_limits, show_done, show_limits
 from ...errors import CommandError
-from ...now import check_all_told, consent, now_option, plain_told, show_told, tell
+from ...now import check_all_invalidated, consent, invalidate, now_option, plain_invalidated, show_invalidated
 from ...options import (
     OutputForm,
     connected,
@@ -61,15 +61,15 @@ def set_defaults(
     if not limits and on_unavailable is None and on_refused is None:
         raise CommandError("nothing to set: pass --limit, --on-unavailable, or --on-refused")
     if now and not limits:
-        raise CommandError("--now tells live buckets of changed limits: pass --limit, too")
+        raise CommandError("--now invalidates live buckets after a change of limits: pass --limit, too")
     with open_namespace(connection, namespace) as repository:
         change = before_change(repository, (None, None), limits, what="limits of the system", yes=yes)
         if now:
             consent(connection, repository, None, yes=yes, output=output)
         repository.set_system_defaults(limits or None, on_unavailable, on_refused=on_refused, principal=principal)
-        told = tell(connection, repository, None) if now else None
+        told = invalidate(connection, repository, None) if now else None
         _show(repository, output, told, change)
-        check_all_told(connection, repository, None, told)
+        check_all_invalidated(connection, repository, None, told)
 
 
 @click.command(short_help="Show the system's limits and its on_unavailable.")
@@ -108,7 +108,7 @@ def _show(
             "on_unavailable": on_unavailable,
             **plain_on_refused(on_refused),
             **(change.plain() if change else {}),
-            **plain_told(told),
+            **plain_invalidated(told),
         }
         say_json({**plain, "limits": plain_limits(limits)})
         return
@@ -119,4 +119,4 @@ def _show(
     if change is not None:
         change.say(output)
     if told is not None:
-        show_told(told, output)
+        show_invalidated(told, output)

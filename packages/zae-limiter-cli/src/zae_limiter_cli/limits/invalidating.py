@@ -1,4 +1,4 @@
-"""Tell live buckets what `limits apply --now` has changed, from this process and with the caller's rights.
+"""Invalidate live buckets after a change of `limits apply --now`, from this process and with the caller's rights.
 
 The provisioner does not do it: at a bounded rate, a million buckets take longer than a Lambda may run, and would hold
 the lock of the namespace all the time. Its principals need no permission on the table, so the command counts before it
@@ -15,15 +15,15 @@ from zae_limiter_manifest import Answer, Change, Plan
 
 from ..connection import Connection
 from ..errors import CommandError
-from ..now import check_all_told, forecast, tell, told_line
+from ..now import check_all_invalidated, forecast, invalidate, invalidated_line
 from ..paging import open_namespace
 
 if TYPE_CHECKING:
     from zae_limiter import SyncRepository
 
 
-def announce_telling(connection: Connection, plans: Iterable[Plan]) -> None:
-    """Print how many live buckets the changes of each plan would be told to, and the cost."""
+def announce_invalidation(connection: Connection, plans: Iterable[Plan]) -> None:
+    """Print how many live buckets the changes of each plan would invalidate, and the cost."""
     from zae_limiter.maintenance import SyncMaintenance
 
     for plan in plans:
@@ -43,8 +43,8 @@ def announce_telling(connection: Connection, plans: Iterable[Plan]) -> None:
                 click.echo(f"{plan.namespace}: {line}", err=True)
 
 
-def tell_changes(connection: Connection, outcomes: Mapping[str, Answer]) -> bool:
-    """Tell the live buckets of the changes that were made; return whether all were told."""
+def invalidate_changes(connection: Connection, outcomes: Mapping[str, Answer]) -> bool:
+    """Invalidate the live buckets of the changes that were made; return whether all were."""
     problems: list[str] = []
     for namespace, answer in outcomes.items():
         made = _changed(answer.plan.changes) if answer.plan and answer.status != "failed" else {}
@@ -52,11 +52,11 @@ def tell_changes(connection: Connection, outcomes: Mapping[str, Answer]) -> bool
             continue
         with open_namespace(connection, namespace) as repository:
             for resource, switched in made.items():
-                told = tell(connection, repository, resource, for_switches=switched)
+                found = invalidate(connection, repository, resource, for_switches=switched)
                 of = "system" if resource is None else f"resource {resource}"
-                click.echo(f"{namespace}: {of}: {told_line(told)}", err=True)
+                click.echo(f"{namespace}: {of}: {invalidated_line(found)}", err=True)
                 try:
-                    check_all_told(connection, repository, resource, told, for_switches=switched)
+                    check_all_invalidated(connection, repository, resource, found, for_switches=switched)
                 except CommandError as error:
                     problems.append(f"{namespace}: {error}")
     for problem in problems:
@@ -66,7 +66,7 @@ def tell_changes(connection: Connection, outcomes: Mapping[str, Answer]) -> bool
 
 def _changed(changes: Iterable[Change]) -> dict[str | None, bool]:
     """Return the resources whose limits or switches are changed, ``None`` for the system, each with whether switches
-    are; entities are told by the apply, and those of a changed tier are not.
+    are; those of entities are invalidated by the apply, and those of a changed tier are not.
     """
     found = dict[str | None, bool]()
     for change in changes:
