@@ -33,6 +33,7 @@ HABITS: Final = {  # what to write in place of each: CONTRIBUTING.md
 }
 _NAME: Final = re.compile(r"`+[^`\n]+`+")
 _CODE: Final = re.compile(r"^ *(```|~~~).*?^ *\1", re.DOTALL | re.MULTILINE)
+_VALUE: Final = re.compile(r"\{[^{}]*\}")
 _KINDS: Final = {tokenize.COMMENT, tokenize.STRING, getattr(tokenize, "FSTRING_MIDDLE", tokenize.STRING)}
 
 
@@ -52,7 +53,10 @@ def source_text(source: str) -> str:
     lines = [""] * (source.count("\n") + 2)
     for token in tokenize.generate_tokens(io.StringIO(source).readline):
         if token.type in _KINDS:
-            for number, line in enumerate(token.string.split("\n"), token.start[0] - 1):
+            text = (
+                _VALUE.sub("{}", token.string) if token.string.lower().startswith(("f", "rf", "fr")) else token.string
+            )
+            for number, line in enumerate(text.split("\n"), token.start[0] - 1):
                 lines[number] += f" {line}"
     return "\n".join(lines)
 

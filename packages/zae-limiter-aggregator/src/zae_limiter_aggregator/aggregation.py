@@ -37,7 +37,7 @@ class BatchResult:
     ``dead_letters`` are the records that can never be processed, and are in the dead-letter queue now. ``splits``
     counts the shards that were split, ``merges`` those that have gone because a bucket is quiet. ``admitted``,
     ``refused`` and ``uncounted`` count acquires, the last ones those that an outage let through. ``alerts`` counts the
-    thresholds that were told of, ``alerts_failed`` what failed of that, which holds nothing up. ``dropped`` counts the
+    thresholds that were reported, ``alerts_failed`` what failed of that, which holds nothing up. ``dropped`` counts the
     re-anchorings, splits and merges that failed, which a later batch repeats, and the objects of traces, which nothing
     repeats. ``traced`` counts the writes that were kept.
     ``window`` has the usage that waits in the state of Lambda's window.
@@ -92,7 +92,7 @@ class Aggregator:
         self._send: SendMessage | None = None
 
     def process(self, records: Sequence[Record], window: TumblingWindow = NO_WINDOW) -> BatchResult:
-        """Count the usage of a batch, move old anchors, split and merge shards, archive events, tell of
+        """Count the usage of a batch, move old anchors, split and merge shards, archive events, report
         thresholds.
 
         The usage of a busy stream may wait in the state of the ``window``, which the result has; nothing else waits.
@@ -199,8 +199,8 @@ class Aggregator:
         """Return what is known of namespaces: later writes to purged ones would remain, and a purge deletes audit
         events.
 
-        If the table cannot tell, all count as purged, and the problem is returned: their changes and deletes have to
-        come again, and what the window holds of them has to stay there.
+        If the table does not answer, all count as purged, and the problem is returned: their changes and deletes have
+        to come again, and what the window holds of them has to stay there.
         """
         try:
             return self._upkeep.run(look_up(namespaces)), None

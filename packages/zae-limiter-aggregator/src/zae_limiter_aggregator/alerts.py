@@ -1,7 +1,7 @@
-"""Tell of thresholds that were crossed (``alert`` of a limit), as events of an EventBridge bus.
+"""Report thresholds that were crossed (``alert`` of a limit), as events of an EventBridge bus.
 
-A crossing is told first, and remembered in the table afterwards: whatever fails between them, it is told again with the
-same id, never lost. What the bus did not take is told again with the next batch. Nothing here holds the stream up:
+A crossing is sent first, and remembered in the table afterwards: whatever fails between them, it is sent again with the
+same id, never lost. What the bus did not take is sent again with the next batch. Nothing here holds the stream up:
 usage was counted before (docs/decisions/alerts.md).
 """
 
@@ -44,7 +44,7 @@ class TellingResult(NamedTuple):
 
 
 class Alerts:
-    """Finds and tells the crossings of batches; an environment keeps it, with what it knows was told."""
+    """Finds and reports the crossings of batches; an environment keeps it, with what it knows was reported."""
 
     def __init__(self, upkeep: Upkeep, bus: str, open_bus: Callable[[], PutEvents]) -> None:
         self._upkeep = upkeep
@@ -55,7 +55,7 @@ class Alerts:
         self._untold: dict[str, Crossing] = {}
 
     def tell(self, changes: Iterable[BucketChange], *, spread: bool) -> TellingResult:
-        """Tell of what these changes crossed, and of what was not told before. Nothing that fails raises.
+        """Report what these changes crossed, and what was not reported before. Nothing that fails raises.
 
         ``spread``: the table's schema has suffixes in the indexes.
         """
@@ -86,7 +86,7 @@ class Alerts:
             self._put = put = self._put or self._open_bus()
             answer = put(Entries=[_entry(each, self._bus) for each in crossings])
             codes = [each.get("ErrorCode") for each in answer["Entries"]]
-        except Exception as error:  # noqa: BLE001  they are counted, and told again
+        except Exception as error:  # noqa: BLE001  they are counted, and sent again
             _log("the event bus did not take thresholds", error)
             return []
         if any(codes):
@@ -97,8 +97,8 @@ class Alerts:
     def _remember(self, crossing: Crossing, *, spread: bool) -> bool:
         try:
             told = self._upkeep.run(remember_told(crossing, spread=spread))
-        except Exception as error:  # noqa: BLE001  it is counted, and told again with the same id
-            _log("a told threshold could not be remembered", error)
+        except Exception as error:  # noqa: BLE001  it is counted, and sent again with the same id
+            _log("a reported threshold could not be remembered", error)
             return False
         self._told[crossing.key] = told
         self._told.move_to_end(crossing.key)

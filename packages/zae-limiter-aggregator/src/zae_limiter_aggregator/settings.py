@@ -30,7 +30,7 @@ class Settings:
     ``refill_after_seconds``: the largest age of the anchor of a bucket in use; 0 never moves an anchor. ``hourly_days``
     and ``daily_days``: days to keep a snapshot after its window; 0 for ever. Without ``archive_bucket``, expired audit
     events are lost. Without ``dead_letters_url``, a record that can never be processed comes again until the event
-    source mapping gives it up. Without ``alert_bus``, the ARN of an event bus, no threshold of a limit is told of.
+    source mapping gives it up. Without ``alert_bus``, the ARN of an event bus, no threshold of a limit is reported.
     """
 
     stack: str

@@ -43,7 +43,7 @@ def merge_jobs(buckets: Mapping[BucketId, Sequence[BucketChange]], stack: str, n
 
 
 def measures(change: BucketChange) -> bool:
-    """Return whether a shard tells how often its bucket is written: shard 0 of several."""
+    """Return whether a shard shows how often its bucket is written: shard 0 of several."""
     return change.bucket.shard == 0 and change.shards > 1
 
 

@@ -2,7 +2,7 @@
 
 A namespace says of which share of its entities. A batch puts one object for each namespace and hour; the hour is that
 of the records, so that a reader of an hour finds all its writes in one place. Records may come again, in other
-batches: the marks of the writes tell which ones are the same. An object that cannot be put is dropped, and no record
+batches: the marks of the writes show which ones are the same. An object that cannot be put is dropped, and no record
 comes again for it: the usage shows a reader that an hour is not whole.
 """
 

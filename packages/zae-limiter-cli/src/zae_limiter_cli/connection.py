@@ -119,7 +119,7 @@ class Connection:
         return maintenance.open_table(options)
 
     def store_options(self) -> dict[str, Any]:
-        """Return the arguments of ``SyncRepository.open`` for this stack or file. The command tells what lists skip."""
+        """Return the arguments of ``SyncRepository.open`` for this stack or file; lists report what they skip."""
         listen()
         connect = min(CONNECT_SECONDS, self.timeout / 6)
         seconds = {"connect_timeout": connect, "read_timeout": self.timeout / 2 - connect}  # core asks twice

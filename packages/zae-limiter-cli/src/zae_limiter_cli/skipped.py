@@ -37,7 +37,7 @@ def collecting() -> "Iterator[Skipped]":
 
 
 def listen() -> None:
-    """Collect for the command that runs, from its first use of a store on, and tell at its end what it has not told."""
+    """Collect for the command that runs, from its first use of a store on, and report the rest at its end."""
     context = click.get_current_context(silent=True)
     if context is not None and _HERE not in (root := context.find_root()).meta:
         root.meta[_HERE] = root.with_resource(_told_at_the_end())
@@ -68,7 +68,7 @@ def in_brief(errors: "Sequence[Unreadable]") -> list[str]:
 
 
 def taken() -> "list[Unreadable]":
-    """Return the errors of the records that were skipped and not told yet."""
+    """Return the errors of the records that were skipped and not reported yet."""
     skipped = _current.get()
     return [] if skipped is None else [*skipped.take_errors()]
 

@@ -114,7 +114,7 @@ def test_alarms_that_ring_that_tell_nobody_or_to_which_nobody_listens_are_found(
     assert found()[1]["alarms"]["message"] == "there is none: no one is notified when the aggregator fails"
     name = "my-app-AggregatorErrorsAlarm-1A2B"
     alarm(name)
-    assert found()[1]["alarms"]["message"] == "of 1 alarm, 1 without anybody to tell"
+    assert found()[1]["alarms"]["message"] == "of 1 alarm, 1 without a topic"
     sns = boto3.client("sns")
     topic = sns.create_topic(Name="on-call")["TopicArn"]
     alarm(name, topic)

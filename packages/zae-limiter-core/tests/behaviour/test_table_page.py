@@ -78,7 +78,7 @@ BUILDERS = {
     "resource config": (keys.pk_resource("{ns}", "{resource}"), keys.sk_config()),
     "system config": (keys.pk_system("{ns}"), keys.sk_config()),
     "usage snapshot": (keys.pk_entity("{ns}", "{entity}"), keys.sk_usage("{resource}", "{window}")),
-    "told alert": told_key(BucketId("{ns}", "{entity}", "{resource}"), "{limit}"),
+    "alert mark": told_key(BucketId("{ns}", "{entity}", "{resource}"), "{limit}"),
     "idempotency key": (keys.pk_idempotency("{ns}", "{entity}"), keys.sk_idempotency("{resource}", "{key}")),
     "audit event": (keys.pk_audit("{ns}", "{subject}"), keys.sk_audit("{event}")),
     "provisioner state": (keys.pk_system("{ns}"), keys.sk_provisioner()),
@@ -394,5 +394,5 @@ async def test_an_item_stands_in_an_index_where_the_page_says(page: Page, writte
             patterns = pattern, pattern.removesuffix("#{suffix}")  # without one: copied to an engine without hot keys
             assert name not in item or any(_fits(each, key) for each in patterns), (name, key, pattern)
     spread = [item for item in written if is_spread(item)]
-    assert {page.record_of(item) for item in spread} == {"bucket", "usage snapshot", "told alert"}
+    assert {page.record_of(item) for item in spread} == {"bucket", "usage snapshot", "alert mark"}
     assert {name[:4] for names in page.index_keys.values() for name in names} == {*INDEXES}

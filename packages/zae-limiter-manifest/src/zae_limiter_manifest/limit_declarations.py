@@ -66,7 +66,7 @@ class LimitDecl:
     counts and decides like any other, but refuses no call. A process may take tokens up to `prefetch` seconds before it
     admits by them; in return every bucket holds at most the `usable_burst`. By its
     `weights` a lease settles what a language model has used. By its `schedule` it has other values at other times. At
-    the percentages of its `alert` the aggregator tells.
+    the percentages of its `alert` the aggregator sends an event.
     """
 
     capacity: int = field(metadata=about(_AMOUNT_OR_NONE, "the nominal amount, in tokens; 0 blocks"))
@@ -173,7 +173,8 @@ class LimitDecl:
         default=(),
         converter=_as_tuple,
         metadata=about(
-            Percents(MAX_ALERTS), "the percentages of a window at which the aggregator tells, each once in a window"
+            Percents(MAX_ALERTS),
+            "the percentages of a window at which the aggregator sends an event, each once in a window",
         ),
     )
 

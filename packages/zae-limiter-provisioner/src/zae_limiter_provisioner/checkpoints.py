@@ -62,7 +62,7 @@ class Checkpoint:
             stopped_by = run(self.repository, note_progress(state, progress, expected_serial=self.serial))
         except StaleStateError:
             return False  # somebody has freed the lock: the end of the apply says so
-        except InfrastructureError as error:  # the next batch tells whether the table fails
+        except InfrastructureError as error:  # the next batch shows whether the table fails
             logger.warning("the progress of the apply cannot be stored: %s", error)
         if stopped_by is None:
             return True

@@ -150,7 +150,7 @@ def _delete(table: Table, event: StackEvent, context: object) -> Reply:
 def _find_owned(table: Table, event: StackEvent, namespace: str) -> SyncRepository | None:
     """Return the namespace, if it exists and this resource manages it.
 
-    A resource whose last event was an Update has told CloudFormation its physical id: an event that brings an invented
+    A resource whose last event was an Update has given CloudFormation its physical id: an event that brings an invented
     one is not CloudFormation's.
     """
     try:

@@ -9,9 +9,7 @@ from zae_limiter_manifest.delegation import namespace_of
 
 from .refusals import Refused
 
-_NOT_OF_LAMBDA: Final = (
-    "nothing is done: the context tells no ARN of a Lambda function, so any namespace might be meant"
-)
+_NOT_OF_LAMBDA: Final = "nothing is done: the context has no ARN of a Lambda function, so any namespace might be meant"
 
 
 def alias_in(context: object) -> str | None:

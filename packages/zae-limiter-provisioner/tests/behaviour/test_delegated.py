@@ -171,7 +171,7 @@ def test_a_stack_event_with_such_a_context_fails(stack: Stack, world: World, con
     for kind, wanted in (("Update", manifest(resources={"gpt-4": limits(9)})), ("Delete", EVERY_LEVEL)):
         told = stack.send(stack.event(kind, wanted), context)
         assert told["Status"] == "FAILED"
-        assert told["Reason"].startswith("nothing is done: the context tells no ARN of a Lambda function")
+        assert told["Reason"].startswith("nothing is done: the context has no ARN of a Lambda function")
     assert world.live() == EVERY_LEVEL
 
 

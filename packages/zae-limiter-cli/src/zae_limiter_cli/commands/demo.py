@@ -85,7 +85,7 @@ def _run(manifest: "LimitsManifest", file: str, backend: "Backend") -> None:
 
     logging.getLogger("zae_limiter").addHandler(
         logging.NullHandler()
-    )  # the display tells, and log lines would break it
+    )  # the display shows it, and log lines would break it
     terminal = Terminal.of_stdout()
     terminal.say(f"{terminal.paint('zae-limiter demo', 'bold')}, {backend.description}")
     answer = apply(backend, manifest)

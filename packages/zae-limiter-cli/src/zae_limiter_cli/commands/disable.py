@@ -205,7 +205,7 @@ def _block(
     if not yes:
         confirm(f"Disable {whom(entity_id, resource)} until {shown(until)} (UTC) in namespace {repository.name}?")
     live = 0
-    for place, limits in blocked.items():  # those on all resources last: they tell every bucket
+    for place, limits in blocked.items():  # those on all resources last: they invalidate every bucket
         until, live = set_override(repository, entity_id, place, limits, end=end, principal=principal)
     if output == "json":
         told = {"resources": [*blocked], "action": "disabled", "until": iso(until), "reason": None}

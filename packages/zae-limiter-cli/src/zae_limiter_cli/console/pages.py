@@ -113,7 +113,7 @@ class Pages:
         problem: ZAELimiterError | None = None
         try:
             found = self._read_rows()
-        except ZAELimiterError as error:  # the next look tells it
+        except ZAELimiterError as error:  # the next look reports it
             problem = error
         with self._lock:
             self._problem, self._reads = problem, False

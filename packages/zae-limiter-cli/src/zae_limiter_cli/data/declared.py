@@ -23,7 +23,7 @@ def as_declared(repository: "SyncRepository", bucket: "Bucket") -> "Bucket":
     except StoreRefusedError as error:
         if not isinstance(error.__cause__, Unreadable):
             raise
-        return bucket  # its switches are read from the same records, and tell which one cannot be read
+        return bucket  # its switches are read from the same records, and the error names the one that cannot be read
     declared = {limit.name: limit for limit in limits}
     return replace(bucket, limits=tuple(replace(each, limit=_declared(each.limit, declared)) for each in bucket.limits))
 

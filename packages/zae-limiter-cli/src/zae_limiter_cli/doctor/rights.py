@@ -1,6 +1,6 @@
 """Check what the caller may do, command by command; nothing is written to find out.
 
-IAM is asked where the caller may ask it (`iam:SimulatePrincipalPolicy`). Otherwise reads that find nothing tell what
+IAM is asked where the caller may ask it (`iam:SimulatePrincipalPolicy`). Otherwise reads that find nothing show what
 the caller may read; what it may write or invoke stays unknown.
 """
 
@@ -121,7 +121,7 @@ def _told(need: Need, denied: Sequence[str], arn: str) -> Finding:
 
 
 def _by_reading(connection: Connection, need: Need) -> Finding:
-    """Return what reads that find nothing tell: that one of them is refused, or that what writes is unknown."""
+    """Return what reads that find nothing show: that one of them is refused, or that what writes is unknown."""
     actions = [action for actions in need.actions.values() for action in actions]
     probes = {action: PROBES[action] for action in actions if action in PROBES}
     denied = sorted(action for action, probe in probes.items() if _is_denied(connection, probe))

@@ -26,7 +26,7 @@ SIZE_FAILS: Final = 0.9
 SAMPLE: Final = 1000
 QUOTA_WARNS: Final = 80  # percent: a raise takes days, and a busy minute is above the average
 
-TOPIC: Final = "with the ARN of a topic of SNS that tells somebody"
+TOPIC: Final = "with the ARN of a topic of SNS with a subscriber"
 SCAN: Final = "allow dynamodb:Scan, which reads a sample of the items"
 
 
@@ -176,7 +176,7 @@ def _alarms(connection: Connection) -> Finding:
     if ringing := [each["AlarmName"] for each in alarms if each["StateValue"] == "ALARM"]:
         return Finding("alarms", "fail", f"ringing: {', '.join(ringing)}", f"see {RUNBOOKS}", details)
     if deaf := [each["AlarmName"] for each in alarms if not each.get("AlarmActions")]:
-        told = f"of {counted(len(alarms), 'alarm')}, {len(deaf)} without anybody to tell"
+        told = f"of {counted(len(alarms), 'alarm')}, {len(deaf)} without a topic"
         command = _deploy(connection, "--alarm-topic-arn", "ARN")
         return Finding("alarms", "warn", told, f"deploy again, {TOPIC}", details, (command,))
     topics = sorted({action for each in alarms for action in each["AlarmActions"] if ":sns:" in action})

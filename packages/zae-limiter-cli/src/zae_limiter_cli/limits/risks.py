@@ -115,6 +115,6 @@ def _is_hourly(limit: "Limit") -> bool:
 
 
 def _fits_in_a_day(limit: "Limit") -> bool:
-    """Return whether the use of a day tells: not where a whole week's or month's tokens may go in one day."""
+    """Return whether the use of a day is evidence: not where a whole week's or month's tokens may go in one day."""
     period = period_seconds(limit)
     return limit.kind == "token_bucket" or (period is not None and period <= DAY)

@@ -33,8 +33,8 @@ QUESTION: Final = "Apply?"
 class Rollout:
     """One run of `limits apply`; ``claims`` are the fields of its requests that say who applies, and how.
 
-    With ``now``, live buckets are told of what was changed. With ``expected_hash``, only plans with this hash may be
-    applied; with ``namespace``, only this one. With ``full``, each item of a large plan is shown.
+    With ``now``, live buckets of what was changed are invalidated. With ``expected_hash``, only plans with this hash
+    may be applied; with ``namespace``, only this one. With ``full``, each item of a large plan is shown.
     """
 
     provisioner: Provisioner

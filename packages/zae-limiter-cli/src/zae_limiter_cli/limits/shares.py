@@ -1,6 +1,6 @@
 """Propose shares of the regions by what their callers have asked for, within bounds.
 
-What a region asks for is what it admitted and what it refused: admitted calls alone would never tell that a share is
+What a region asks for is what it admitted and what it refused: admitted calls alone would never show that a share is
 too small. Retries of refused callers count as well, so one run moves a share by a step at most, and no region goes
 below a least share, from which it could not show that it needs more.
 """

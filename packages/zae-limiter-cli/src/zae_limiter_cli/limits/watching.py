@@ -102,7 +102,7 @@ def follow(
 ) -> StateReport:
     """Show the progress of the apply under way until the lock is free; return the state then.
 
-    Raises ``CommandError`` if the request is refused, or if the lock has expired, which ``now`` tells.
+    Raises ``CommandError`` if the request is refused, or if the lock has expired, which ``now`` decides.
     """
     display = ProgressDisplay()
     while True:

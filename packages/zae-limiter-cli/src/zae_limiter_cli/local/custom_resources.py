@@ -34,7 +34,7 @@ class StackResource:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What a Lambda replied: the reason is ``None`` if it carried the event out, the id ``None`` if it told none."""
+    """What a Lambda replied: the reason is ``None`` if it carried the event out, the id ``None`` if it gave none."""
 
     problem: str | None
     physical_id: str | None = None

@@ -205,7 +205,7 @@ def _put_back(stack: Stack, before: _Before) -> None:
 
 
 def _begin(stack: Stack, status: str, reason: str) -> None:
-    """Begin a rollback in place of the success that moto told."""
+    """Begin a rollback in place of the success that moto reported."""
     if stack.events[-1].resource_status.endswith("_COMPLETE"):
         stack.events.pop()
     stack.status = status

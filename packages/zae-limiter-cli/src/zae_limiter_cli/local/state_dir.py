@@ -16,7 +16,7 @@ from . import process_lock
 from .credentials import Credentials, write_private
 from .own_place import check_own
 
-STATUS_PATH: Final = "/_zae-limiter/status"  # where a stack that runs tells how it is
+STATUS_PATH: Final = "/_zae-limiter/status"  # where a stack that runs reports its state
 
 
 @dataclass(frozen=True, slots=True)

@@ -158,7 +158,7 @@ def begin(connection: Connection, request: DeployRequest) -> tuple[Any, Plan]:
     check_stack_name(connection.name)  # before anybody asks for credentials
     client = connection.client("cloudformation")
     plan = make_plan(client, connection.name, request)
-    if plan.stack is None:  # there may be a table, and CloudFormation would tell nothing of whose it is
+    if plan.stack is None:  # there may be a table, and CloudFormation would not say whose it is
         with connection.open_table() as table:
             record.read_record(table)
     else:

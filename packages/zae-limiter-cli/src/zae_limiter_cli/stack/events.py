@@ -11,7 +11,7 @@ from .cloudformation import Stack, find, is_missing
 
 POLL_SECONDS: Final = 3.0
 
-# What follows from another's failure tells nothing.
+# What follows from another's failure says nothing.
 _CANCELLED: Final = ("Resource creation cancelled", "Resource update cancelled", "Resource creation Initiated")
 
 

@@ -112,7 +112,7 @@ class StackOptions:
     )
     alert_bus_arn: str = _choice(
         "",
-        "EventBridge bus for crossed thresholds of limits; without, none is told.",
+        "EventBridge bus for crossed thresholds of limits; without, none is reported.",
         **_arn("events"),
         needs=("aggregator",),
     )

@@ -1,7 +1,7 @@
 """Ask AWS how near a table is to its throughput limits: what it consumes, the quota of a table, what it is set to.
 
 The quota holds for the table and for each of its indexes by itself, on demand as well as provisioned; so each is looked
-at, and the one nearest to its limit is told. Each figure has an action of its own; if the caller may not use it, the
+at, and the one nearest to its limit is shown. Each figure has an action of its own; if the caller may not use it, the
 message names it.
 
 https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/ServiceQuotas.html

@@ -164,8 +164,8 @@ def test_what_usage_does_not_tell_is_left_out_and_said() -> None:
     found = replayed(moved, change(Address("gpt-4"), slots, hourly(5)))
     assert not found.findings
     assert found.notes == [
-        "1 change of parents left out: usage does not tell whose calls a parent's are",
-        "slots left out, because nothing tells how long calls held them: key-b/gpt-4 rpm, key-c/gpt-4 rpm",
+        "1 change of parents left out: usage does not say whose calls a parent's are",
+        "slots left out, because usage does not say how long calls held them: key-b/gpt-4 rpm, key-c/gpt-4 rpm",
         "no use is known of a limit by this name: key-b/gpt-4 tpm, key-c/gpt-4 tpm",
     ]
 

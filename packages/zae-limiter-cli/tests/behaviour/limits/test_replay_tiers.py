@@ -84,7 +84,7 @@ def test_a_cut_counts_the_calls_of_all_its_entities() -> None:
 
 def test_a_change_of_whether_a_child_draws_on_its_parent_is_left_out_and_said() -> None:
     found = replayed(written(cascade="true"))
-    assert "1 change of parents left out: usage does not tell whose calls a parent's are" in found["notes"]
+    assert "1 change of parents left out: usage does not say whose calls a parent's are" in found["notes"]
 
 
 def test_more_entities_than_queries_are_read_at_once() -> None:

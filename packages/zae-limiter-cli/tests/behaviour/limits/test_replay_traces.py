@@ -145,7 +145,7 @@ def test_slots_and_unused_limits_are_left_out() -> None:
     (found,) = replays_of(Connection.of_store(URL, source="--store"), [plan], "24h", NOW, trace=trace)
     assert not found.findings
     assert (
-        "slots left out, because nothing tells how long calls held them: key-a/gpt-4 par, key-b/gpt-4 par"
+        "slots left out, because usage does not say how long calls held them: key-a/gpt-4 par, key-b/gpt-4 par"
         in found.notes
     )
     assert "no use is known of a limit by this name: key-a/gpt-4 tpm, key-b/gpt-4 tpm" in found.notes

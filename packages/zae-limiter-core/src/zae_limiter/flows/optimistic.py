@@ -39,7 +39,7 @@ def optimistic(cause: Cause, attempt: Callable[[], Flow[tuple[Sequence[Write], T
 def as_read(item: Item, version: str, *others: str) -> Conditions:
     """Return the conditions that a record has the version and the last event that were read, and ``others``.
 
-    The version alone does not tell a record from one that was deleted and made again. An older release writes no
+    The version alone does not distinguish a record from one that was deleted and made again. An older release writes no
     event.
     """
     known = {name: item[name] for name in (version, EVENT_ID, *others) if name in item}

@@ -452,7 +452,7 @@ class Prefetch:
         return whole if pace.events * least >= self._least and any(whole.values()) else None
 
     def _look(self, now_ms: int) -> None:
-        """Tell the reservations what was spent, and end those whose time is over."""
+        """Note in the reservations what was spent, and end those whose time is over."""
         if not (self._reservations or self._left):
             return  # a limit whose tokens are all asked for leaves none to hold, at each of its writes
         self._tell_reservations()

@@ -15,7 +15,7 @@ They are versioned apart from core, so that they import no room of core but this
   that ``is_quiet``, ``look_up``, which returns what is ``Known`` of namespaces; ``stream_state`` says how far it has
   counted (``StreamState``).
 - **Its alerts**: ``watch`` finds the limits with thresholds in changes of buckets (``BucketUse``), ``find_crossings``
-  what was crossed (``Crossing``), and ``remember_told`` that it was told of (``Told``); the last two are flows.
+  what was crossed (``Crossing``), and ``remember_told`` that it was reported (``Told``); the last two are flows.
 - **Its usage**: ``usage_pages`` reads all snapshots of a namespace, each row of the index once.
 - **Its migrations**: ``MIGRATIONS``, ``pending``, ``forecast`` and ``migrate``; ``change_version_record`` and
   ``unrecorded_schema``. ``run`` runs such a flow on a table of ``open_table``, and raises public errors.

@@ -16,7 +16,7 @@ class Rule(Protocol):
     __slots__ = ()
 
     ask_again_ms: ClassVar[int] = FOREVER_MS
-    """The longest time that a refused caller is told to wait."""
+    """The longest time that a refused caller is asked to wait."""
 
     def minted(self, t_ms: int) -> int:
         """Return the millitokens minted up to ``t_ms``, which never fall."""

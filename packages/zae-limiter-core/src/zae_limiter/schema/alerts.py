@@ -1,4 +1,4 @@
-"""The item that remembers which thresholds of a limit were told of, in its last window."""
+"""The item that remembers which thresholds of a limit were reported, in its last window."""
 
 from typing import Final
 
@@ -13,7 +13,7 @@ _KEPT_SECONDS: Final = 2 * 24 * 3600  # after its window: twice as long as the s
 
 
 class Told(NamedTuple):
-    """The highest threshold that was told of, in percent, and the number of the window that it was told in."""
+    """The highest threshold that was reported, in percent, and the number of the window that it was reported in."""
 
     window: int
     percent: int

@@ -206,7 +206,7 @@ class BucketAttributes(NamedTuple):
     even and in odd epochs.
     ``begun`` is the instant, in epoch ms, at which its window began, of a limit whose windows begin with the first use.
     ``fraction`` is the part of a millitoken that does not count of a slow limit, in ``1 / (period * shards)``.
-    ``schedule_id`` tells which schedule the rule is a piece of, if any.
+    ``schedule_id`` names the schedule that the rule is a piece of, if any.
     """
 
     tokens: str

@@ -126,7 +126,7 @@ class BucketState(NamedTuple):
 
         ``another time``: they shaped it, as of another time of their schedules. ``newer`` limits shape it, ``older``
         ones go by it, because the store has nothing newer. ``outdated`` ones are to be read again, also different ones
-        that were read in the millisecond of the shape: nothing tells which are newer.
+        that were read in the millisecond of the shape: nothing shows which are newer.
         """
         since_ms = self.item[CONFIG_AS_OF]
         if config.born_ms < since_ms and config.read_at_ms < since_ms:

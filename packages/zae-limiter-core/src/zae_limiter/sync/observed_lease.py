@@ -20,7 +20,7 @@ from .lease import SyncLease
 
 
 class SyncObservedLease(SyncLease):
-    """A lease that tells observers of its acquire, of each ``consume``, and of its end."""
+    """A lease that notifies observers of its acquire, of each ``consume``, and of its end."""
 
     __slots__ = ("_begun", "_watch")
 

@@ -20,7 +20,7 @@ _TURNS: Final = 20  # of the event loop between two looks of a task that waits: 
 
 
 class ManualClock:
-    """A clock that stands still until it is told to advance, or until calls wait.
+    """A clock that stands still until it is advanced, or until calls wait.
 
     The clock has the waits of the limiter as well: those of ``max_wait``, and the pauses before a request is repeated.
     The breaker goes by real time and by the clock's moves: after ``advance``, the next call asks the store again.

@@ -95,7 +95,7 @@ class Limit(NamedLimits):
     schedule: "tuple[values.schedules.ScheduleEntry, ...]" = field(default=(), hash=False)
     """Other values at other times: the first entry that holds wins. Texts become entries."""
     alert: tuple[int, ...] = field(default=(), hash=False)
-    """At which percent of its window the aggregator tells: whole numbers, ascending."""
+    """At which percent of its window the aggregator sends an event: whole numbers, ascending."""
 
     if not TYPE_CHECKING:
 

@@ -47,7 +47,7 @@ class NamedLimits:
 
     With ``window="calendar"`` all tokens come at the begin of a calendar window, by the clocks of ``timezone``. Up to
     ``carry_over`` tokens that are left at its end are carried into the next one; ``True`` is as many as the capacity.
-    The aggregator tells when ``alert`` percent of a window are used: up to five whole numbers, ascending.
+    The aggregator sends an event when ``alert`` percent of a window are used: up to five whole numbers, ascending.
     """
 
     __slots__ = ()

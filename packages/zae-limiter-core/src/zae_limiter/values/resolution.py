@@ -105,7 +105,7 @@ class Config:
         return NOTHING if self.since_ms < 0 else {limit.name: limit for limit in self.declared if limit.schedule}
 
     def schedule_id(self, name: str) -> str:
-        """Return what tells the schedule of a limit from others; empty without one."""
+        """Return what distinguishes the schedule of a limit from others; empty without one."""
         limit = self.scheduled.get(name)
         return "" if limit is None else values.timetables.schedule_id(limit)
 

@@ -96,7 +96,7 @@ class Timetable:
 
 @lru_cache(maxsize=1024)
 def schedule_id(limit: Limit) -> str:
-    """Return what tells the schedule of a limit, and its values outside of it, from any other."""
+    """Return what distinguishes the schedule of a limit, and its values outside of it, from any other."""
     outside = (limit.capacity, limit.burst, limit.refill_amount, limit.refill_period, limit.prefetch)
     kind = (limit.kind, limit.window, limit.timezone, limit.starts_on)
     text = SEPARATOR.join(map(str, (*outside, *kind, *limit.schedule)))

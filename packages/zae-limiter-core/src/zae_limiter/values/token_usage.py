@@ -28,7 +28,7 @@ class TokenUsage:
     output: int = 0
     """Output that the caller gets."""
     reasoning: int = 0
-    """Output that the model has thought, if the provider tells it apart; else it is in ``output``."""
+    """Output that the model has thought, if the provider counts it apart; else it is in ``output``."""
 
     def __post_init__(self) -> None:
         for kind, amount in self.by_kind():

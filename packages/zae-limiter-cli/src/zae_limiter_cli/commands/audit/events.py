@@ -67,7 +67,7 @@ def list_events(
     subject = _subject(entity, resource, tier, system=system)
     _check_following(following)
     if since is not None:
-        parse_instant("--since", since, datetime.now(UTC))  # a wrong one is told before anything is asked
+        parse_instant("--since", since, datetime.now(UTC))  # a wrong one is refused before anything is asked
     with open_namespace(connection, namespace) as repository:
         begin = _begin(repository, since or (RECENT if subject is None else None))
         if subject is None:

@@ -85,7 +85,7 @@ def create(
     "expected_version",
     type=click.IntRange(min=1),
     metavar="N",
-    help="Change it only if it still has this version, which `show` tells.",
+    help="Change it only if it still has this version, which `show` prints.",
 )
 @principal_option
 @output_option

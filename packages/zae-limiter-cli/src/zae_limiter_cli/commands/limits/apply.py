@@ -74,7 +74,7 @@ def apply(
     The command shows the plan and asks first. Without a terminal it applies a plan with changes only with --yes. It
     reports each item that fails; failed items stay pending, and the next apply tries them again.
 
-    With --now, this process then tells the live buckets of changed resources and of the system: it needs the
+    With --now, this process then invalidates the live buckets of changed resources and of the system: it needs the
     permissions of a program that writes buckets.
     """
     from ...limits.files import STANDARD_INPUT

@@ -277,12 +277,12 @@ class _Judge:
             yield "the plan changes no limits and no switches: no call would be decided otherwise"
         moved = sum(map(changes_parents, records))
         if moved:
-            whose = "usage does not tell whose calls a parent's are"
+            whose = "usage does not say whose calls a parent's are"
             yield f"{counted(moved, 'change')} of parents left out: {whose}"
         if self._bare:
             yield f"no level has limits for these any more, so that their calls fail: {_some(self._bare)}"
         if self._slots:
-            yield f"slots left out, because nothing tells how long calls held them: {_some(self._slots)}"
+            yield f"slots left out, because usage does not say how long calls held them: {_some(self._slots)}"
         if self._unused:
             yield f"no use is known of a limit by this name: {_some(self._unused)}"
         if self._trace is not None and not self._traced:

@@ -141,7 +141,7 @@ def _log_stream(function: Function) -> str:
 
 
 def _used_mb(pid: int) -> int | None:
-    """Return the most memory that a process has had, if this system tells."""
+    """Return the most memory that a process has had, if this system knows."""
     try:
         status = Path(f"/proc/{pid}/status").read_text(encoding="ascii")
     except OSError:

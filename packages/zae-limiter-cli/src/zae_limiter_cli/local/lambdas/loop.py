@@ -14,7 +14,7 @@ from http.client import HTTPConnection, HTTPResponse
 from typing import Any, Final
 
 PREFIX: Final = "/2018-06-01/runtime"
-KEY_HEADER: Final = "Zae-Limiter-Key"  # by which the Runtime API knows this loop where the system tells no users apart
+KEY_HEADER: Final = "Zae-Limiter-Key"  # by which the Runtime API knows this loop where the system knows no users
 Handler = Callable[[Any, "Context"], Any]
 
 _KEY: Final = os.environ.get("AWS_ACCESS_KEY_ID", "")  # of the stack; a handler may change its environment

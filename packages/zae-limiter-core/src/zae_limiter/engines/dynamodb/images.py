@@ -69,7 +69,7 @@ class BucketImages:
             item, differing = Item(), list(image)
         else:
             differing = list(compress(image, map(ne, image.values(), seen.image.values())))
-            if seen.unlike:  # in the order of the image: its first problem is told
+            if seen.unlike:  # in the order of the image: its first problem is reported
                 again = seen.unlike.union(differing)
                 differing = [name for name in image if name in again]
             if not differing:  # the old image of a bucket in use: the new one of the record before

@@ -65,7 +65,7 @@ def _is_presentable(namespace_state: NamespaceState, claim: Claim, view: View, *
     """Return whether the limits still hold, the bucket has them, and its balance is not older than limits may be.
 
     If no bucket exists, no invalidation can have reached this process, so stale limits must not refuse. Nor
-    must a bucket that was told since it was seen.
+    must a bucket that was invalidated since it was seen.
     """
     if claim.stale or not claim.target.is_fresh(view.at_ms, namespace_state.settings.config_ttl_ms):
         return False

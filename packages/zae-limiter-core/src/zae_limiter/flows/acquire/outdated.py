@@ -10,7 +10,7 @@ from .claims import Claim
 def may_refuse(namespace_state: NamespaceState, claim: Claim, states: Sequence[BucketState], now_ms: int) -> bool:
     """Return whether the limits of a claim may refuse it without another look, beside these states of its bucket.
 
-    A change of limits tells the live buckets. Where there is none, no process learns of limits that never let the
+    A change of limits invalidates the live buckets. Where there is none, no process learns of limits that never let the
     amounts pass, such as those of a block, so they have to be young. A bucket, or one of its shards, may have others
     that are no older: a call with limits of its own has left them there, or a change that not all shards have yet.
     """

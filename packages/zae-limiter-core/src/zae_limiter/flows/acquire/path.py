@@ -239,7 +239,7 @@ def _choose_shards(namespace_state: NamespaceState, claims: list[Claim]) -> list
         elif claim.home.passed is not ANY_LEVEL:
             claim.home.passed = ANY_LEVEL
         rereads = claim.call.rereads
-        if rereads > 1 or (rereads and state is None):  # just read, and behind whatever the bucket was told
+        if rereads > 1 or (rereads and state is None):  # just read, and later than any invalidation of the bucket
             claim.config = replace(claim.config, read_at_ms=FOLLOWS)
         if claim.config.prefetch:
             let_prefetch(namespace_state, claim.home, claim.target)

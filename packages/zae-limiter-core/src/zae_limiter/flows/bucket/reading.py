@@ -1,9 +1,9 @@
 """Read buckets: one, all of an entity, or the sums over a resource.
 
 A bucket has the limits of its last write. It is shown as its next write would have it, as far as the bucket itself says
-that this differs: if it was told of other limits since, if a schedule shapes it, or if it is blocked, which may have
+that this differs: if it was invalidated since, if a schedule shapes it, or if it is blocked, which may have
 ended. The configs of these buckets alone are read. So a bucket that was not invalidated costs no read more; a change of
-a resource's limits that told no bucket shows when a process has obeyed.
+a resource's limits that invalidated no bucket shows when a process has obeyed.
 """
 
 from collections.abc import Mapping, Sequence
@@ -118,7 +118,7 @@ def shards_behind(states: Sequence[BucketState]) -> list[BucketId]:
 def _read_sound(
     namespace_state: NamespaceState, buckets: Sequence[BucketId], rows: IndexRows
 ) -> Flow[list[list[BucketState]]]:
-    """Return the shards of each bucket that can be read, as ``read_whole`` does; ``rows`` tells the others."""
+    """Return the shards of each bucket that can be read, as ``read_whole`` does; ``rows`` reports the others."""
     now_ms = namespace_state.now()
 
     def shards(wanted: Sequence[BucketId]) -> Flow[dict[BucketId, BucketState]]:
@@ -136,7 +136,7 @@ def in_force(
 ) -> Flow[list[Bucket]]:
     """Return the buckets that were found, as their next write would have them: see the top of this module.
 
-    With the ``rows`` of a list, a config that cannot be read is told there, and its buckets are shown as their last
+    With the ``rows`` of a list, a config that cannot be read is reported there, and its buckets are shown as their last
     write left them. Raises ``Unreadable`` else.
     """
     there = [states for states in found if states]

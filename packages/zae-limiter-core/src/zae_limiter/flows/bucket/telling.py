@@ -1,4 +1,4 @@
-"""Tell live buckets that their stored limits have changed.
+"""Invalidate live buckets whose stored limits have changed.
 
 A process uses the limits that it has read for a minute. To read them with every acquire would cost more than the
 acquire itself, and the store cannot call a process back. But every write of a bucket has the condition that its anchor
@@ -42,7 +42,7 @@ Find = Callable[[Sequence[str], IndexRows], Flow[list[BucketId]]]
 
 
 class Told(NamedTuple):
-    """The number of live buckets that were told, why others could not be, and how many had a newer ``cv`` already."""
+    """The number of invalidated live buckets, why others could not be, and how many had a newer ``cv`` already."""
 
     buckets: int
     failed: Mapping[BucketId, StoreError]
@@ -50,7 +50,7 @@ class Told(NamedTuple):
 
 
 def tell_own(namespace_state: NamespaceState, places: Iterable[OwnPlace]) -> Flow[Told]:
-    """Tell all shards of the buckets of these entities, each on a resource or on all (``_default_``).
+    """Invalidate all shards of the buckets of these entities, each on a resource or on all (``_default_``).
 
     A bucket that does not exist costs a read.
     """
@@ -58,7 +58,7 @@ def tell_own(namespace_state: NamespaceState, places: Iterable[OwnPlace]) -> Flo
 
 
 def tell_many(namespace_state: NamespaceState, places: Iterable[OwnPlace]) -> Flow[Told]:
-    """Tell as ``tell_own`` does, for the provisioner, which may read the index of the whole namespace.
+    """Invalidate as ``tell_own`` does, for the provisioner, which may read the index of the whole namespace.
 
     While a namespace has few live buckets, one page of that index has them all, and no entity costs a query.
     """
@@ -72,8 +72,8 @@ def tell(
     writes_per_second: float = math.inf,
     newer_than_ms: float = math.inf,
 ) -> Flow[Told]:
-    """Tell all shards of these buckets, at most so many a second; leave out those whose shards all have a ``cv`` that
-    is newer than ``newer_than_ms`` (epoch ms).
+    """Invalidate all shards of these buckets, at most so many a second; leave out those whose shards all have a ``cv``
+    that is newer than ``newer_than_ms`` (epoch ms).
     """
     told, failed, before = 0, dict[BucketId, StoreError](), 0
     for part in _parts(buckets, KEYS_PER_READ):
@@ -142,8 +142,9 @@ def _few_buckets(namespace_state: NamespaceState, rows: IndexRows) -> Flow[list[
 def _tell(
     namespace_state: NamespaceState, buckets: Sequence[BucketId], writes_per_second: float, newer_than_ms: float
 ) -> Flow[Told]:
-    """Tell up to a hundred buckets, as ``tell`` does. After a lost race a bucket is read again, and the shards that
-    were told meanwhile are left alone, by any process: that was after this change, and each write makes others fail.
+    """Invalidate up to a hundred buckets, as ``tell`` does. After a lost race a bucket is read again, and the shards
+    that were invalidated meanwhile are left alone, by any process: that was after this change, and each write makes
+    others fail.
     """
     found, failed, before = set[BucketId](), dict[BucketId, StoreError](), set[BucketId]()
     cvs = dict[BucketId, int]()

@@ -13,7 +13,7 @@ store, and none to shape it.
 
 A birth alone may be wrong: a process of before may start once more in the middle of a deploy, and clocks differ. Then
 those with the right limits would follow for ever. So limits that have followed for ``FOLLOWS_MS`` are born again: as
-long as two processes differ, a bucket gets other limits twice in that time at most. And a change of stored limits tells
+long as two processes differ, a bucket gets other limits twice in that time at most. And a change of stored limits gives
 the bucket a later instant, which is not a birth of a shape: the next writer gives it one.
 
 docs/decisions/order-of-limits-by-birth.md.

@@ -1,12 +1,12 @@
-"""Find which thresholds of limits (``alert``) were crossed, and remember which were told of.
+"""Find which thresholds of limits (``alert``) were crossed, and remember which were reported.
 
 A window is what the limit itself has: a calendar window, the one that began with the first use, or all that a total
 ever got, up to the next credit. What is used of it is what the bucket's shards no longer have. A token bucket has no
 window of its own: its usage by the hour stands for it (by the day if its period is longer than an hour), beside what
 comes back in that time.
 
-Nothing is written before a threshold was told of. Then an item of the limit keeps the window and the threshold, so
-each is told once in its window. The telling comes before that write: a crossing whose process dies between them is
+Nothing is written before a threshold was reported. Then an item of the limit keeps the window and the threshold, so
+each is reported once in its window. The report comes before that write: a crossing whose process dies between them is
 reported again, with the same id.
 """
 
@@ -52,7 +52,7 @@ class Watched:
 
     @property
     def key(self) -> Key:
-        """The key of the item that remembers what was told."""
+        """The key of the item that remembers what was reported."""
         return Key(*told_key(self.bucket, self.limit.name))
 
     @property
@@ -89,12 +89,12 @@ class Crossing:
 
     @property
     def key(self) -> Key:
-        """The key of the item that remembers what was told."""
+        """The key of the item that remembers what was reported."""
         return Key(*told_key(self.bucket, self.limit.name))
 
     @property
     def id(self) -> str:
-        """The same id however often the crossing is told."""
+        """The same id however often the crossing is reported."""
         place = (self.bucket.namespace_id, self.bucket.entity_id, self.bucket.resource, self.limit.name)
         return sha256("\n".join((*place, str(self.window.number), str(self.threshold))).encode()).hexdigest()[:32]
 
@@ -136,10 +136,10 @@ def watch(uses: Iterable[BucketUse]) -> list[Watched]:
 
 
 def find_crossings(watched: Sequence[Watched], told: Mapping[Key, Told]) -> Flow[list[Crossing]]:
-    """Return the crossings that were not told of, the lowest threshold of a limit first.
+    """Return the crossings that were not reported, the lowest threshold of a limit first.
 
     It reads at most twice: the usage of token buckets and the other shards of split buckets; then, for limits over a
-    threshold that ``told`` does not have, what was told, and the names of their namespaces.
+    threshold that ``told`` does not have, what was reported, and the names of their namespaces.
     """
     items = yield from read_all(list(dict.fromkeys(key for each in watched for key in _needed(each))))
     measured = [found for each in watched if (found := _measure(each, items)) is not None]
@@ -152,7 +152,7 @@ def find_crossings(watched: Sequence[Watched], told: Mapping[Key, Told]) -> Flow
 
 
 def remember_told(crossing: Crossing, *, spread: bool = False) -> Flow[Told]:
-    """Remember that a threshold was told of, unless a higher one, or one of a later window, was; return what is
+    """Remember that a threshold was reported, unless a higher one, or one of a later window, was; return what is
     remembered then. ``spread``: the table's schema has suffixes in the indexes.
     """
     told = Told(crossing.window.number, crossing.threshold)
@@ -197,7 +197,7 @@ def _needed(watched: Watched) -> list[Key]:
 
 
 def _measure(watched: Watched, items: Mapping[Key, Item]) -> _Measured | None:
-    """Return what is used of a window; ``None`` if a shard has split or merged meanwhile: the next use will tell."""
+    """Return what is used of a window; ``None`` if a shard has split or merged meanwhile: the next use will show it."""
     name = watched.limit.name
     if watched.snapshot is not None:
         consumed = read_milli(items.get(watched.snapshot, {}))
@@ -222,7 +222,7 @@ def _measure(watched: Watched, items: Mapping[Key, Item]) -> _Measured | None:
 
 
 def _told_in(told: Told | None, limit: Limit, window: int) -> int:
-    """Return the highest threshold that was told of in a window: all of them in one that is past."""
+    """Return the highest threshold that was reported in a window: all of them in one that is past."""
     if told is None:
         return 0
     if told.window == window:
@@ -231,7 +231,7 @@ def _told_in(told: Told | None, limit: Limit, window: int) -> int:
 
 
 def _untold(measured: _Measured, told: Told | None) -> list[int]:
-    """Return the thresholds that are reached and were not told of."""
+    """Return the thresholds that are reached and were not reported."""
     highest = _told_in(told, measured.watched.limit, measured.window.number)
     return [each for each in measured.reached if each > highest]
 

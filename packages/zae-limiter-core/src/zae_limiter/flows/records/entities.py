@@ -294,7 +294,7 @@ def update_entity(
 
     entity = yield from optimistic(cause, attempt)
     namespace_state.configs.mark_changed(meta_key(namespace_state, entity_id))
-    if "tier" in given:  # also if it has the tier already: an interrupted call may not have told all
+    if "tier" in given:  # also if it has the tier already: an interrupted call may not have invalidated all
         yield from tell_buckets(namespace_state, (entity_id, DEFAULT_RESOURCE))
     return entity
 
@@ -324,7 +324,7 @@ def delete_entity(namespace_state: NamespaceState, entity_id: str, cause: Cause)
             if not (yield from _buckets(rows, entity_id)):
                 yield from report(rows)
                 raise EntityNotFoundError(entity_id)
-        # the transaction has room for so many of them, and so has the one event that tells of all
+        # the transaction has room for so many of them, and so has the one event of all
         sizes = (item_size({each[SK]: read_columns(each, now_ms).plain()}) for each in configs[:CONFIGS_IN_TRANSACTION])
         room = sum(total <= BYTES_IN_EVENT for total in accumulate(sizes))
         if others := configs[room:]:  # each with its own audit event

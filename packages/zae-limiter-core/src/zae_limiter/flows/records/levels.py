@@ -14,16 +14,16 @@ Its columns are limits, an override (entities alone), switches (all but tiers), 
 ``values.resolution`` says which level wins, ``many_levels`` changes many at once, ``listing`` lists them.
 
 A tier exists as long as it has a config. A change of it writes that config alone, however many entities have the tier;
-an entity that is given another tier has its live buckets told, as if its own limits were changed. If an entity gets a
-tier at the moment at which the last config of the tier is deleted, it names a tier without limits, and those of the
-resource hold.
+an entity that is given another tier has its live buckets invalidated, as if its own limits were changed. If an entity
+gets a tier at the moment at which the last config of the tier is deleted, it names a tier without limits, and those of
+the resource hold.
 
-A resource may have a million live buckets, so a change of its limits tells none: every process reads them within the
-life of its cache, at no cost. ``invalidate_level`` is for a caller who cannot wait for that. It counts first, so that
-the cost is known; then it tells at a bounded rate, page by page. An interrupted call may be made again: a bucket
-with a ``cv`` newer than the last change of the stored limits was told already, and costs a read. A ``cv`` may be
-``CLOCKS_MS`` in the future, in a process whose clock is fast by as much again; so buckets told in the first seconds
-behind a change are told twice.
+A resource may have a million live buckets, so a change of its limits invalidates none: every process reads them within
+the life of its cache, at no cost. ``invalidate_level`` is for a caller who cannot wait for that. It counts first, so
+that the cost is known; then it invalidates at a bounded rate, page by page. An interrupted call may be made again: a
+bucket with a ``cv`` newer than the last change of the stored limits was invalidated already, and costs a read. A ``cv``
+may be ``CLOCKS_MS`` in the future, in a process whose clock is fast by as much again; so buckets invalidated in the
+first seconds behind a change are invalidated twice.
 """
 
 import math
@@ -121,7 +121,7 @@ class Place(NamedTuple):
 
     @property
     def own(self) -> OwnPlace | None:
-        """The entity and the resource, if the level is an entity's: its live buckets are told of a change."""
+        """The entity and the resource, if the level is an entity's: its live buckets are invalidated by a change."""
         return (self.fixed[ENTITY_ID], self.fixed[RESOURCE]) if ENTITY_ID in self.fixed else None
 
 
@@ -180,7 +180,7 @@ def set_limits(
 ) -> Flow[int]:
     """Replace the limits of a level; policies stay as they are if they are ``None``, and so do the system's limits.
 
-    Returns, like each change, the number of live buckets that were told.
+    Returns, like each change, the number of live buckets that were invalidated.
     """
     refused: dict[str, str] = {}
     if on_refused is not None:
@@ -230,8 +230,8 @@ def set_switches(
 def change(namespace_state: NamespaceState, wanted: Change, cause: Cause) -> Flow[int]:
     """Change or delete a whole config item, with its audit event; lose no other write in between.
 
-    Then tell the live buckets of an entity, and return their number. Raises ``StoreError`` if one of them was not told;
-    the config is changed then, and the same call may be made again.
+    Then invalidate the live buckets of an entity, and return their number. Raises ``StoreError`` if one of them was
+    not; the config is changed then, and the same call may be made again.
     """
 
     def attempt() -> Flow[tuple[Sequence[Write], None]]:
@@ -244,7 +244,7 @@ def change(namespace_state: NamespaceState, wanted: Change, cause: Cause) -> Flo
 
 
 def tell_buckets(namespace_state: NamespaceState, place: OwnPlace) -> Flow[int]:
-    """Tell the live buckets of an entity at a place that their limits have changed; return their number, or raise."""
+    """Invalidate the live buckets of an entity at a place whose limits have changed; return their number, or raise."""
     told = yield from tell_own(namespace_state, [place])
     for error in told.failed.values():
         raise error
@@ -376,7 +376,7 @@ def _configs_of(namespace_state: NamespaceState, tier: str) -> Flow[list[Key]]:
 def count_live_buckets(
     namespace_state: NamespaceState, resource: str | None, *, for_switches: bool
 ) -> Flow[LiveBuckets]:
-    """Count the buckets that ``invalidate_level`` would tell, by their rows in an index."""
+    """Count the buckets that ``invalidate_level`` would invalidate, by their rows in an index."""
     rows = IndexRows(namespace_state.namespace_id)
     queries, concerns = yield from _begin(namespace_state, rows, resource, for_switches=for_switches)
     buckets = shards = others = 0
@@ -400,13 +400,13 @@ def invalidate_level(
     on_progress: Progress | None,
     for_switches: bool,
 ) -> Flow[InvalidatedBuckets]:
-    """Tell the live buckets of a resource, or with ``None`` those that the system's limits hold for."""
+    """Invalidate the live buckets of a resource, or with ``None`` those that the system's limits hold for."""
     number = isinstance(writes_per_second, int | float) and not isinstance(writes_per_second, bool)
     if not number or not 1 <= writes_per_second < math.inf:
         raise ValidationError("writes_per_second", writes_per_second, "must be a number of at least 1")
     rows = IndexRows(namespace_state.namespace_id)
     queries, concerns = yield from _begin(namespace_state, rows, resource, for_switches=for_switches)
-    # from then on a ``cv`` shows that a bucket was told; never, if the limits do not say when they were changed
+    # from then on a ``cv`` shows that a bucket was invalidated; never, if the limits do not say when they were changed
     stored: Item | None = yield from read(place_of(namespace_state, (None, resource)).key)
     try:
         changed = datetime.fromisoformat(str((stored or {}).get(EVENT_ID, ""))[:_AT])
@@ -445,7 +445,7 @@ def _begin(
     if for_switches:  # they hold for entities with limits of their own, too
         return queries, lambda _: True
     # Leave out entities with limits of their own, and for the system resources with limits. Entities with nothing but
-    # an override are told, too: it ends.
+    # an override are invalidated, too: it ends.
     resources: set[str] = set()
     if resource is None:
         resources |= set((yield from resource_rows(rows)))

@@ -158,7 +158,7 @@ def read_each(
     skip_unreadable: bool,
 ) -> Flow[dict[K, T]]:
     """Return what the reader makes of the items, by what each was ``wanted`` for. Raises ``Unreadable``, unless a list
-    skips such items and tells them.
+    skips such items and reports them.
     """
     if not skip_unreadable:
         return {wanted[key]: reader(item) for key, item in found.items()}
@@ -215,7 +215,7 @@ def change_many(
 
 
 def _tell(namespace_state: NamespaceState, changes: Mapping[P, Change], tell: Tell) -> Flow[dict[P, StoreError]]:
-    """Tell the live buckets of entities whose limits were changed; return the changes of which some were not told."""
+    """Invalidate the live buckets of entities whose limits were changed; return the changes with a failure."""
     own = {place: at for place, change in changes.items() if (at := change.place.own) is not None}
     try:
         told = yield from tell(namespace_state, own.values())

@@ -158,7 +158,7 @@ async def _settle(sent: Awaitable[Mapping[str, Any]], done: Done) -> None:
     except Exception as error:  # noqa: BLE001 - the waiting caller gets it, whatever it is
         done(None, error)
     except asyncio.CancelledError:
-        raise  # `StartingClient._ended` tells
+        raise  # `StartingClient._ended` notifies
     except BaseException:
         done(None, OutcomeUnknown("the request was cut off"))
         raise
