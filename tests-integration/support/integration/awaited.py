@@ -24,13 +24,13 @@ TWINS: dict[str, type] = {
 class Awaited:
     """A sync object that is awaited wherever its async twin is; every call has a thread to block."""
 
-    def __init__(self, inner: Any, threads: ThreadPoolExecutor) -> None:
-        self._inner = inner
+    def __init__(self, target: Any, threads: ThreadPoolExecutor) -> None:
+        self._target = target
         self._threads = threads
-        self._twin = TWINS[type(inner).__name__]
+        self._twin = TWINS[type(target).__name__]
 
     def __getattr__(self, name: str) -> Any:
-        value = getattr(self._inner, name)
+        value = getattr(self._target, name)
         if name == "acquire":
             return lambda *args, **kwargs: _Block(value(*args, **kwargs), self._threads)
         if inspect.iscoroutinefunction(inspect.getattr_static(self._twin, name, None)):

@@ -10,8 +10,9 @@ from .worlds import Awaited
 
 def maintenance_of(repository: Repository) -> Maintenance:
     """The maintenance of a repository of either variant, as a script awaits it."""
-    if isinstance(repository, Awaited):
-        return cast("Maintenance", Awaited(SyncMaintenance(repository._target)))
+    target = getattr(repository, "_target", None)  # behind the async face of a sync one
+    if isinstance(target, SyncRepository):
+        return cast("Maintenance", Awaited(SyncMaintenance(target)))
     return Maintenance(repository)
 
 
