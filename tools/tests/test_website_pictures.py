@@ -109,7 +109,7 @@ def test_a_drawn_screen_has_its_words_at_their_columns() -> None:
 
 def test_the_readme_is_short_and_its_first_recipe_is_the_one_that_ci_runs() -> None:
     lines = (ROOT / "README.md").read_text(encoding="utf-8").splitlines()
-    assert len(lines) < 120
+    assert len(lines) < 160  # a sentence each
     first = next(line for line in lines if line.startswith("pip install uv && uv run just "))
     assert first == "pip install uv && uv run just test-all"  # .ci/run takes the first
 
