@@ -199,7 +199,7 @@ def test_a_neighbour_on_another_port_gets_no_cookie_and_changes_nothing(page: Pa
         told = [post(f"{base}{path}change", base, stolen) for path in ("/", "/guess/", "/static/")]
         assert 200 not in [*told, post(f"{session}change", base, f"{cookie['name']}=guess")]
         assert repository.get_audit_events("acme").events == before
-        assert repository.get_override("acme", "gpt-x") is None
+        assert not repository.get_switches("acme", "gpt-x")
         assert post(f"{session}change", base, stolen) == 200  # both secrets: the same request is the browser's own
         assert len(repository.get_audit_events("acme").events) == len(before) + 1
 

@@ -169,16 +169,7 @@ def _switch_off(
         _set_level(repository, resource, fields, reason, principal)
         _show_level(connection, repository, resource, "disabled", output, now=now)
         return
-    exempt = (
-        []
-        if resource
-        else [
-            place
-            for place, config in own_configs(repository, entity_id, known_resources(repository, entity_id)).items()
-            if place != ALL_RESOURCES and config.switches.disabled is False
-        ]
-    )
-    for place in exempt:
+    for place in _exempt_on(repository, entity_id) if resource is None else ():
         repository.set_switches(entity_id, place, disabled=None, principal=principal)
     live = repository.set_switches(entity_id, resource or ALL_RESOURCES, **fields, reason=reason, principal=principal)
     if output == "json":
@@ -187,6 +178,12 @@ def _switch_off(
         return
     because = "" if reason is None else f" ({reason})"
     say_sentence(f"{whom(entity_id, resource)} is disabled{because}: {live_line(live)}.")
+
+
+def _exempt_on(repository: "SyncRepository", entity_id: str) -> list[str]:
+    """Return the resources on which an entity is enabled whatever its switch on all resources says."""
+    found = own_configs(repository, entity_id, known_resources(repository, entity_id))
+    return [place for place, each in found.items() if place != ALL_RESOURCES and each.switches.disabled is False]
 
 
 def _block(
