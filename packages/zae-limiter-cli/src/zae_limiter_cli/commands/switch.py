@@ -96,10 +96,9 @@ def _show(repository: "SyncRepository", entity_id: str | None, resource: str | N
     from zae_limiter.maintenance import SyncMaintenance
     from zae_limiter.values.switches import resolve_switches
 
-    places = places_of(entity_id or "-", resource or "-")
-    of_entity = [] if entity_id is None else ["entity", "entity_default"] if resource else ["entity_default"]
-    wanted = [*of_entity, *(["resource"] if resource else []), "system"]
-    places = {source: place for source, place in places.items() if source in wanted}
+    places = places_of(entity_id or "", resource or ALL_RESOURCES)
+    if entity_id is None:
+        places = {source: place for source, place in places.items() if not source.startswith("entity")}
     found = SyncMaintenance(repository).get_configs([*places.values()])
     levels = {source: found[place].switches if place in found else Switches() for source, place in places.items()}
     resolved = resolve_switches(levels.items())

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from .places import ALL_RESOURCES, places_of
+from .places import places_of
 from .refusals import plain_on_refused
 from .showing import plain_limits, plain_override
 from .switches import plain_resolved, plain_switches
@@ -48,10 +48,11 @@ class Effective:
 
     @property
     def is_named(self) -> bool:
-        """Whether the limits in force are set for this resource, not for all."""
-        won = self.winner
-        own = self.configs.get("entity")
-        return own is not None or (won is not None and won.source in ("entity", "tier", "resource"))
+        """Whether anything of this resource holds: limits, a switch, or what follows a refusal."""
+        won, own, shared = self.winner, self.configs.get("entity"), self.configs.get("resource")
+        if own is not None or (won is not None and won.source in ("tier", "resource")):
+            return True
+        return shared is not None and bool(shared.switches or shared.on_refused)
 
     def plain(self) -> dict[str, Any]:
         """Return all levels as plain values."""
@@ -86,9 +87,6 @@ def read_effective(
     from zae_limiter.maintenance import SyncMaintenance
 
     places = {resource: places_of(entity_id, resource, tier) for resource in resources}
-    if ALL_RESOURCES in places:
-        named = ("entity", "tier", "resource")
-        places[ALL_RESOURCES] = {key: each for key, each in places[ALL_RESOURCES].items() if key not in named}
     wanted = [place for levels in places.values() for place in levels.values()]
     found = SyncMaintenance(repository).get_configs(wanted, skip_unreadable=True)
     return {

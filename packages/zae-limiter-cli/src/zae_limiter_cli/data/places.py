@@ -24,8 +24,6 @@ def winner_beneath(repository: "SyncRepository", entity_id: str, resource: str) 
     from zae_limiter.values.resolution import Level, winner
 
     places = places_of(entity_id, resource, tier_of(repository, entity_id))
-    if resource == ALL_RESOURCES:
-        places = {source: places[source] for source in places if source not in ("entity", "tier", "resource")}
     found = SyncMaintenance(repository).get_configs([*places.values()])
     return winner([Level(source, found[place].limits if place in found else ()) for source, place in places.items()])
 
@@ -38,14 +36,19 @@ def place_in_tier(tier: str, resource: str) -> "ConfigPlace":
 
 
 def places_of(entity_id: str, resource: str, tier: str | None = None) -> dict["ConfigSource", "ConfigPlace"]:
-    """Return the place of each level, in the order in which they win; those of a tier for an entity that has one."""
+    """Return the place of each level, in the order in which they win; those of a tier for an entity that has one. On
+    ``_default_`` they are those that name no resource.
+    """
     of_tier: dict[ConfigSource, ConfigPlace] = {}
     if tier is not None:
         of_tier = {"tier": place_in_tier(tier, resource), "tier_default": place_in_tier(tier, ALL_RESOURCES)}
-    return {
+    places: dict[ConfigSource, ConfigPlace] = {
         "entity": (entity_id, resource),
         "entity_default": (entity_id, ALL_RESOURCES),
         **of_tier,
         "resource": (None, resource),
         "system": (None, None),
     }
+    if resource != ALL_RESOURCES:
+        return places
+    return {source: place for source, place in places.items() if source not in ("entity", "tier", "resource")}

@@ -142,6 +142,15 @@ def test_without_a_resource_each_one_has_the_limits_in_force(table: Table) -> No
     assert (got["entity_id"], got["record"], got["buckets"]) == ("key", None, [])
 
 
+def test_a_switch_of_a_resource_is_shown_beside_limits_on_all(table: Table) -> None:
+    table.repository.set_limits("key", limit(3))
+    table.repository.set_resource_defaults("gpt-4", limit(2))
+    table.repository.set_resource_switches("gpt-4", disabled=True)
+    shown = run("entity", "show", "key").stdout
+    assert "key is disabled on gpt-4 by the config of the resource." in shown
+    assert "key is disabled on other resources" not in shown
+
+
 def test_an_override_is_shown_with_what_follows_it(table: Table) -> None:
     table.repository.set_limits("key", limit(3))
     run("entity", "set-limits", "key", "-l", "rpm:9", "--until", "2h")
