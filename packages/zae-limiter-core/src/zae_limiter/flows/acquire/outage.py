@@ -149,8 +149,7 @@ def for_each(claims: Sequence[Claim], amounts: Mapping[str, int]) -> list[Claim]
         counted = {name: amount for name, amount in amounts.items() if name in names}
         if known or counted:
             anew = replace(claim, amounts=known, stale=False)
-            if anew.call.max_wait:  # a lease's further amounts never wait
-                anew.call = replace(anew.call, max_wait=0.0)
+            anew.call = anew.call.at_once()
             anew.unlimited, anew.limited = counted, claim.limited
             more.append(anew)
     return more

@@ -96,6 +96,10 @@ class AcquireRequest:
         if consume is not None:
             self.amounts, self.learns = _estimated("consume of a draw", consume)
 
+    def at_once(self) -> "AcquireRequest":
+        """Return the request of a call that does not wait: what a lease takes later never does."""
+        return replace(self, max_wait=0.0) if self.max_wait else self
+
     @property
     def asker(self) -> tuple[str, str]:
         """The entity and the resource of the call."""
