@@ -57,7 +57,7 @@ def test_the_summary_of_a_namespace_counts_each_call_once(used: tuple[str, Ledge
     assert sum(each.total_events for each in by_resource) == ledger.admitted.total()
     assert org.total_events == ledger.admitted.total() - ledger.admitted["alone"], "a level's own usage stays whole"
     assert org.total_events - org.total_below == ledger.admitted["org"]
-    told = unpacked(run("summary", "--store", url, "--resource", "gpt-4", *SINCE, "-o", "json"))
+    told = unpacked(run("list", "--total", "--store", url, "--resource", "gpt-4", *SINCE, "-o", "json"))
     assert told["total_events"] == by_resource[0].total_events
 
 

@@ -41,12 +41,6 @@ def usage_query(
     return UsageQuery(entity, resource, window, start, end)
 
 
-def check_subject(query: UsageQuery) -> None:
-    """Raise ``CommandError`` for a query of neither an entity nor a resource."""
-    if query.entity_id is None and query.resource is None:
-        raise CommandError("a total needs a subject: pass --entity, --resource, or both")
-
-
 def _checked(entity: str | None, resource: str | None) -> tuple[str | None, str | None]:
     from zae_limiter.values.naming import check_identifier, check_resource
 

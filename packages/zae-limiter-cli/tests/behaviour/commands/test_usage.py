@@ -237,7 +237,9 @@ def test_a_list_without_a_subject_is_of_the_whole_namespace(table: Table) -> Non
     table.used("f", "s", DAY + timedelta(hours=1), tpm=2)
     assert [(each["entity_id"], each["resource"]) for each in rows(*PAST)] == [("e", "r"), ("f", "s")]
     assert run("list", "--until", "2023-12-31").stdout.startswith("No usage: all resources, hourly, since 2023-12-30")
-    assert refused(run("list", "--total")).startswith("a total needs a subject: pass --entity, --resource, or both")
+    total = run("list", "--total", "--plot", *PAST).stdout
+    assert total.startswith("all resources, hourly, since 2024-01-01 00:00 UTC: acquires 2 admitted")
+    assert ["tpm", "3", "1", "2", "1.5"] in [line.split() for line in total.splitlines()]
 
 
 def test_a_wrong_question_is_told_before_anything_is_asked(aws: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -43,15 +43,11 @@ def list_usage(
     Acquires are admitted or refused. Shadowed ones were admitted although shadow limits would have refused them.
     For an entity on all resources, the resources follow one another. The aggregator is some seconds behind.
 
-    With --total: total, minimum, maximum and mean of the windows with any use, of an entity, a resource, or both. Of
-    several entities, a call that cascades counts once, at the entity that was asked.
+    With --total: total, minimum, maximum and mean of the windows with any use. Of several entities, a call that
+    cascades counts once, at the entity that was asked.
     """
-    from ...usage.query import check_subject
-
     if plot and output == "json":
         raise CommandError("--plot and --output json exclude each other: pass one of them")
-    if total or plot:
-        check_subject(query)
     with open_namespace(connection, namespace) as repository:
         if total or plot:
             _show_total(repository, query, output, plot=plot)
