@@ -9,11 +9,11 @@ from typing import Final
 
 import click
 
+from website.commands import page_of
 from zae_limiter_cli.main import main as program
 
 PAGE: Final = Path(__file__).resolve().parents[1] / "docs" / "cli.md"
 BLOCK: Final = re.compile(r"(<!-- overview -->\n).*?(<!-- end -->)", re.DOTALL)
-REFERENCE: Final = "reference/commands.md#zae-limiter-"
 
 
 def written(page: str) -> str:
@@ -25,8 +25,12 @@ def overview() -> str:
     """Return a row for each command and group at the top: its name, which links to its reference, and its help."""
     context = click.Context(program)
     found = ((name, program.get_command(context, name)) for name in program.list_commands(context))
-    rows = [f"| [`{name}`]({REFERENCE}{name}) | {each.get_short_help_str(200)} |" for name, each in found if each]
+    rows = [f"| [`{name}`]({_reference(name)}) | {each.get_short_help_str(200)} |" for name, each in found if each]
     return "\n".join(["| command | |", "|---|---|", *rows])
+
+
+def _reference(name: str) -> str:
+    return f"reference/{page_of(f'zae-limiter {name}')}.md#zae-limiter-{name}"
 
 
 if __name__ == "__main__":

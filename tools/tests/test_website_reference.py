@@ -10,10 +10,11 @@ import pytest
 
 import zae_limiter
 import zae_limiter_manifest
-from website.commands import commands_page
+from website.commands import commands_pages
 from website.coverage import expected, lacking, members
 from website.manifest import manifest_page
-from website.reference import SECTIONS, file_of, public_names, reference_pages
+from website.reference import file_of, public_names, sections
+from zae_limiter import exceptions, maintenance, stores, values
 from zae_limiter_cli.main import main
 from zae_limiter_manifest import json_schema
 
@@ -49,12 +50,15 @@ def test_a_complete_reference_lacks_nothing() -> None:
 @pytest.mark.parametrize(
     ("page", "path"),
     [
-        ("limiter", "zae_limiter.Limit"),
-        ("limiter", "zae_limiter.Limit.burst"),  # a field
+        ("limit", "zae_limiter.Limit"),
+        ("limit", "zae_limiter.Limit.burst"),  # a field
         ("limiter", "zae_limiter.RateLimiter.acquire"),
         ("values", "zae_limiter.values.AuditPage.next"),  # of a NamedTuple
         ("exceptions", "zae_limiter.exceptions.InvalidNameError"),
-        ("integrations", "zae_limiter.integrations.langchain.RequestLimiter"),  # its library is not here
+        ("repository-limits", "zae_limiter.Repository.set_limits"),
+        ("limiter", "zae_limiter.SyncRateLimiter"),  # said once
+        ("maintenance-names", "zae_limiter.maintenance.open_table"),  # in a table
+        ("integrations-models", "zae_limiter.integrations.langchain.RequestLimiter"),  # its library is not here
         ("manifest-package", "zae_limiter_manifest.Plan.to_dict"),
     ],
 )
@@ -64,15 +68,29 @@ def test_a_name_that_is_removed_is_missed(page: str, path: str) -> None:
     assert lacking(pages) == [f"reference/{page} lacks {path}"]
 
 
-def test_every_public_name_of_both_packages_has_a_directive() -> None:
-    text = "\n".join(reference_pages().values())
-    names = [f"zae_limiter.{name}" for name in zae_limiter.__all__]
-    names += [f"zae_limiter_manifest.{name}" for name in zae_limiter_manifest.__all__]
-    assert [name for name in names if f"::: {name}\n" not in text] == []
+@pytest.mark.parametrize(
+    "module",
+    [zae_limiter, exceptions, values, stores, maintenance, zae_limiter_manifest],
+    ids=lambda module: module.__name__,
+)
+def test_every_public_name_is_on_a_page(module: Any) -> None:
+    shown = {path for paths in EXPECTED.values() for path in paths}
+    top = {f"zae_limiter.{name}" for name in zae_limiter.__all__}
+    names = {f"{module.__name__}.{name}" for name in module.__all__}
+    if module in (exceptions, values, stores):
+        names = {path for path in names if f"zae_limiter.{path.rpartition('.')[2]}" not in top}
+    assert names - shown == set()
+
+
+def test_every_member_of_the_repository_is_on_one_page() -> None:
+    pages = [path for paths in EXPECTED.values() for path in paths if path.startswith("zae_limiter.Repository.")]
+    assert len(pages) == len({*pages})
+    found = {path.rpartition(".")[2] for path in pages}
+    assert members("zae_limiter", "Repository") == found
 
 
 def test_every_module_of_integrations_observers_and_testing_has_a_page() -> None:
-    shown = {module for section in SECTIONS.values() for module in section.modules}
+    shown = {module for section in sections().values() for module in section.modules}
     found = {
         f"zae_limiter.{folder}" + ("" if path.stem == "__init__" else f".{path.stem}")
         for folder in ("integrations", "observers", "testing")
@@ -82,7 +100,7 @@ def test_every_module_of_integrations_observers_and_testing_has_a_page() -> None
 
 
 def test_what_the_docs_import_from_a_module_of_the_reference_is_there() -> None:
-    shown = {module: public_names(module) for section in SECTIONS.values() for module in section.modules}
+    shown = {module: public_names(module) for section in sections().values() for module in section.modules}
     pages = [*(ROOT / "docs").rglob("*.md"), ROOT / "README.md"]
     imports = [
         line
@@ -111,7 +129,7 @@ def _commands(path: str, command: click.Command) -> Iterator[tuple[str, click.Co
 
 COMMANDS = dict(_commands("zae-limiter", main))
 _SECTION = re.compile(r"^#+ (zae-limiter.*)\n((?:(?!^#+ zae-limiter).*\n)*)", re.MULTILINE)
-SECTIONS_OF_COMMANDS = dict(_SECTION.findall(commands_page()))
+SECTIONS_OF_COMMANDS = dict(_SECTION.findall("\n".join(commands_pages().values())))
 
 
 @pytest.mark.parametrize("path", COMMANDS)

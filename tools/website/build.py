@@ -11,7 +11,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
 
-from .commands import commands_page
+from .commands import commands_pages
 from .coverage import missing
 from .machines import write_markdown
 from .manifest import manifest_page
@@ -46,7 +46,7 @@ def stage(folder: Path) -> None:
     config = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
     (host,) = HOST.findall(config)
     generated = reference_pages() | {
-        "reference/commands.md": commands_page(),
+        **commands_pages(),
         "reference/manifest.md": manifest_page(),
         "reference/costs.md": (ROOT / "benchmarks" / "costs.md").read_text(encoding="utf-8"),
         "contributing.md": page_of_root((ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8"), host),

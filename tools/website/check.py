@@ -22,10 +22,11 @@ from .build import ROOT
 from .search import not_found
 
 WIDTHS: Final[Mapping[str, tuple[int, int]]] = {
-    "light": (1400, 400),
-    "dark": (400, 1400),
+    "light": (1440, 400),
+    "dark": (400, 1440),
 }  # loaded at, and then resized to
 HEIGHT: Final = 900
+LONGEST: Final = 12_000  # pixels of a page of the reference at the width of a desk
 Scheme = Literal["light", "dark"]
 SCHEMES: Final[tuple[Scheme, ...]] = ("light", "dark")
 CHROMIUM: Final = ("/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome")
@@ -34,6 +35,7 @@ PAGE_MS: Final = 60_000
 PAGE_SECONDS: Final = 180  # a renderer that hangs answers no question, and a question has no time limit of its own
 # What is wider than the window although the page cannot be scrolled is hidden; so ask whether it can be
 SIDEWAYS: Final = "() => { scrollTo(10000, 0); const moved = scrollX; scrollTo(0, 0); return moved }"
+TALL: Final = "() => document.documentElement.scrollHeight"
 DRAWN: Final = "() => !document.querySelector('pre.mermaid')"
 BROKEN: Final = """() => [...document.querySelectorAll('a[href*="#"]')]
     .filter(a => a.pathname === location.pathname && a.hash)
@@ -146,6 +148,8 @@ def _faults(page: Page, url: str, widths: Sequence[int]) -> Iterator[str]:
         page.set_viewport_size({"width": width, "height": HEIGHT})
         if moved := page.evaluate(SIDEWAYS):
             yield f"scrolls sideways by {moved} px at {width} px"
+        if "/reference/" in url and width == max(widths) and (height := page.evaluate(TALL)) > LONGEST:
+            yield f"is {height} px long, of at most {LONGEST}: divide it in tools/website"
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
-"""Write the page of the command line: each command's own help, as click has it."""
+"""Write the pages of the command line: each command's own help, as click has it."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from inspect import cleandoc
 from typing import Final
 
@@ -9,16 +9,43 @@ import click
 _OF_ALL: Final = ("--debug", "-h, --help", "--help")  # said once, at the top
 
 
-def commands_page() -> str:
-    """Return the reference of every command of ``zae-limiter``, with its arguments and options."""
+_PAGES: Final[Mapping[str, tuple[str, str]]] = {  # title, and the commands, with all below them
+    "commands-limits": ("limits", "limits"),
+    "commands-applies": (
+        "limits: applies",
+        "limits status, limits stop, limits unlock, limits rollback, limits shares",
+    ),
+    "commands-levels": ("system, resource, tier", "system, resource, tier"),
+    "commands-entities": ("entity", "entity"),
+    "commands-namespaces": ("namespace, delegation", "namespace, delegation"),
+    "commands-operate": ("why, top, disable, lift", "why, top, console, disable, enable, lift, switch"),
+    "commands-usage": ("usage", "usage"),
+    "commands-buckets": ("bucket, audit", "bucket, audit"),
+    "commands-local": ("local, demo, copy, doctor", "local, demo, copy, doctor"),
+    "commands-deploy": ("deploy", "deploy"),
+    "commands-stack": ("the stack", "status, list, upgrade, delete, cfn-template, lambda-export"),
+}
+_PAGE_OF: Final = {f"zae-limiter {name}": page for page, (_, names) in _PAGES.items() for name in names.split(", ")}
+
+
+def commands_pages() -> dict[str, str]:
+    """Return the pages of every command of ``zae-limiter``, with its arguments and options, by path below ``docs``."""
     from zae_limiter_cli.main import main
 
-    parts = [
-        "# Commands",
-        "What `zae-limiter COMMAND --help` says. [The command line](../cli.md) explains what they share.",
-    ]
-    parts += [part for path, command in _walk("zae-limiter", main) for part in _section(path, command)]
-    return "\n\n".join(parts) + "\n"
+    parts: dict[str, list[str]] = {page: [f"# Commands: {title}"] for page, (title, _) in _PAGES.items()}
+    links = [f"- [{title}]({page}.md)" for page, (title, _) in _PAGES.items()]
+    about = "What `zae-limiter COMMAND --help` says. [The command line](../cli.md) explains what they share."
+    parts["commands"] = ["# Commands", about, "\n".join(links)]
+    for path, command in _walk("zae-limiter", main):
+        parts[page_of(path)] += _section(path, command)
+    return {f"reference/{page}.md": "\n\n".join(each) + "\n" for page, each in parts.items()}
+
+
+def page_of(path: str) -> str:
+    """Return the page of a command; ``path`` begins with ``zae-limiter``."""
+    words = path.split()
+    paths = (" ".join(words[:count]) for count in range(len(words), 0, -1))
+    return next((_PAGE_OF[each] for each in paths if each in _PAGE_OF), "commands")
 
 
 def _walk(path: str, command: click.Command) -> Iterator[tuple[str, click.Command]]:

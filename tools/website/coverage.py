@@ -11,14 +11,15 @@ from importlib import import_module
 from pathlib import Path
 from typing import Final
 
-from .reference import SECTIONS, names_of, parsed
+from .reference import Section, listed, parsed, sections
 
+FOR_SIBLINGS: Final = frozenset({"driver", "namespace_state"})  # attributes that mkdocs.yml leaves out
 _ID: Final = re.compile(r'\bid="([^"]+)"')
 
 
 def missing(site: Path) -> list[str]:
     """Return a line for each name that the built site's reference lacks."""
-    pages = {page: (site / "reference" / page / "index.html").read_text(encoding="utf-8") for page in SECTIONS}
+    pages = {page: (site / "reference" / page / "index.html").read_text(encoding="utf-8") for page in sections()}
     return lacking(pages)
 
 
@@ -33,16 +34,16 @@ def lacking(pages: Mapping[str, str]) -> list[str]:
 
 def expected() -> dict[str, set[str]]:
     """Return the dotted paths that each page of the reference has to have."""
-    return {
-        page: {path for module in section.modules for path in _paths(page, module)}
-        for page, section in SECTIONS.items()
-    }
+    return {page: {*_paths(section)} for page, section in sections().items()}
 
 
-def _paths(page: str, module: str) -> Iterator[str]:
-    for path in names_of(page, module):
-        yield path
-        yield from (f"{path}.{member}" for member in members(module, path.rpartition(".")[2]))
+def _paths(section: Section) -> Iterator[str]:
+    yield from section.twins
+    yield from listed(section)
+    for path, some, alone in section.names:
+        yield from [path] * (not alone)
+        module, _, name = path.rpartition(".")
+        yield from (f"{path}.{member}" for member in some or members(module, name))
 
 
 def members(module: str, name: str) -> set[str]:
@@ -52,7 +53,7 @@ def members(module: str, name: str) -> set[str]:
     except ImportError:  # it needs a library that is not here
         return _own(module, name)
     ours = [each for each in inspect.getmro(found) if _is_ours(each)] if inspect.isclass(found) else []
-    return {member for each in ours for member in _own(each.__module__, each.__name__)}
+    return {member for each in ours for member in _own(each.__module__, each.__name__)} - FOR_SIBLINGS
 
 
 def _is_ours(found: type) -> bool:
