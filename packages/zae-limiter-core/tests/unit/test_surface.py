@@ -1,6 +1,8 @@
 """How much of the library a user sees: names at the top, and where the others are."""
 
+import ast
 from dataclasses import fields
+from pathlib import Path
 from types import ModuleType
 
 import pytest
@@ -64,6 +66,16 @@ def test_every_exception_is_in_the_module_of_exceptions() -> None:
     here = {each for each in ours if getattr(exceptions, each, None) is not None}
     assert {*exceptions.__all__} == here
     assert {"RateLimitExceeded", "AccessDisabled", "ValidationError"} <= here
+
+
+@pytest.mark.parametrize("module", [zae_limiter, exceptions, maintenance, values])
+def test_a_type_checker_sees_every_name(module: ModuleType) -> None:
+    """It reads what is defined, and what is imported for it."""
+    tree = ast.parse(Path(str(module.__file__)).read_text("utf-8"))
+    imported = [each for each in ast.walk(tree) if isinstance(each, ast.ImportFrom)]
+    seen = {alias.asname for each in imported for alias in each.names}
+    seen |= {each.name for each in tree.body if isinstance(each, ast.ClassDef)}
+    assert {*module.__all__} <= seen
 
 
 @pytest.mark.parametrize("module", [exceptions, maintenance, values])
