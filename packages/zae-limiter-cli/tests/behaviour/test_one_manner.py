@@ -220,7 +220,7 @@ def _given(parameter: click.Parameter) -> list[str]:
         (["entty", "list"], "`main entity`"),
         (["entity", "lst"], "`main entity list`"),
         (["apply"], "`main limits apply`"),
-        (["limits", "top"], "`main usage top` or `main top`"),
+        (["limits", "top"], "`main top` or `main usage top`"),
         (["doktor"], "`main doctor`"),
         (["show"], "`main system show` or `main resource show` or `main tier show`"),
         (["entity", "ls"], "`main entity list`"),
