@@ -314,7 +314,7 @@ def test_ctrl_c_while_the_code_is_uploaded_says_what_does_the_rest(aws: str) -> 
     with answering("UpdateFunctionCode", stop):
         told = fail("deploy", "--yes", "-n", "my-app", "--quiet")
     rest = "zae-limiter upgrade --code-only --name my-app"
-    assert told == f"stopped before the Lambdas had all their code: run `{rest}`, which does the rest"
+    assert told == f"interrupted while uploading Lambda code: run `{rest}`, which does the rest"
     for command in (["-n", "my-app", "upgrade", "--code-only", "--yes"], ["-n", "my-app", "status"]):
         assert CliRunner().invoke(main, command).exit_code == 0
 

@@ -84,7 +84,7 @@ async def test_without_any_limits_an_acquire_is_refused_and_told_how_to_set_them
     with pytest.raises(ValidationError, match="set_system_defaults"):
         await take(limiter, "e", "r", rpm=1)
     assert wire.sent() == ["BatchGet"]
-    with pytest.raises(ValidationError, match="no level has limits"):
+    with pytest.raises(ValidationError, match="no limits are configured"):
         await limiter.available("e", "r")
 
 

@@ -153,7 +153,7 @@ async def test_a_refusal_by_old_limits_is_decided_again_by_the_new_ones(world: W
 
 async def test_limits_that_are_set_where_there_were_none_are_found_within_a_cache_life(world: World) -> None:
     admin, user = await world.process(), await world.process()
-    with pytest.raises(ValidationError, match="no level has limits"):
+    with pytest.raises(ValidationError, match="no limits are configured"):
         await take(user.limiter, "e", "r", rpm=1)
     await change(world, admin, [OLD])
     assert await passes(user.limiter, "e", "r", rpm=1)

@@ -210,7 +210,7 @@ def test_what_a_usage_weighs_is_exact_and_rounded_up_once(amounts: dict[str, int
         ({"input": 0.0000001}, "with at most 6 decimals"),
         ({"input": True}, "must be a number"),
         ({"input": "1"}, "must be a number"),
-        ({"inputs": 1}, "is not a kind of tokens: there are input, cached, cache_write, output, reasoning"),
+        ({"inputs": 1}, r"is not a kind of tokens \(known: input, cached, cache_write, output, reasoning"),
         (4, "must map kinds of tokens to weights"),
         (None, "must map kinds of tokens to weights"),
     ],

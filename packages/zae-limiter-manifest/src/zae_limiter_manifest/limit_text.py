@@ -270,7 +270,7 @@ def _read_words(text: str, values: "_Words") -> Fields:
         else:
             _refuse_zone([word])
             known = ", ".join(values)
-            raise ValueError(f"`{word}` is not a word of such a limit: there are {known} and shadow")
+            raise ValueError(f"`{word}` is not an option of such a limit (known: {known}, shadow)")
     return fields
 
 

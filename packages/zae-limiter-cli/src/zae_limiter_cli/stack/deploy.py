@@ -268,7 +268,7 @@ def finish(
             recorded, default = record.write_record(table, connection.name), record.register_default(table)
     except KeyboardInterrupt:
         rest = f"run `zae-limiter upgrade --code-only --name {connection.name}`, which does the rest"
-        raise CommandError(f"stopped before the Lambdas had all their code: {rest}") from None
+        raise CommandError(f"interrupted while uploading Lambda code: {rest}") from None
     versions = {artifact.name: artifact.version for artifact in artifacts}
     return Deployed(action, stack, options, code, versions, recorded, default)
 

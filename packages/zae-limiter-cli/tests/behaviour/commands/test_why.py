@@ -260,7 +260,7 @@ def test_a_further_bucket_that_refuses_is_named_with_its_resource_and_its_remedy
         ("on embeddings tpm:x", "--draw 'on embeddings tpm:x': 'tpm:x': must be name:amount, like rpm:100"),
         ("on _default_", "--draw 'on _default_': resource of a draw '_default_': is reserved"),
         ("key-1", "draws 'key-1/gpt-4': the call draws on this bucket already: name each one once"),
-        ("on nothing", "limits 'key-1/nothing': no level has limits"),
+        ("on nothing", "limits 'key-1/nothing': no limits are configured"),
     ],
 )
 def test_a_further_bucket_that_is_none_is_refused_in_one_line(table: Table, draw: str, problem: str) -> None:
@@ -337,7 +337,7 @@ def test_names_that_the_level_leaves_out_are_shown_as_not_limited(table: Table) 
 
 
 def test_mistakes_are_one_line(table: Table) -> None:
-    assert refused("why", "key-1", "-r", "gpt-4").startswith("limits 'key-1/gpt-4': no level has limits")
+    assert refused("why", "key-1", "-r", "gpt-4").startswith("limits 'key-1/gpt-4': no limits are configured")
     table.repository.set_resource_defaults("gpt-4", [KEY])
     assert "unknown limit 'tpm' on resource 'gpt-4' (known: rpm)" in refused(
         "why", "key-1", "-r", "gpt-4", "-c", "tpm:1"

@@ -94,7 +94,7 @@ def test_what_is_no_limit_is_named_with_the_form(text: str) -> None:
         ("rpm:10:weights=input=1,input=2", "weights of limit 'rpm' 'input=1,input=2': has input twice: leave one out"),
         (
             "rpm:10:weights=thoughts=1",
-            "weights of limit 'rpm' 'thoughts': is not a kind of tokens: there are input, cached, cache_write",
+            "weights of limit 'rpm' 'thoughts': is not a kind of tokens (known: input, cached, cache_write",
         ),
         (
             "rpm:10:weights=input=1000001",

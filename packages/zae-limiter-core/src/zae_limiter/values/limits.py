@@ -302,7 +302,7 @@ class Limit(NamedLimits):
         known = [each.name for each in fields(Limit)]
         for name in values:
             if name not in known:
-                raise ValidationError("limit", dict(values), f"has no field {name!r}: there are {', '.join(known)}")
+                raise ValidationError("limit", dict(values), f"has no field {name!r} (known: {', '.join(known)})")
         for name in ("name", "capacity"):
             if name not in values:
                 raise ValidationError("limit", dict(values), f"lacks the field {name!r}")

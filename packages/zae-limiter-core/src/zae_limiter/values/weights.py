@@ -91,7 +91,7 @@ def _check_kind(field: str, kind: object) -> TokenKind:
     for known in TOKEN_KINDS:
         if kind == known:
             return known
-    raise ValidationError(field, kind, f"is not a kind of tokens: there are {', '.join(TOKEN_KINDS)}")
+    raise ValidationError(field, kind, f"is not a kind of tokens (known: {', '.join(TOKEN_KINDS)})")
 
 
 def _check_weight(field: str, weight: object) -> int:

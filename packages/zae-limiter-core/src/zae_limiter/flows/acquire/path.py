@@ -189,9 +189,9 @@ def _give_amounts(root: AcquireRequest, claims: Sequence[Claim]) -> None:
     for claim in claims:
         by_name = claim.config.by_name
         if not by_name:
-            problem = "no level has limits for it: set_limits, set_resource_defaults, set_system_defaults"
             of = claim.bucket
-            raise ValidationError("limits", f"{of.entity_id}/{of.resource}", f"{problem}, or pass limits=")
+            way_out = "call set_limits(), set_resource_defaults() or set_system_defaults(), or pass limits="
+            raise ValidationError("limits", f"{of.entity_id}/{of.resource}", f"no limits are configured: {way_out}")
         has_all = asked.keys() <= by_name.keys()
         claim.amounts = asked if has_all else {name: n for name, n in asked.items() if name in by_name}
         limited.update(by_name)

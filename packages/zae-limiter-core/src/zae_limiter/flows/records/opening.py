@@ -27,7 +27,7 @@ PROBE = Get(registry.VERSION_KEY)  # the read that only asks whether the store a
 DOUBT_SECONDS = 0.25  # dates have whole seconds: another one comes within four of these
 DOUBTS = 10
 FIRST_NAMESPACE = "default"
-REFUSE = "if the name is a mistake, delete it, and open with register=False, which refuses a missing namespace"
+REFUSE = "if this is a typo, delete it, and open with register=False to fail on unknown namespaces"
 
 
 def open_namespace(
