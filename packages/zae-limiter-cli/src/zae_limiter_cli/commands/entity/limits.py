@@ -54,6 +54,9 @@ def set_limits(
 ) -> None:
     """Replace the own limits of ENTITY_ID on a resource; with --for or --until only for a time, after which they hold
     again. Asks first if a limit goes, unless --yes is given.
+
+    A bucket keeps the tokens that it has, so an entity that was refused gets more with the next refill; `bucket reset`
+    lets it in at once.
     """
     if end is not None:
         end.of(repository)  # a wrong one is the first error
