@@ -41,8 +41,8 @@ def write_options(command: click.Command, context: click.Context, formatter: cli
 
 
 def in_order(command: click.Command, context: click.Context) -> tuple[list[click.Parameter], list[click.Parameter]]:
-    """Return all parameters but those of the connection, the shared ones last, and those of the connection."""
-    everything = command.get_params(context)
+    """Return all options but those of the connection, the shared ones last, and those of the connection."""
+    everything = [each for each in command.get_params(context) if isinstance(each, click.Option)]
     of_connection: list[click.Parameter] = [each for each in everything if isinstance(each, ConnectionOption)]
     return sorted((each for each in everything if not isinstance(each, ConnectionOption)), key=_place), of_connection
 

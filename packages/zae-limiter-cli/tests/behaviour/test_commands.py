@@ -46,6 +46,10 @@ def test_help_has_commands_in_the_order_of_use() -> None:
     assert main.list_commands(click.Context(main))[:4] == ["demo", "local", "deploy", "limits"]
 
 
+def test_options_in_help_are_options_alone() -> None:
+    assert "\n  [ENTITY_ID]" not in CliRunner().invoke(main, ["disable", "--help"]).stdout
+
+
 @pytest.mark.parametrize("group", [name for name, each in main_commands() if isinstance(each, click.Group)])
 def test_each_command_of_a_group_has_one_line(group: str) -> None:
     """In a terminal of 80 columns, and not cut."""
