@@ -81,7 +81,8 @@ def refuse_attribute(of: object, name: str) -> NoReturn:
     for known in type(of).__mro__:
         new = ATTRIBUTES.get(known.__name__.removeprefix("Sync"), {}).get(name)
         if new is not None:
-            message = f"{message}: use {new}"
+            here = new.replace("Maintenance(", "SyncMaintenance(") if known.__name__.startswith("Sync") else new
+            message = f"{message}: use {here}"
             break
     else:
         message = namesake.told(message, namesake.ATTRIBUTES.get(name))

@@ -24,7 +24,8 @@ def test_an_old_method_names_the_new_one(kind: type) -> None:
     for old, new in renamed.ATTRIBUTES[kind.__name__.removeprefix("Sync")].items():
         with pytest.raises(AttributeError) as refused:
             getattr(made, old)
-        assert str(refused.value).endswith(f"has no attribute {old!r}: use {new}")
+        here = new.replace("Maintenance(", "SyncMaintenance(") if kind.__name__.startswith("Sync") else new
+        assert str(refused.value).endswith(f"has no attribute {old!r}: use {here}")
     with pytest.raises(AttributeError, match=r"has no attribute 'acquir'$"):
         _ = made.acquir
 
