@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from .values.overrides import Override as Override
     from .values.refusal import AccessDisabled as AccessDisabled
     from .values.refusal import RateLimitExceeded as RateLimitExceeded
+    from .values.resolution import UNLIMITED as UNLIMITED
     from .values.switches import Switches as Switches
     from .values.token_usage import TokenUsage as TokenUsage
     from .values.usage import UsageSnapshot as UsageSnapshot
@@ -63,6 +64,7 @@ _NAMES = {
     "values.entities": "Entity",
     "values.estimates": "Estimate",
     "values.explanation": "Explanation",
+    "values.resolution": "UNLIMITED",
     "values.limit_status": "LimitStatus",
     "values.limits": "Limit OnUnavailable",
     "values.on_refused": "OnRefused",

@@ -50,6 +50,7 @@ from zae_limiter.values import (
     CacheStats,
     EntityPage,
     EntityUsage,
+    LevelLimits,
     Namespace,
     ResourceCapacity,
     StoreStats,
@@ -252,8 +253,8 @@ async def a_refusal_says_when_and_why(refusal: RateLimitExceeded) -> None:
 
 
 async def a_repository_keeps_limits(repository: Repository, sync_repository: SyncRepository) -> None:
-    assert_type(await repository.get_limits("user", "api"), list[Limit])
-    assert_type(sync_repository.get_limits("user", "api"), list[Limit])
+    assert_type(await repository.get_limits("user", "api"), LevelLimits)
+    assert_type(sync_repository.get_limits("user", "api"), LevelLimits)
     assert_type(sync_repository.get_system_defaults(), SystemDefaults)
     assert_type(sync_repository.set_many_limits({("user", "api"): LIMITS}), BulkResult[tuple[str, str]])
     await repository.set_limits("user", LIMITS, "api", principal="ops")

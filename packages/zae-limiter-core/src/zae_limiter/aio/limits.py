@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ..values.bulk import BulkResult
     from ..values.on_refused import OnRefused
     from ..values.overrides import Override
-    from ..values.resolution import ResolvedLimits, SystemDefaults
+    from ..values.resolution import LevelLimits, ResolvedLimits, SystemDefaults
     from ..values.switches import Cascading, ResolvedSwitches, Switches
 
 
@@ -61,16 +61,19 @@ class LimitMethods(FlowRunner):
         resource: str,
         limits: Sequence[Limit | str],
         *,
+        extends: bool = False,
         on_refused: OnRefused | None = None,
         principal: str | None = None,
     ) -> None:
-        """Replace the limits of a resource; without ``on_refused`` the stored one stays."""
-        state, cause = self.namespace_state, await self._cause(principal)
-        await self._run(
-            records.levels.set_limits(state, records.levels.of_resource(resource), limits, cause, on_refused=on_refused)
-        )
+        """Replace the limits of a resource; without ``on_refused`` the stored one stays.
 
-    async def get_resource_defaults(self, resource: str) -> list[Limit]:
+        ``UNLIMITED`` in place of limits says that it has none. With ``extends`` they add to the system's.
+        """
+        state, cause = self.namespace_state, await self._cause(principal)
+        level = records.levels.of_resource(resource)
+        await self._run(records.levels.set_limits(state, level, limits, cause, on_refused=on_refused, extends=extends))
+
+    async def get_resource_defaults(self, resource: str) -> LevelLimits:
         """Return the limits of a resource; empty if none are set."""
         return await self._run(
             records.levels.get(self.namespace_state, records.levels.of_resource(resource), Row.limits)
@@ -87,6 +90,7 @@ class LimitMethods(FlowRunner):
         limits: Sequence[Limit | str],
         resource: str = "_default_",
         *,
+        extends: bool = False,
         override_until: datetime | None = None,
         on_refused: OnRefused | None = None,
         principal: str | None = None,
@@ -97,20 +101,28 @@ class LimitMethods(FlowRunner):
         they hold until then, and the entity's own, which stay stored, from then on. Without it, an override stays.
         Without ``on_refused``, which no override has, the one stored beside the limits stays.
 
+        ``UNLIMITED`` in place of limits says that the entity has none, whatever the levels below have. With ``extends``
+        the limits add to those of the next level, and override those of the same name; an override with ``extends``
+        adds to what would hold without it.
+
         Invalidates the live buckets, and returns their number: every process applies the new limits from its next
         request on. Raises an ``InfrastructureError`` if one was not invalidated; the same call may then be repeated.
         """
         state, cause = self.namespace_state, await self._cause(principal)
         if override_until is None:
             level = records.levels.of_entity(entity_id, resource)
-            return await self._run(records.levels.set_limits(state, level, limits, cause, on_refused=on_refused))
+            return await self._run(
+                records.levels.set_limits(state, level, limits, cause, on_refused=on_refused, extends=extends)
+            )
         check_no_policy(on_refused)
         level = records.levels.of_entity(entity_id, resource)
-        return await self._run(records.levels.set_override(state, level, limits, override_until, cause))
+        return await self._run(
+            records.levels.set_override(state, level, limits, override_until, cause, extends=extends)
+        )
 
-    async def get_limits(self, entity_id: str, resource: str = "_default_") -> list[Limit]:
-        """Return an entity's own limits on a resource, or on all (``_default_``); empty if none are set, override or
-        not.
+    async def get_limits(self, entity_id: str, resource: str = "_default_") -> LevelLimits:
+        """Return an entity's own limits on a resource, or on all (``_default_``), override or not: a list that knows
+        whether it is ``unlimited`` or ``extends`` the next level; empty if none are set.
         """
         return await self._run(
             records.levels.get(self.namespace_state, records.levels.of_entity(entity_id, resource), Row.limits)
@@ -195,7 +207,11 @@ class LevelMethods(LimitMethods):
         return await self._run(records.listing.resources_with_entity_limits(self.namespace_state))
 
     async def set_many_limits(
-        self, changes: Mapping[OwnPlace, Sequence[Limit | str]], *, principal: str | None = None
+        self,
+        changes: Mapping[OwnPlace, Sequence[Limit | str]],
+        *,
+        extends: bool = False,
+        principal: str | None = None,
     ) -> BulkResult[OwnPlace]:
         """Replace the own limits of many entities: ``{(entity_id, resource): limits}``; return which failed.
 
@@ -203,7 +219,7 @@ class LevelMethods(LimitMethods):
         Raises ``ValidationError`` before any request.
         """
         return await self._run(
-            records.many_levels.set_many(self.namespace_state, changes, await self._cause(principal))
+            records.many_levels.set_many(self.namespace_state, changes, await self._cause(principal), extends=extends)
         )
 
     async def delete_many_limits(
@@ -218,8 +234,8 @@ class LevelMethods(LimitMethods):
         )
 
     async def resolve_limits(self, entity_id: str, resource: str) -> ResolvedLimits:
-        """Return the effective limits of an entity on a resource, the policy without the store, and the winning
-        level.
+        """Return the effective limits of an entity on a resource, the policy without the store, and the levels that
+        they are of.
         """
         return await self._run(acquire.inspection.resolve_limits(self.namespace_state, entity_id, resource))
 
@@ -231,22 +247,21 @@ class LevelMethods(LimitMethods):
         limits: Sequence[Limit | str],
         resource: str = "_default_",
         *,
+        extends: bool = False,
         on_refused: OnRefused | None = None,
         principal: str | None = None,
     ) -> None:
         """Replace the limits of a tier on a resource, or on all resources (``_default_``); make the tier if it is new.
 
         One write, however many entities have the tier. Every process applies it once its cached config expires.
-        Without ``on_refused`` the one stored beside the limits stays.
+        Without ``on_refused`` the one stored beside the limits stays. ``UNLIMITED`` and ``extends`` as for
+        ``set_limits``.
         """
         state, cause = self.namespace_state, await self._cause(principal)
-        await self._run(
-            records.levels.set_limits(
-                state, records.levels.of_tier(tier, resource), limits, cause, on_refused=on_refused
-            )
-        )
+        level = records.levels.of_tier(tier, resource)
+        await self._run(records.levels.set_limits(state, level, limits, cause, on_refused=on_refused, extends=extends))
 
-    async def get_tier_limits(self, tier: str, resource: str = "_default_") -> list[Limit]:
+    async def get_tier_limits(self, tier: str, resource: str = "_default_") -> LevelLimits:
         """Return the limits of a tier on a resource, or on all (``_default_``); empty if none are set."""
         return await self._run(
             records.levels.get(self.namespace_state, records.levels.of_tier(tier, resource), Row.limits)

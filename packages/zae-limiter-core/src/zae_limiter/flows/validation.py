@@ -7,8 +7,9 @@ from typing import Any, TypeVar
 from ..exceptions import ValidationError
 from ..runtime.named_tuple import NamedTuple
 from ..values.entities import UNCHANGED, check_parent_ids
-from ..values.limits import Limit, Policy, check_limits, check_on_unavailable
+from ..values.limits import Limit, Policy, check_on_unavailable
 from ..values.naming import check_identifier, check_resource, check_tier
+from ..values.resolution import Said, check_said
 
 LARGEST_PAGE = 1000
 LONGEST_NAME = 256
@@ -36,12 +37,12 @@ def validate_page(limit: int, start: str | None) -> None:
         raise ValidationError("start", start, "must be the `next` of the page before")
 
 
-def validate_changes(changes: Mapping[OwnPlace, Sequence[Limit | str]]) -> dict[OwnPlace, tuple[Limit, ...]]:
+def validate_changes(changes: Mapping[OwnPlace, Sequence[Limit | str]], *, extends: bool) -> dict[OwnPlace, Said]:
     """Check the new limits, and return them by place. Raises ``ValidationError``."""
     if not isinstance(changes, Mapping):
         raise ValidationError("changes", changes, "must map places to limits, like {('key-1', 'gpt-4'): [...]}")
     checked = validate_keys("changes", changes, lambda place: validate_pair("changes", place))
-    return {place: check_limits("limits", limits) for place, limits in checked.items()}
+    return {place: check_said(limits, extends=extends) for place, limits in checked.items()}
 
 
 def validate_keys(field: str, given: Mapping[P, V], check: Callable[[P], P]) -> dict[P, V]:
@@ -86,16 +87,16 @@ def validate_own_place(entity_id: object, resource: object) -> OwnPlace:
 
 def validate_system(
     limits: Sequence[Limit | str] | None, on_unavailable: Policy | None, *, has_policy: bool = False
-) -> tuple[Limit, ...] | None:
-    """Check and return the limits of the system config, ``None`` to keep the stored ones. Raises ``ValidationError``.
+) -> Said | None:
+    """Check and return what the system config says of limits, ``None`` to keep the stored ones.
 
-    With an ``on_unavailable``, or another policy, limits may be empty or ``None``.
+    Raises ``ValidationError``. With an ``on_unavailable``, or another policy, limits may be empty or ``None``.
     """
     if on_unavailable is not None:
         check_on_unavailable(on_unavailable)
     elif not has_policy:
-        return check_limits("limits", limits or ())
-    return None if limits in (None, [], ()) else check_limits("limits", limits)
+        return check_said(limits or ())
+    return None if limits in (None, [], ()) else check_said(limits)
 
 
 def check_no_policy(on_refused: object) -> None:

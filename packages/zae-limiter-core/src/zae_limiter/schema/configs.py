@@ -10,15 +10,17 @@ from ..runtime.named_tuple import NamedTuple
 from ..values.limits import Limit, OnUnavailable, PolicyText, check_on_unavailable
 from ..values.naming import check_identifier, check_resource
 from ..values.on_refused import OnRefused
-from ..values.resolution import SystemDefaults
+from ..values.resolution import LevelLimits, LevelMode, Said, SystemDefaults, check_mode
 from ..values.switches import NO_SWITCHES, Switches
 from .attributes import (
     CAPACITY_SUFFIX,
     CONFIG_VERSION,
     ENTITY_ID,
     FINGERPRINT,
+    MODE,
     ON_REFUSED,
     ON_UNAVAILABLE,
+    OVERRIDE_EXTENDS,
     OVERRIDE_UNTIL,
     RESOURCE,
     SWITCHES,
@@ -27,7 +29,7 @@ from .attributes import (
     limit_attributes,
 )
 from .limit_fields import limit_fields, plain_fields, read_limit
-from .record import number, optional, reads, text
+from .record import flag, number, optional, reads, text
 
 Item = dict[str, Any]
 
@@ -61,9 +63,15 @@ class Row(NamedTuple):
         self.version()
         return tuple(read_limit(item, name, limit_attributes(name, prefix)) for name in _limit_names(prefix, *item))
 
-    def limits(self) -> list[Limit]:
+    def said(self) -> Said:
+        """Return the own limits and their mode, override or not."""
+        limits = self.stored()
+        mode = None if self.item is None else optional(text, self.item, MODE)
+        return Said(limits) if mode is None else Said(limits, check_mode(mode, limits))
+
+    def limits(self) -> LevelLimits:
         """Return the own limits as a list; empty if none are set."""
-        return list(self.stored())
+        return LevelLimits(self.said())
 
     def limits_and_policy(self) -> SystemDefaults:
         """Return the own limits, and the policy of the system."""
@@ -83,7 +91,8 @@ class Row(NamedTuple):
         until_ms = self.override_end()
         if until_ms is None or self.now_ms >= until_ms:
             return None
-        return values.overrides.Override(self.stored("o"), until_ms)
+        extends = optional(flag, self.item or {}, OVERRIDE_EXTENDS) is True
+        return values.overrides.Override(self.stored("o"), until_ms, extends)
 
     def switches(self) -> Switches:
         """Return the switches; none are set if there is no item."""
@@ -121,7 +130,8 @@ def read_own_place(item: Item) -> tuple[str, str]:
 def override_attributes(override: "values.overrides.Override", *, alone: bool) -> Item:
     """Return an override as attributes; with ``alone`` the item has nothing else, and expires after the override."""
     expiry = {TTL: -(-(override.until_ms + OVERRIDE_GRACE_MS) // 1000)} if alone else {}
-    return {**config_attributes(override.limits, "o"), OVERRIDE_UNTIL: override.until_ms, **expiry}
+    extends = {OVERRIDE_EXTENDS: True} if override.extends else {}
+    return {**config_attributes(override.limits, "o"), OVERRIDE_UNTIL: override.until_ms, **extends, **expiry}
 
 
 def switch_attributes(switches: Switches) -> Item:
@@ -134,11 +144,11 @@ def switch_attributes(switches: Switches) -> Item:
 def read_config(item: Item, now_ms: int) -> "values.provisioner.StoredConfig | None":
     """Return a config item as a value; ``None`` if it has nothing but an override that has ended."""
     row = Row(item, now_ms)
-    limits, override, switches, policy = row.stored(), row.override(), row.switches(), row.on_unavailable()
-    if not (limits or override or switches) and row.override_end() is not None:
+    said, override, switches, policy = row.said(), row.override(), row.switches(), row.on_unavailable()
+    if not (said or override or switches) and row.override_end() is not None:
         return None
     return values.provisioner.StoredConfig(
-        limits, policy, optional(text, item, FINGERPRINT), override, switches, row.on_refused()
+        said.limits, policy, optional(text, item, FINGERPRINT), override, switches, row.on_refused(), said.mode
     )
 
 
@@ -152,12 +162,15 @@ class Columns(NamedTuple):
     on_refused: str | None = None
     version: int = 0
     is_over: bool = True
+    mode: LevelMode | None = None
 
     def plain(self) -> dict[str, Any] | None:
         """Return the level as an audit event has it; ``None`` if there is nothing in force."""
         if self.is_over:
             return None
         found: dict[str, Any] = {"limits": _plain_limits(self.limits), CONFIG_VERSION: self.version}
+        if self.mode is not None:
+            found[MODE] = self.mode
         if self.on_unavailable is not None:
             found[ON_UNAVAILABLE] = self.on_unavailable
         if self.on_refused is not None:
@@ -165,6 +178,8 @@ class Columns(NamedTuple):
         if self.override is not None:
             until = self.override.until.isoformat(timespec="milliseconds").replace("+00:00", "Z")
             found["override"] = {"until": until, "limits": _plain_limits(self.override.limits)}
+            if self.override.extends:
+                found["override"]["extends"] = True
         if self.switches:
             switches = {each.name: getattr(self.switches, each.name) for each in fields(self.switches)}
             found["switches"] = {name: value for name, value in switches.items() if value is not None}
@@ -186,14 +201,14 @@ def read_columns(item: Item | None, now_ms: int) -> Columns:
     if item is None:
         return Columns()
     row = Row(item, now_ms)
-    limits, override, switches, on_refused = row.stored(), row.override(), row.switches(), row.on_refused()
-    is_over = not (limits or override or switches) and row.override_end() is not None
+    said, override, switches, on_refused = row.said(), row.override(), row.switches(), row.on_refused()
+    is_over = not (said or override or switches) and row.override_end() is not None
     refused = None if on_refused is None else str(on_refused)
-    return Columns(limits, override, switches, row.on_unavailable(), refused, row.version(), is_over)
+    return Columns(said.limits, override, switches, row.on_unavailable(), refused, row.version(), is_over, said.mode)
 
 
 def other_attributes(config: "values.provisioner.StoredConfig") -> Item:
-    """Return the attributes of a config item beside its limits and its switches."""
+    """Return the attributes of a config item beside its limits, their mode and its switches."""
     on_refused = None if config.on_refused is None else str(config.on_refused)
     attributes = {ON_UNAVAILABLE: config.on_unavailable, FINGERPRINT: config.fingerprint, ON_REFUSED: on_refused}
     return {name: value for name, value in attributes.items() if value is not None}

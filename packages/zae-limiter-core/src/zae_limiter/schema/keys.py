@@ -32,6 +32,7 @@ INDEX_BUCKET_PREFIX: Final = "BUCKET#"
 INDEX_USAGE_PREFIX: Final = "USAGE#"
 INDEX_AUDIT_PREFIX: Final = "AUDIT#"
 INDEX_CONFIG_PREFIX: Final = "CONFIG#"
+ROW_OF_EXTENDING: Final = "#+"  # ends the row of a level whose limits add to those of the next one
 
 _PLAIN: Final = re.compile(r"[A-Za-z0-9_.\-~:@/]{1,512}")  # names that are the same in keys
 
@@ -71,12 +72,13 @@ class AuditAddress(NamedTuple):
 
 class EntityConfigAddress(NamedTuple):
     """The resource and the entity in an entity config's index keys; ``until_ms`` if it has no limits but an override's:
-    the end of that, 0 for none.
+    the end of that, 0 for none. ``extends``: its limits add to those of the next level.
     """
 
     resource: str
     entity_id: str
     until_ms: int | None = None
+    extends: bool = False
 
 
 def pk_prefix(ns: str) -> str:
@@ -250,10 +252,12 @@ def gsi3_pk_entity_config(ns: str, resource: str) -> str:
     return f"{ns}/ENTITY_CONFIG#{encode(resource)}"
 
 
-def gsi3_sk_entity(entity: str, until_ms: int | None = None) -> str:
+def gsi3_sk_entity(entity: str, until_ms: int | None = None, *, extends: bool = False) -> str:
     """Return the sort key of an entity config in GSI3; ``until_ms``: the end of an override, if it has no other limits;
-    0 if it has none at all.
+    0 if it has none at all. ``extends``: its limits add to those of the next level.
     """
+    if extends:
+        return f"{encode(entity)}{ROW_OF_EXTENDING}"
     return encode(entity) if until_ms is None else f"{encode(entity)}#{until_ms}"
 
 
@@ -274,14 +278,19 @@ def gsi4_pk(ns: str, suffix: int | None = None) -> str:
     return f"{ns}{_suffix(suffix)}"
 
 
-def gsi4_sk_entity_config(resource: str, entity: str, until_ms: int | None = None) -> str:
-    """Return the sort key of an entity config in GSI4; ``until_ms`` as in GSI3."""
-    return f"{INDEX_CONFIG_PREFIX}{encode(resource)}#{gsi3_sk_entity(entity, until_ms)}"
+def gsi4_sk_entity_config(resource: str, entity: str, until_ms: int | None = None, *, extends: bool = False) -> str:
+    """Return the sort key of an entity config in GSI4; ``until_ms`` and ``extends`` as in GSI3."""
+    return f"{INDEX_CONFIG_PREFIX}{encode(resource)}#{gsi3_sk_entity(entity, until_ms, extends=extends)}"
 
 
 def gsi4_sk_without_limits(pk: str) -> str:
     """Return the sort key in GSI4 of the config of a resource that has switches, and no limits."""
     return f"{pk}#0"
+
+
+def gsi4_sk_extending(pk: str) -> str:
+    """Return the sort key in GSI4 of the config of a resource whose limits add to those of the system."""
+    return f"{pk}{ROW_OF_EXTENDING}"
 
 
 def gsi4_sk_usage(window_key: str, resource: str, entity: str) -> str:
@@ -348,6 +357,8 @@ def parse_entity_sk(resource: str, gsi3_sk: str) -> EntityConfigAddress:
 
     Raises ``ValueError`` for any other key.
     """
+    if gsi3_sk.endswith(ROW_OF_EXTENDING):
+        return EntityConfigAddress(decode(resource), decode(gsi3_sk.removesuffix(ROW_OF_EXTENDING)), extends=True)
     entity, *end = gsi3_sk.split("#")
     if end and not (len(end) == 1 and end[0].isdecimal() and str(int(end[0])) == end[0]):
         raise ValueError(f"not an entity config: {gsi3_sk!r}")

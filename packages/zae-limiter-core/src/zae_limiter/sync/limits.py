@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ..values.bulk import BulkResult
     from ..values.on_refused import OnRefused
     from ..values.overrides import Override
-    from ..values.resolution import ResolvedLimits, SystemDefaults
+    from ..values.resolution import LevelLimits, ResolvedLimits, SystemDefaults
     from ..values.switches import Cascading, ResolvedSwitches, Switches
 
 
@@ -59,16 +59,19 @@ class SyncLimitMethods(SyncFlowRunner):
         resource: str,
         limits: Sequence[Limit | str],
         *,
+        extends: bool = False,
         on_refused: OnRefused | None = None,
         principal: str | None = None,
     ) -> None:
-        """Replace the limits of a resource; without ``on_refused`` the stored one stays."""
-        state, cause = self.namespace_state, self._cause(principal)
-        self._run(
-            records.levels.set_limits(state, records.levels.of_resource(resource), limits, cause, on_refused=on_refused)
-        )
+        """Replace the limits of a resource; without ``on_refused`` the stored one stays.
 
-    def get_resource_defaults(self, resource: str) -> list[Limit]:
+        ``UNLIMITED`` in place of limits says that it has none. With ``extends`` they add to the system's.
+        """
+        state, cause = self.namespace_state, self._cause(principal)
+        level = records.levels.of_resource(resource)
+        self._run(records.levels.set_limits(state, level, limits, cause, on_refused=on_refused, extends=extends))
+
+    def get_resource_defaults(self, resource: str) -> LevelLimits:
         """Return the limits of a resource; empty if none are set."""
         return self._run(records.levels.get(self.namespace_state, records.levels.of_resource(resource), Row.limits))
 
@@ -83,6 +86,7 @@ class SyncLimitMethods(SyncFlowRunner):
         limits: Sequence[Limit | str],
         resource: str = "_default_",
         *,
+        extends: bool = False,
         override_until: datetime | None = None,
         on_refused: OnRefused | None = None,
         principal: str | None = None,
@@ -93,20 +97,26 @@ class SyncLimitMethods(SyncFlowRunner):
         they hold until then, and the entity's own, which stay stored, from then on. Without it, an override stays.
         Without ``on_refused``, which no override has, the one stored beside the limits stays.
 
+        ``UNLIMITED`` in place of limits says that the entity has none, whatever the levels below have. With ``extends``
+        the limits add to those of the next level, and override those of the same name; an override with ``extends``
+        adds to what would hold without it.
+
         Invalidates the live buckets, and returns their number: every process applies the new limits from its next
         request on. Raises an ``InfrastructureError`` if one was not invalidated; the same call may then be repeated.
         """
         state, cause = self.namespace_state, self._cause(principal)
         if override_until is None:
             level = records.levels.of_entity(entity_id, resource)
-            return self._run(records.levels.set_limits(state, level, limits, cause, on_refused=on_refused))
+            return self._run(
+                records.levels.set_limits(state, level, limits, cause, on_refused=on_refused, extends=extends)
+            )
         check_no_policy(on_refused)
         level = records.levels.of_entity(entity_id, resource)
-        return self._run(records.levels.set_override(state, level, limits, override_until, cause))
+        return self._run(records.levels.set_override(state, level, limits, override_until, cause, extends=extends))
 
-    def get_limits(self, entity_id: str, resource: str = "_default_") -> list[Limit]:
-        """Return an entity's own limits on a resource, or on all (``_default_``); empty if none are set, override or
-        not.
+    def get_limits(self, entity_id: str, resource: str = "_default_") -> LevelLimits:
+        """Return an entity's own limits on a resource, or on all (``_default_``), override or not: a list that knows
+        whether it is ``unlimited`` or ``extends`` the next level; empty if none are set.
         """
         return self._run(
             records.levels.get(self.namespace_state, records.levels.of_entity(entity_id, resource), Row.limits)
@@ -189,14 +199,20 @@ class SyncLevelMethods(SyncLimitMethods):
         return self._run(records.listing.resources_with_entity_limits(self.namespace_state))
 
     def set_many_limits(
-        self, changes: Mapping[OwnPlace, Sequence[Limit | str]], *, principal: str | None = None
+        self,
+        changes: Mapping[OwnPlace, Sequence[Limit | str]],
+        *,
+        extends: bool = False,
+        principal: str | None = None,
     ) -> BulkResult[OwnPlace]:
         """Replace the own limits of many entities: ``{(entity_id, resource): limits}``; return which failed.
 
         Transactions of up to 25 places each, eight at a time; live buckets are invalidated, as by ``set_limits``.
         Raises ``ValidationError`` before any request.
         """
-        return self._run(records.many_levels.set_many(self.namespace_state, changes, self._cause(principal)))
+        return self._run(
+            records.many_levels.set_many(self.namespace_state, changes, self._cause(principal), extends=extends)
+        )
 
     def delete_many_limits(self, places: Iterable[OwnPlace], *, principal: str | None = None) -> BulkResult[OwnPlace]:
         """Remove the own limits of many entities, named as ``(entity_id, resource)``; return which failed.
@@ -206,8 +222,8 @@ class SyncLevelMethods(SyncLimitMethods):
         return self._run(records.many_levels.delete_many(self.namespace_state, places, self._cause(principal)))
 
     def resolve_limits(self, entity_id: str, resource: str) -> ResolvedLimits:
-        """Return the effective limits of an entity on a resource, the policy without the store, and the winning
-        level.
+        """Return the effective limits of an entity on a resource, the policy without the store, and the levels that
+        they are of.
         """
         return self._run(acquire.inspection.resolve_limits(self.namespace_state, entity_id, resource))
 
@@ -219,22 +235,21 @@ class SyncLevelMethods(SyncLimitMethods):
         limits: Sequence[Limit | str],
         resource: str = "_default_",
         *,
+        extends: bool = False,
         on_refused: OnRefused | None = None,
         principal: str | None = None,
     ) -> None:
         """Replace the limits of a tier on a resource, or on all resources (``_default_``); make the tier if it is new.
 
         One write, however many entities have the tier. Every process applies it once its cached config expires.
-        Without ``on_refused`` the one stored beside the limits stays.
+        Without ``on_refused`` the one stored beside the limits stays. ``UNLIMITED`` and ``extends`` as for
+        ``set_limits``.
         """
         state, cause = self.namespace_state, self._cause(principal)
-        self._run(
-            records.levels.set_limits(
-                state, records.levels.of_tier(tier, resource), limits, cause, on_refused=on_refused
-            )
-        )
+        level = records.levels.of_tier(tier, resource)
+        self._run(records.levels.set_limits(state, level, limits, cause, on_refused=on_refused, extends=extends))
 
-    def get_tier_limits(self, tier: str, resource: str = "_default_") -> list[Limit]:
+    def get_tier_limits(self, tier: str, resource: str = "_default_") -> LevelLimits:
         """Return the limits of a tier on a resource, or on all (``_default_``); empty if none are set."""
         return self._run(records.levels.get(self.namespace_state, records.levels.of_tier(tier, resource), Row.limits))
 

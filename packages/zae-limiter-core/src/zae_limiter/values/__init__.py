@@ -40,6 +40,8 @@ if TYPE_CHECKING:
     from .namespaces import Namespace as Namespace
     from .on_refused import OnRefused as OnRefused
     from .overrides import Override as Override
+    from .resolution import UNLIMITED as UNLIMITED
+    from .resolution import LevelLimits as LevelLimits
     from .resolution import ResolvedLimits as ResolvedLimits
     from .resolution import SystemDefaults as SystemDefaults
     from .schedules import ScheduleEntry as ScheduleEntry
@@ -70,7 +72,7 @@ _NAMES = {
     "namespaces": "Namespace",
     "on_refused": "OnRefused",
     "overrides": "Override",
-    "resolution": "ResolvedLimits SystemDefaults",
+    "resolution": "LevelLimits ResolvedLimits SystemDefaults UNLIMITED",
     "schedules": "ScheduleEntry",
     "stats": "CacheStats StoreStats",
     "switches": "ResolvedSwitches SetSwitch Switches",

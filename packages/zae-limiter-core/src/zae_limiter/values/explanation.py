@@ -31,6 +31,8 @@ class LimitExplanation:
     """The entry of the limit's schedule that holds, with its end: ``night until 06:00 Europe/Berlin``, or nothing."""
     in_force: Limit | None = None
     """Of a limit with a schedule: the values that hold now."""
+    source: LimitsFrom = "bucket"
+    """Where the limit comes from: another level than the bucket's ``source``, if that one extends it."""
 
     @property
     def refuses(self) -> bool:
@@ -54,8 +56,8 @@ class BucketExplanation:
     entity_id: str
     resource: str
     source: LimitsFrom
-    """The level that the limits come from; ``call`` and ``default_limits`` if the limiter was given them, ``bucket`` if
-    no level has limits, and they are those that the bucket was last used with."""
+    """The strongest level that the limits come from; ``call`` and ``default_limits`` if the limiter was given them,
+    ``bucket`` if no level has limits, and they are those that the bucket was last used with."""
     override_until: datetime | None
     """The end of the override that the limits come from; ``None`` if they are not an override."""
     shard_count: int
@@ -75,6 +77,8 @@ class BucketExplanation:
     """The tier that the entity has; whether the limits come from it says ``source``."""
     refused_ask: Mapping[str, int] = field(default_factory=dict, hash=False)
     """What the refused acquire of the entity asked for that was counted last, in whole tokens by limit."""
+    is_unlimited: bool = False
+    """Whether ``source`` says that there are no limits: every amount is admitted and counted."""
     unlimited: tuple[str, ...] = ()
     """The limits that other levels have, and neither ``source`` nor a bucket above: their amounts are admitted and
     counted."""

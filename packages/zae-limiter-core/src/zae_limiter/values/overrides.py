@@ -7,6 +7,7 @@ from typing import Final
 from ..exceptions import ValidationError
 from ..runtime.dataclass import dataclass
 from .limits import Limit, check_limits
+from .resolution import check_said
 
 LONGEST_OVERRIDE: Final = timedelta(days=366)
 
@@ -17,10 +18,14 @@ _END_OF_TIME_MS: Final = 253_402_300_800_000  # the year 10000
 
 @dataclass(frozen=True, slots=True)
 class Override:
-    """The limits that hold at a place until an instant (epoch ms); from then on its own limits hold again."""
+    """The limits that hold at a place until an instant (epoch ms); from then on its own limits hold again.
+
+    With ``extends`` those limits hold beside them that the override does not name.
+    """
 
     limits: tuple[Limit, ...]
     until_ms: int
+    extends: bool = False
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "limits", check_limits("limits", self.limits))
@@ -33,7 +38,7 @@ class Override:
         return _EPOCH + self.until_ms * _MILLISECOND
 
 
-def new_override(limits: Sequence[Limit | str], until: datetime, now_ms: int) -> Override:
+def new_override(limits: Sequence[Limit | str], until: datetime, now_ms: int, *, extends: bool = False) -> Override:
     """Return the override of a call made at ``now_ms``. Raises ``ValidationError``, which names ``override_until``."""
     if not isinstance(until, datetime) or until.utcoffset() is None:
         problem = "must be a datetime with a time zone, like datetime.now(UTC) + timedelta(hours=2)"
@@ -43,4 +48,7 @@ def new_override(limits: Sequence[Limit | str], until: datetime, now_ms: int) ->
         raise ValidationError("override_until", until.isoformat(), "must be in the future")
     if until_ms - now_ms > LONGEST_OVERRIDE // _MILLISECOND:
         raise ValidationError("override_until", until.isoformat(), "must be at most 366 days from now")
-    return Override(check_limits("limits", limits), until_ms)
+    said = check_said(limits, extends=extends)
+    if not said.limits:
+        raise ValidationError("limits", limits, "is of a level: to admit everything for a time, switch bypass on")
+    return Override(said.limits, until_ms, extends)

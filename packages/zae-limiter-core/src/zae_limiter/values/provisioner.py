@@ -14,6 +14,7 @@ from .limits import Limit, PolicyText, check_limits, check_on_unavailable
 from .naming import TIER_SUBJECT, check_identifier, check_resource, check_tier
 from .on_refused import OnRefused
 from .overrides import Override
+from .resolution import LevelMode, Said, check_mode
 from .switches import NO_SWITCHES, Switches
 from .whole import check_flag, check_whole
 
@@ -85,7 +86,8 @@ class StoredConfig:
 
     ``fingerprint`` is that of what the provisioner wrote there last, ``None`` if it never did. Limits that do not fit
     it were set by hand since. ``override`` is the one in force of an entity, which may have no other limits.
-    ``on_refused`` is stored beside limits; at the system also without them.
+    ``on_refused`` is stored beside limits; at the system also without them. ``mode``: the level is ``"unlimited"``, or
+    ``"extends"`` the next one.
     """
 
     limits: tuple[Limit, ...]
@@ -94,8 +96,10 @@ class StoredConfig:
     override: Override | None = None
     switches: Switches = NO_SWITCHES
     on_refused: OnRefused | None = None
+    mode: LevelMode | None = None
 
     def __post_init__(self) -> None:
+        check_mode(self.mode, self.limits)
         if not isinstance(self.switches, Switches):
             raise ValidationError("switches", self.switches, "must be Switches")
         if self.on_refused is not None:
@@ -104,10 +108,15 @@ class StoredConfig:
             check_on_unavailable(self.on_unavailable)
         if self.override is not None and not isinstance(self.override, Override):
             raise ValidationError("override", self.override, "must be an Override")
-        if self.limits or not (self.has_policy or self.override or self.switches):
+        if self.limits or not (self.mode or self.has_policy or self.override or self.switches):
             object.__setattr__(self, "limits", check_limits("limits", self.limits))
         if self.fingerprint is not None:
             _check_text("fingerprint", self.fingerprint)
+
+    @property
+    def said(self) -> Said:
+        """What the level says of limits."""
+        return Said(self.limits, self.mode)
 
     @property
     def has_policy(self) -> bool:

@@ -1,17 +1,29 @@
-"""Resolve the limits that hold for an entity on a resource: the levels, and the one that wins."""
+"""Resolve the limits that hold for an entity on a resource: what each level says, and what they say together.
 
-from collections.abc import Collection, Iterable, Mapping
+A level without limits of its own leaves the word to the next one. A level with limits replaces all below it; with
+``extends`` it takes those of the levels below, and overrides those that it names. A level that is ``unlimited`` says
+that there are none: it ends the search as limits do. ``compose`` is the only place that knows this.
+"""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import lru_cache
 from types import MappingProxyType
+from typing import Final, Literal
 
 from .. import values
+from ..exceptions import ValidationError
 from ..runtime.dataclass import dataclass, field, replace
 from ..runtime.named_tuple import NamedTuple
-from .limits import ConfigSource, Limit, OnUnavailable, Policy
+from .limits import ConfigSource, Limit, OnUnavailable, Policy, check_limits
 from .on_refused import OnRefused
 from .switches import NO_SWITCHES, ResolvedSwitches, Switches
 from .weights import NO_WEIGHTS, Weights
 
+LevelMode = Literal["extends", "unlimited"]
+EXTENDS: Final = "extends"
+UNLIMITED: Final = "unlimited"
+"""In place of limits: the level says that it has none, whatever the levels below have."""
+NO_SOURCES: Mapping[str, ConfigSource] = MappingProxyType({})
 NOTHING: Mapping[str, Limit] = MappingProxyType({})
 NO_TIME: Mapping[str, float] = MappingProxyType({})
 NO_SCHEDULE = -1
@@ -22,6 +34,130 @@ TIER_LEVELS = ("tier", "tier_default")
 LEVELS: tuple[ConfigSource, ...] = ("entity", "entity_default", "tier", "tier_default", "resource", "system")
 """All levels, the strongest first."""
 NO_NAMES: frozenset[str] = frozenset()
+
+
+class Said(NamedTuple):
+    """The limits that a level has, and its mode: ``extends``, ``unlimited``, or ``None``."""
+
+    limits: tuple[Limit, ...] = ()
+    mode: LevelMode | None = None
+
+    def __bool__(self) -> bool:
+        return bool(self.limits) or self.mode == UNLIMITED
+
+
+SAYS_NOTHING: Final = Said()
+
+
+class LevelLimits(list[Limit]):
+    """The limits of a level, which is ``unlimited``, or ``extends`` the next one."""
+
+    def __init__(self, said: Said) -> None:
+        super().__init__(said.limits)
+        self.unlimited = said.mode == UNLIMITED
+        self.extends = said.mode == EXTENDS
+
+
+class LimitsInForce(list[Limit]):
+    """The limits that hold; ``sources`` names the level of each."""
+
+    def __init__(self, limits: Iterable[Limit], sources: Mapping[str, ConfigSource]) -> None:
+        super().__init__(limits)
+        self.sources = sources
+
+
+def check_said(limits: Sequence[Limit | str], *, extends: bool = False) -> Said:
+    """Return what a level is to say. Raises ``ValidationError`` for limits that are none, but ``UNLIMITED`` ones."""
+    if type(extends) is not bool:
+        raise ValidationError("extends", extends, "must be True or False")
+    if isinstance(limits, str) and limits == UNLIMITED:
+        if extends:
+            raise ValidationError("extends", extends, "adds limits to those of the level below: give limits with it")
+        return Said((), UNLIMITED)
+    if isinstance(limits, Sequence) and not isinstance(limits, str) and not limits:
+        raise ValidationError("limits", [], "give at least one limit, or UNLIMITED for a level that has none")
+    return Said(check_limits("limits", limits), EXTENDS if extends else None)
+
+
+def check_mode(mode: object, limits: Sequence[Limit]) -> LevelMode | None:
+    """Return the mode of a level with these limits. Raises ``ValidationError``."""
+    match mode:
+        case None:
+            return None
+        case "unlimited" if not limits:
+            return UNLIMITED
+        case "extends" if limits:
+            return EXTENDS
+    raise ValidationError("mode", mode, "must be 'unlimited' without limits, 'extends' with limits, or None")
+
+
+def lifted(own: Said, override: tuple[Limit, ...], *, extends: bool) -> Said:
+    """Return what a level says while an override replaces its limits, or with ``extends`` adds to them."""
+    if not extends:
+        return Said(override)
+    return Said(_over(override, own.limits), own.mode if own.limits else None if own else EXTENDS)
+
+
+def _over(limits: Sequence[Limit], below: Iterable[Limit]) -> tuple[Limit, ...]:
+    found = {**{limit.name: limit for limit in below}, **{limit.name: limit for limit in limits}}
+    return tuple(found[name] for name in sorted(found))
+
+
+class Level(NamedTuple):
+    """One level: its name and what is there, as it was read at ``read_at_ms``.
+
+    ``limits`` hold, by ``mode``; ``stored`` is what an override, which ends at ``ends_ms``, may have replaced.
+    """
+
+    source: ConfigSource
+    limits: tuple[Limit, ...]
+    stored: Said = SAYS_NOTHING
+    ends_ms: int | None = None
+    switches: Switches = NO_SWITCHES
+    on_refused: OnRefused | None = None
+    read_at_ms: int = 0
+    mode: LevelMode | None = None
+
+
+class Composed(NamedTuple):
+    """The limits that levels have together, sorted by name, each of the level that ``sources`` names.
+
+    ``levels`` are those that the limits are of, the strongest first, with the one that is ``unlimited``; none if no
+    level says anything.
+    """
+
+    limits: tuple[Limit, ...] = ()
+    sources: Mapping[str, ConfigSource] = NO_SOURCES
+    levels: Sequence[Level] = ()
+
+    @property
+    def source(self) -> ConfigSource | None:
+        """The strongest level that says anything."""
+        return self.levels[0].source if self.levels else None
+
+
+def compose(levels: Iterable[Level]) -> Composed:
+    """Return the limits of levels, the strongest first: of each name those of the first level that has it, down to the
+    first level that does not extend the next.
+    """
+    of: list[Level] = []
+    for level in levels:
+        if not level.limits and level.mode != UNLIMITED:
+            continue
+        of.append(level)
+        if level.mode != EXTENDS:
+            break
+    if not of:
+        return Composed()
+    if len(of) == 1:  # most do not extend: the limits are the level's, as they are
+        [level] = of
+        return Composed(level.limits, {limit.name: level.source for limit in level.limits}, of)
+    sources: dict[str, ConfigSource] = {}
+    limits: tuple[Limit, ...] = ()
+    for level in reversed(of):
+        limits = _over(level.limits, limits)
+        sources |= {limit.name: level.source for limit in level.limits}
+    return Composed(limits, sources, of)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +202,11 @@ class Config:
         if any(limit.schedule for limit in declared):
             object.__setattr__(self, "since_ms", 0)
             object.__setattr__(self, "own", True)
+
+    @property
+    def is_unlimited(self) -> bool:
+        """Whether a level says that there are no limits."""
+        return self.stored and not self.limits
 
     def at(self, now_ms: int) -> "Config":
         """Return the same config with the values that the schedules of its limits have at an instant."""
@@ -192,8 +333,8 @@ class Resolved:
     who is refused asks again as soon as what was read at ``seen_ms`` (epoch ms) is too old to refuse by.
     ``on_refused`` is that of the strongest level that has one, whichever level's limits hold. ``tier``: that of the
     entity, whether or not its limits hold. ``dropped``: the limits that other levels have and the winning level leaves
-    out; it decided that they are not limited. ``is_plain``: a call without limits of its own is held to the config as
-    it is: no schedule and no switch changes it.
+    out; it decided that they are not limited. ``sources``: the level of each limit. ``is_plain``: a call without limits
+    of its own is held to the config as it is: no schedule and no switch changes it.
     """
 
     config: Config
@@ -210,6 +351,7 @@ class Resolved:
     on_refused: OnRefused | None = None
     tier: str | None = None
     dropped: frozenset[str] = NO_NAMES
+    sources: Mapping[str, ConfigSource] = field(default_factory=dict, compare=False)
     is_plain: bool = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -251,36 +393,26 @@ class Resolved:
 class SystemDefaults(NamedTuple):
     """What is stored at the system level: its limits, and what calls do while the store is away, if that is set."""
 
-    limits: list[Limit]
+    limits: LevelLimits
     on_unavailable: OnUnavailable | None
 
 
 class ResolvedLimits(NamedTuple):
-    """The limits that hold for an entity on a resource, and the level that they are of; ``None`` if no level has any.
+    """The limits that hold for an entity on a resource, and the strongest level that says so; ``None`` if none does.
 
-    ``on_unavailable`` is that of the system level, if it is set there.
+    ``sources``: the level of each limit. ``on_unavailable`` is that of the system level, if it is set there.
     """
 
-    limits: list[Limit]
+    limits: LimitsInForce
     on_unavailable: OnUnavailable | None
     source: ConfigSource | None
 
+    @property
+    def sources(self) -> Mapping[str, ConfigSource]:
+        """The level of each limit, by name."""
+        return self.limits.sources
 
-class Level(NamedTuple):
-    """One level: its name and what is there, as it was read at ``read_at_ms``.
-
-    ``limits`` hold; ``stored`` are those that an override, which ends at ``ends_ms``, may have replaced.
-    """
-
-    source: ConfigSource
-    limits: tuple[Limit, ...]
-    stored: tuple[Limit, ...] = ()
-    ends_ms: int | None = None
-    switches: Switches = NO_SWITCHES
-    on_refused: OnRefused | None = None
-    read_at_ms: int = 0
-
-
-def winner(levels: Iterable[Level]) -> Level | None:
-    """Return the first level that has limits; it wins as a whole."""
-    return next((level for level in levels if level.limits), None)
+    @property
+    def unlimited(self) -> bool:
+        """Whether a level says that there are no limits."""
+        return self.source is not None and not self.limits

@@ -68,9 +68,11 @@ def test_another_sort_key_is_no_usage_snapshot(sk: str) -> None:
 @given(resources, entities)
 def test_an_entity_configs_place_gives_back_its_parts(resource: str, entity: str) -> None:
     for until_ms in (None, 1_700_000_000_000):
-        address = (resource, entity, until_ms)
-        assert keys.parse_entity_config_sk(keys.gsi4_sk_entity_config(*address)) == address
+        address = keys.EntityConfigAddress(resource, entity, until_ms)
+        assert keys.parse_entity_config_sk(keys.gsi4_sk_entity_config(resource, entity, until_ms)) == address
         assert keys.parse_entity_sk(keys.encode(resource), keys.gsi3_sk_entity(entity, until_ms)) == address
+    row = keys.gsi4_sk_entity_config(resource, entity, extends=True)
+    assert keys.parse_entity_config_sk(row) == keys.EntityConfigAddress(resource, entity, extends=True)
 
 
 @pytest.mark.parametrize("sk", ["a#", "a#x", "a#+1", "a#01", "a#1_0", "a#1#2", "a# 1", "a|b"])

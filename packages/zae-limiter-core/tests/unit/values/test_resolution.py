@@ -1,10 +1,10 @@
 from dataclasses import replace
-from itertools import combinations
+from itertools import combinations, product
 
 import pytest
 
 from zae_limiter.values.limits import Limit
-from zae_limiter.values.resolution import Config, Level, Resolved, winner
+from zae_limiter.values.resolution import Config, Level, LevelMode, Resolved, Said, compose, lifted
 
 LEVELS = ("entity", "entity_default", "resource", "system")
 RPM, TPM = Limit.per_minute("rpm", 1), Limit.per_minute("tpm", 1)
@@ -13,19 +13,46 @@ RPM, TPM = Limit.per_minute("rpm", 1), Limit.per_minute("tpm", 1)
 @pytest.mark.parametrize("set_at", [levels for n in range(1, 5) for levels in combinations(LEVELS, n)], ids=str)
 def test_the_first_level_that_has_limits_wins(set_at: tuple[str, ...]) -> None:
     levels = [Level(source, (RPM,) if source in set_at else ()) for source in LEVELS]  # type: ignore[arg-type]
-    won = winner(levels)
-    assert won is not None
-    assert won.source == set_at[0]
+    assert compose(levels).source == set_at[0]
 
 
 def test_it_wins_as_a_whole() -> None:
-    won = winner([Level("entity", (RPM,)), Level("system", (RPM, TPM))])
-    assert won is not None
-    assert won.limits == (RPM,)
+    assert compose([Level("entity", (RPM,)), Level("system", (RPM, TPM))]).limits == (RPM,)
 
 
 def test_where_no_level_has_limits_none_wins() -> None:
-    assert winner([Level(source, ()) for source in LEVELS]) is None  # type: ignore[arg-type]
+    composed = compose([Level(source, ()) for source in LEVELS])  # type: ignore[arg-type]
+    assert (composed.source, composed.limits, composed.levels) == (None, (), ())
+
+
+MODES: tuple[LevelMode | None, ...] = (None, "extends", "unlimited")
+
+
+@pytest.mark.parametrize("modes", list(product(MODES, repeat=3)), ids=str)
+def test_levels_compose_as_the_rule_says(modes: tuple[LevelMode | None, ...]) -> None:
+    limits = [(Limit.per_minute("a", 1),), (Limit.per_minute("a", 2), Limit.per_minute("b", 2)), (RPM, TPM)]
+    levels = [
+        Level(source, () if mode == "unlimited" else of, mode=mode)  # type: ignore[arg-type]
+        for source, of, mode in zip(LEVELS, limits, modes, strict=False)
+    ]
+    expected: dict[str, tuple[str, Limit]] = {}
+    for level in levels:
+        for limit in level.limits:
+            expected.setdefault(limit.name, (level.source, limit))
+        if level.mode != "extends":
+            break
+    composed = compose(levels)
+    assert {each.name: (composed.sources[each.name], each) for each in composed.limits} == expected
+    assert [each.name for each in composed.limits] == sorted(expected)
+
+
+def test_an_override_replaces_or_adds() -> None:
+    own = Said((TPM,), "extends")
+    assert lifted(own, (RPM,), extends=False) == Said((RPM,))
+    assert lifted(own, (RPM,), extends=True) == Said((RPM, TPM), "extends")
+    assert lifted(Said((TPM,)), (RPM,), extends=True) == Said((RPM, TPM))
+    assert lifted(Said(), (RPM,), extends=True) == Said((RPM,), "extends")
+    assert lifted(Said((), "unlimited"), (RPM,), extends=True) == Said((RPM,))
 
 
 def test_a_config_knows_its_limits_by_name() -> None:

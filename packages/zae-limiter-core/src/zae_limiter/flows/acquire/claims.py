@@ -62,12 +62,19 @@ class Claim:
     def unlimited_names(self) -> frozenset[str]:
         """The names that some level knows, the winning level does not limit, and no bucket of the path limits.
 
-        The winning level decided so: an amount of such a name is admitted, and counted as usage of the bucket.
+        The winning level decided so: an amount of such a name is admitted, and counted as usage of the bucket. A bucket
+        that is unlimited counts all that is asked for.
         """
-        names = self.resolved.dropped.union(
+        if self.config.is_unlimited:
+            return self.known_names.union(self.limited, self.call.amounts)
+        return self.known_names.difference(self.config.by_name, self.limited)
+
+    @property
+    def known_names(self) -> frozenset[str]:
+        """The names of limits that some level has, or the caller's defaults."""
+        return self.resolved.dropped.union(
             self.resolved.config.by_name, (limit.name for limit in self.call.default_limits)
         )
-        return names.difference(self.config.by_name, self.limited)
 
     @property
     def asked(self) -> Mapping[str, int]:

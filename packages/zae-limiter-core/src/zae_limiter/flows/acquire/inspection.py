@@ -19,7 +19,7 @@ from ...schema.items import BucketId, BucketState, read_bucket
 from ...values.checks import Check
 from ...values.explanation import BucketExplanation, Explanation, LimitExplanation, LimitsFrom
 from ...values.limits import MILLI, Limit, OnUnavailable
-from ...values.resolution import Config, ResolvedLimits
+from ...values.resolution import Config, LimitsInForce, ResolvedLimits
 from ...values.switches import ResolvedSwitches
 from ...values.timetables import timetable_of
 from ..bucket.reading import read_whole
@@ -121,7 +121,7 @@ class _Records:
         if bucket_key(bucket) not in self.items:
             return None
         resolved = self._levels(bucket).resolve(self._now_ms())
-        if not resolved.config.limits and self._otherwise == "bucket":
+        if resolved.source is None and self._otherwise == "bucket":
             rules = {each.name: each for state in self.states(bucket) for each in state.limits}
             limits = tuple(rules[name] for name in sorted(rules))
             resolved = replace(resolved, config=Config(limits, resolved.config.born_ms))
@@ -137,13 +137,13 @@ class _Records:
         keys = (key for bucket in buckets for key in (*self._config_keys(bucket).to_read, *self._shard_keys(bucket)))
         return [key for key in dict.fromkeys(keys) if key not in self.items]
 
-    def source(self, claim: Claim) -> tuple[LimitsFrom, datetime | None]:
-        """Return where the limits of a claim come from, and when the override ends that they are of."""
+    def sources(self, claim: Claim) -> tuple[LimitsFrom, Mapping[str, LimitsFrom], datetime | None]:
+        """Return where the limits of a claim come from, each of them, and when the override ends that they are of."""
         if self._otherwise == "call" or claim.resolved.source is None:
-            return self._otherwise, None
+            return self._otherwise, {}, None
         source, levels = claim.resolved.source, self._levels(claim.bucket).levels(self._now_ms())
         until_ms = next((level.ends_ms for level in levels if level.source == source), None)
-        return source, None if until_ms is None else _instant(until_ms)
+        return source, claim.resolved.sources, None if until_ms is None else _instant(until_ms)
 
     def states(self, bucket: BucketId) -> list[BucketState]:
         """Return the shards of a bucket."""
@@ -166,17 +166,21 @@ class _Records:
 
 
 def _explained(records: _Records, claim: Claim, asked: "Asked", *, by_prefetch: bool) -> BucketExplanation:
-    source, until = records.source(claim)
+    source, sources, until = records.sources(claim)
     return BucketExplanation(
         entity_id=claim.bucket.entity_id,
         resource=claim.bucket.resource,
         source=source,
         override_until=until,
-        limits=tuple(_explained_limit(asked, limit, by_prefetch=by_prefetch) for limit in asked.view.config.marked),
+        limits=tuple(
+            _explained_limit(asked, limit, sources.get(limit.name, source), by_prefetch=by_prefetch)
+            for limit in asked.view.config.marked
+        ),
         path=claim.path,
         switches=claim.resolved.switches,
         tier=claim.resolved.tier,
         unlimited=tuple(sorted(claim.unlimited_names)),
+        is_unlimited=claim.config.is_unlimited,
         shard_count=asked.view.states[0].shard_count if asked.view.states else 0,
         **_counts_of(asked.view.states),
     )
@@ -193,7 +197,7 @@ def _counts_of(states: Sequence[BucketState]) -> dict[str, Any]:
     }
 
 
-def _explained_limit(asked: "Asked", limit: Limit, *, by_prefetch: bool) -> LimitExplanation:
+def _explained_limit(asked: "Asked", limit: Limit, source: LimitsFrom, *, by_prefetch: bool) -> LimitExplanation:
     view, amount = asked.view, asked.amounts.get(limit.name)
     declared = view.config.scheduled.get(limit.name)
     return LimitExplanation(
@@ -204,6 +208,7 @@ def _explained_limit(asked: "Asked", limit: Limit, *, by_prefetch: bool) -> Limi
         wait_seconds=asked.wait(limit.name, by_prefetch=by_prefetch),
         schedule="" if declared is None else timetable_of(declared).at(view.at_ms).text,
         in_force=None if declared is None else view.config.by_name[limit.name],
+        source=source,
     )
 
 
@@ -212,12 +217,14 @@ def _instant(epoch_ms: int) -> datetime:
 
 
 def resolve_limits(namespace_state: NamespaceState, entity_id: str, resource: str) -> Flow[ResolvedLimits]:
-    """Return the limits that hold, the policy of the system config, and the level that won."""
+    """Return the limits that hold, the policy of the system config, and the levels that the limits are of."""
     cached = cached_shard(namespace_state, *validate_bucket(entity_id, resource))
     resolved = yield from resolve(namespace_state, cached, bucket_too=False)
     policy = resolved.on_unavailable
     return ResolvedLimits(
-        list(resolved.config.marked), None if policy is None else OnUnavailable(policy), resolved.source
+        LimitsInForce(resolved.config.marked, resolved.sources),
+        None if policy is None else OnUnavailable(policy),
+        resolved.source,
     )
 
 

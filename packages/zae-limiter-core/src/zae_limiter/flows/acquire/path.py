@@ -189,23 +189,32 @@ def _give_amounts(root: AcquireRequest, claims: Sequence[Claim]) -> None:
     for claim in claims:
         by_name = claim.config.by_name
         if not by_name:
-            of = claim.bucket
-            way_out = "call set_limits(), set_resource_defaults() or set_system_defaults(), or pass limits="
-            raise ValidationError("limits", f"{of.entity_id}/{of.resource}", f"no limits are configured: {way_out}")
+            _count_all(claim, asked)
         has_all = asked.keys() <= by_name.keys()
         claim.amounts = asked if has_all else {name: n for name, n in asked.items() if name in by_name}
         limited.update(by_name)
         claim.limited = limited  # of all claims, once the loop has ended
     if asked.keys() <= limited:
         return
-    if root.as_called and not limited.isdisjoint(asked):
+    unlimited = any(claim.config.is_unlimited for claim in claims)
+    if root.as_called and (unlimited or not limited.isdisjoint(asked)):
         return  # a draw with the amounts of its call may lack limits for some of them, but not for all
-    known: Collection[str] = limited.union(*(claim.unlimited_names for claim in claims))
-    for name in asked.keys() - known:
+    known: Collection[str] = limited.union(*(claim.known_names for claim in claims))
+    for name in asked.keys() - known if known or not unlimited else ():
         raise unknown_limit("consume", name, f"on resource {root.resource!r}", known)
     for claim in claims:
-        names = claim.unlimited_names
-        claim.unlimited = {name: n for name, n in asked.items() if name in names}
+        if not claim.config.is_unlimited:
+            names = claim.unlimited_names
+            claim.unlimited = {name: n for name, n in asked.items() if name in names}
+
+
+def _count_all(claim: Claim, asked: Mapping[str, int]) -> None:
+    """Let a claim without limits count what is asked for, if a level says that there are none; else raise."""
+    if not claim.config.is_unlimited:
+        of = claim.bucket
+        way_out = "call set_limits(), set_resource_defaults() or set_system_defaults(), or pass limits="
+        raise ValidationError("limits", f"{of.entity_id}/{of.resource}", f"no limits are configured: {way_out}")
+    claim.unlimited = asked
 
 
 def _fit_estimates(root: AcquireRequest, limits: Sequence[Limit]) -> None:
@@ -256,7 +265,7 @@ def config_of(request: AcquireRequest, resolved: Resolved, now: Callable[[], int
     if request.limits:
         own = config.own and not any(limit._unused_seconds for limit in request.limits)
         config = Config(request.limits, 0, FOLLOWS, own)
-    elif not config.limits and request.default_limits:
+    elif not config.limits and request.default_limits and not config.stored:
         config = Config(request.default_limits, 0, config.born_ms)
     if config.since_ms >= 0:
         config = config.at(now())

@@ -20,7 +20,7 @@ from ...schema.entities import read_parent_link, read_tier
 from ...schema.record import reads
 from ...values.limits import ConfigSource, Policy
 from ...values.naming import DEFAULT_RESOURCE
-from ...values.resolution import LEVELS, NO_NAMES, OWN_LEVELS, TIER_LEVELS, Config, Level, Resolved, winner
+from ...values.resolution import LEVELS, NO_NAMES, OWN_LEVELS, TIER_LEVELS, Config, Level, Resolved, compose, lifted
 from ...values.switches import resolve_switches
 from ..retry import key_of, read_all
 from ..steps import Flow
@@ -337,9 +337,11 @@ def check_record(key: Key, item: Item | None, now_ms: int) -> None:
 @reads
 def _level(item: Item | None, source: ConfigSource, now_ms: int, read_at_ms: int) -> Level:
     row = Row(item, now_ms)
-    override, stored = row.override(), row.stored()
-    limits, ends_ms = (stored, None) if override is None else (override.limits, override.until_ms)
-    return Level(source, limits, stored, ends_ms, row.switches(), row.on_refused(), read_at_ms)
+    override, stored = row.override(), row.said()
+    said, ends_ms = stored, None
+    if override is not None:
+        said, ends_ms = lifted(stored, override.limits, extends=override.extends), override.until_ms
+    return Level(source, said.limits, stored, ends_ms, row.switches(), row.on_refused(), read_at_ms, said.mode)
 
 
 @reads
@@ -389,21 +391,22 @@ class ConfigRecords(NamedTuple):
         )
 
     def resolve(self, now_ms: int, later_than_ms: int = 0, ttl_ms: int = 0, generation: int = 0) -> Resolved:
-        """Return the limits of the winning level, with the switches, the parents and the policies that hold.
+        """Return the limits of the levels together, with the switches, the parents and the policies that hold.
 
-        The limits are as old as the oldest read up to the winning level; without any, as the oldest of all. They count
+        The limits are as old as the oldest read down to the last level that they are of; without any, as the oldest of
+        all. They count
         as the entity's own only if it has limits beside an override: an override alone leaves no bucket that never
         expires. Neither do limits of which one is a total that expires.
         """
         levels, oldest_ms = self.levels(now_ms), min(record.read_at_ms for record in self)
-        wins = winner(levels)
-        if wins is None:
+        composed = compose(levels)
+        if not composed.levels:
             config = Config((), oldest_ms)
         else:
-            age = min(level.read_at_ms for level in levels[: levels.index(wins) + 1])
-            own = wins.source in OWN_LEVELS and any(level.stored for level in levels if level.source in OWN_LEVELS)
-            own = own and not any(limit._unused_seconds for limit in wins.limits)
-            config = Config(wins.limits, age, own=own, stored=True).at(now_ms)
+            age = min(level.read_at_ms for level in levels[: levels.index(composed.levels[-1]) + 1])
+            own = composed.source in OWN_LEVELS and any(level.stored for level in levels if level.source in OWN_LEVELS)
+            own = own and bool(composed.limits) and not any(limit._unused_seconds for limit in composed.limits)
+            config = Config(composed.limits, age, own=own, stored=True).at(now_ms)
         switches, link = (
             resolve_switches((level.source, level.switches) for level in levels),
             read_parent_link(self.meta.item),
@@ -413,10 +416,10 @@ class ConfigRecords(NamedTuple):
             cascade = switches.cascade.value == "on" and bool(link.parent_ids)
         ends_ms = min((level.ends_ms for level in levels if level.ends_ms is not None), default=None)
         until_ms = 0 if switches is not None and switches.disables else oldest_ms + ttl_ms
-        named = {limit.name for level in levels for limit in (*level.limits, *level.stored)}
+        named = {limit.name for level in levels for limit in (*level.limits, *level.stored.limits)}
         return Resolved(
             config=config.born_after(later_than_ms),
-            source=wins.source if wins else None,
+            source=composed.source,
             on_unavailable=_on_unavailable(self.system.item),
             parent_ids=link.parent_ids,
             cascade=cascade,
@@ -429,6 +432,7 @@ class ConfigRecords(NamedTuple):
             on_refused=next((level.on_refused for level in levels if level.on_refused is not None), None),
             tier=read_tier(self.meta.item),
             dropped=frozenset(named - config.by_name.keys()) or NO_NAMES,
+            sources=composed.sources,
         )
 
 

@@ -46,6 +46,7 @@ from ...schema.attributes import (
     GSI3PK,
     GSI3SK,
     GSI4SK,
+    MODE,
     ON_REFUSED,
     ON_UNAVAILABLE,
     PK,
@@ -59,11 +60,12 @@ from ...schema.record import item_keys, reads
 from ...values.audit import AuditAction, Cause
 from ...values.buckets import InvalidatedBuckets, LiveBuckets
 from ...values.entities import UNCHANGED, Unchanged
-from ...values.limits import Limit, Policy, check_limits, check_on_unavailable
+from ...values.limits import Limit, Policy, check_on_unavailable
 from ...values.naming import DEFAULT_RESOURCE, check_identifier, check_resource, check_tier
 from ...values.on_refused import OnRefused
 from ...values.overrides import Override, new_override
 from ...values.provisioner import ConfigPlace
+from ...values.resolution import EXTENDS, SAYS_NOTHING, Said, check_said
 from ...values.switches import Switches
 from ..bucket.reading import bucket_of_row
 from ..bucket.telling import CLOCKS_MS, tell, tell_own
@@ -156,7 +158,7 @@ class Change(NamedTuple):
     """
 
     place: Place
-    limits: tuple[Limit, ...] | Unchanged | None = UNCHANGED
+    limits: Said | Unchanged | None = UNCHANGED
     extra: Mapping[str, Any] = NOTHING
     kept: tuple[str, ...] = (*POLICIES, FINGERPRINT)
     override: Override | Unchanged | None = UNCHANGED
@@ -177,6 +179,7 @@ def set_limits(
     *,
     on_refused: OnRefused | None = None,
     on_unavailable: Policy | None = None,
+    extends: bool = False,
 ) -> Flow[int]:
     """Replace the limits of a level; policies stay as they are if they are ``None``, and so do the system's limits.
 
@@ -188,7 +191,7 @@ def set_limits(
     if level == SYSTEM:
         checked = validate_system(limits, on_unavailable, has_policy=bool(refused))
     else:
-        checked = check_limits("limits", limits)  # type: ignore[arg-type]  # refuses None
+        checked = check_said(limits, extends=extends)  # type: ignore[arg-type]  # refuses None
     extra = refused if on_unavailable is None else {**refused, ON_UNAVAILABLE: on_unavailable}
     wanted = Change(place_of(namespace_state, level), UNCHANGED if checked is None else checked, extra)
     return (yield from change(namespace_state, wanted, cause))
@@ -200,10 +203,16 @@ def delete_limits(namespace_state: NamespaceState, level: ConfigPlace, cause: Ca
 
 
 def set_override(
-    namespace_state: NamespaceState, level: ConfigPlace, limits: Sequence[Limit | str], until: datetime, cause: Cause
+    namespace_state: NamespaceState,
+    level: ConfigPlace,
+    limits: Sequence[Limit | str],
+    until: datetime,
+    cause: Cause,
+    *,
+    extends: bool = False,
 ) -> Flow[int]:
     """Replace an entity's limits at a level until an instant; its own stay stored."""
-    override = new_override(limits, until, namespace_state.now())
+    override = new_override(limits, until, namespace_state.now(), extends=extends)
     wanted = Change(place_of(namespace_state, level), override=override)
     return (yield from change(namespace_state, wanted, cause))
 
@@ -279,26 +288,39 @@ def writes_of(
 
 def _changed(was: Columns, before: Item | None, wanted: Change) -> tuple[Item | None, Columns]:
     """Return the new item of a config, ``None`` for none, and its columns."""
-    limits = was.limits if isinstance(wanted.limits, Unchanged) else wanted.limits or ()
+    said = Said(was.limits, was.mode) if isinstance(wanted.limits, Unchanged) else wanted.limits or SAYS_NOTHING
     override = was.override if isinstance(wanted.override, Unchanged) else wanted.override
     kept = () if wanted.limits is None else wanted.kept
     extra = {**{name: value for name, value in (before or {}).items() if name in kept}, **wanted.extra}
     switches = replace(was.switches, **wanted.switches)
-    if not limits and override is None and not switches and not POLICIES & extra.keys():
+    if not said and override is None and not switches and not POLICIES & extra.keys():
         return None, Columns()
-    beside = {} if override is None else override_attributes(override, alone=not limits and not switches)
-    fixed = dict(wanted.place.fixed)
-    if not limits and wanted.place.own is not None:  # lists read the end of the override from the index, 0 for none
-        entity_id, resource = wanted.place.own
-        until_ms = 0 if override is None else override.until_ms
-        fixed[GSI3SK] = keys.gsi3_sk_entity(entity_id, until_ms)
-        fixed[GSI4SK] = keys.gsi4_sk_entity_config(resource, entity_id, until_ms)
-    elif not limits and RESOURCE in fixed:  # the system is in no list
-        fixed[GSI4SK] = keys.gsi4_sk_without_limits(fixed[GSI4SK])
-    attributes = {**extra, **config_attributes(limits), **beside, **switch_attributes(switches)}
+    beside = {} if override is None else override_attributes(override, alone=not said and not switches)
+    attributes = {**extra, **config_attributes(said.limits), **beside, **switch_attributes(switches)}
+    if said.mode is not None:
+        attributes[MODE] = said.mode
     policy = None if ON_UNAVAILABLE not in extra else check_on_unavailable(extra[ON_UNAVAILABLE])
-    columns = Columns(limits, override, switches, policy, extra.get(ON_REFUSED), was.version + 1, is_over=False)
-    return {**fixed, **attributes, CONFIG_VERSION: columns.version}, columns
+    refused, version = extra.get(ON_REFUSED), was.version + 1
+    columns = Columns(said.limits, override, switches, policy, refused, version, is_over=False, mode=said.mode)
+    return {**_rows(wanted.place, said, override), **attributes, CONFIG_VERSION: version}, columns
+
+
+def _rows(place: Place, said: Said, override: Override | None) -> dict[str, str]:
+    """Return the fixed attributes of a level, with rows that show lists what it has: limits, limits that add to those
+    of the next level, nothing but an override, whose end the index has, or none of them (0).
+    """
+    fixed, extends = dict(place.fixed), said.mode == EXTENDS
+    if said and not extends:
+        return fixed
+    if place.own is not None:
+        entity_id, resource = place.own
+        until_ms = None if said else 0 if override is None else override.until_ms
+        fixed[GSI3SK] = keys.gsi3_sk_entity(entity_id, until_ms, extends=extends)
+        fixed[GSI4SK] = keys.gsi4_sk_entity_config(resource, entity_id, until_ms, extends=extends)
+    elif RESOURCE in fixed:  # the system is in no list
+        row = fixed[GSI4SK]
+        fixed[GSI4SK] = keys.gsi4_sk_extending(row) if extends else keys.gsi4_sk_without_limits(row)
+    return fixed
 
 
 def delete_tier(namespace_state: NamespaceState, tier: str, resource: str, cause: Cause) -> Flow[None]:
@@ -445,15 +467,15 @@ def _begin(
     if for_switches:  # they hold for entities with limits of their own, too
         return queries, lambda _: True
     # Leave out entities with limits of their own, and for the system resources with limits. Entities with nothing but
-    # an override are invalidated, too: it ends.
+    # an override are invalidated, too, for it ends; and so are those whose limits add to the level's.
     resources: set[str] = set()
     if resource is None:
-        resources |= set((yield from resource_rows(rows)))
+        resources |= set((yield from resource_rows(rows, with_extending=False)))
         addresses = yield from entity_config_rows(rows)
     else:
         addresses = yield from entity_config_rows_on(rows, resource)
         addresses += yield from entity_config_rows_on(rows, DEFAULT_RESOURCE)
-    own = {(each.entity_id, each.resource) for each in addresses if each.until_ms is None}
+    own = {(each.entity_id, each.resource) for each in addresses if each.until_ms is None and not each.extends}
 
     def concerns(bucket: BucketId) -> bool:
         on, on_all = (bucket.entity_id, bucket.resource), (bucket.entity_id, DEFAULT_RESOURCE)

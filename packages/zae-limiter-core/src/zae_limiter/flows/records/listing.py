@@ -46,12 +46,15 @@ def resources_with_defaults(namespace_state: NamespaceState) -> Flow[list[str]]:
     return sorted(resources)
 
 
-def resource_rows(rows: IndexRows, *, with_switches: bool = False) -> Flow[list[str]]:
-    """Return the resources whose limits the index shows; ``with_switches``: also those that have switches alone."""
+def resource_rows(rows: IndexRows, *, with_switches: bool = False, with_extending: bool = True) -> Flow[list[str]]:
+    """Return the resources whose limits the index shows; ``with_switches``: also those that have switches alone;
+    ``with_extending``: also those whose limits add to the system's.
+    """
     ns = rows.namespace_id
     query = Query(keys.gsi4_pk(ns), index="GSI4", begins_with=keys.pk_resource(ns, ""))
     found = yield from query_rows(query, rows, _resource)
-    return [resource for resource, has_limits in found if has_limits or with_switches]
+    hidden = {name for name, wanted in (("0", with_switches), ("+", with_extending)) if not wanted}
+    return [resource for resource, mark in found if mark not in hidden]
 
 
 def entity_config_rows(rows: IndexRows) -> Flow[list[EntityConfigAddress]]:
@@ -121,15 +124,16 @@ def in_force(addresses: Iterable[EntityConfigAddress], namespace_state: Namespac
     return [each for each in addresses if each.until_ms is None or now_ms < each.until_ms]
 
 
-def _resource(item: Item) -> tuple[str, bool]:
-    """Return the resource in a row of its config, and whether it has limits. Raises ``ValueError`` for any other
-    row.
+def _resource(item: Item) -> tuple[str, str]:
+    """Return the resource in a row of its config, and the mark of the row: ``0`` without limits, ``+`` for limits that
+    add to the system's. Raises ``ValueError`` for any other row.
     """
-    resource = check_resource("resource", keys.parse_resource_pk(item[PK]))
-    has_limits = item[GSI4SK] == item[PK]
-    if key_of(item).sk != keys.sk_config() or not (has_limits or item[GSI4SK] == keys.gsi4_sk_without_limits(item[PK])):
+    pk, row = item[PK], item[GSI4SK]
+    resource = check_resource("resource", keys.parse_resource_pk(pk))
+    marks = {pk: "", keys.gsi4_sk_without_limits(pk): "0", keys.gsi4_sk_extending(pk): "+"}
+    if key_of(item).sk != keys.sk_config() or row not in marks:
         raise ValueError("not as the config of a resource")
-    return resource, has_limits
+    return resource, marks[row]
 
 
 def _address(rows: IndexRows, item: Item) -> EntityConfigAddress:

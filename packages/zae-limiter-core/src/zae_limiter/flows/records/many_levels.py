@@ -64,10 +64,14 @@ class _Batch(NamedTuple, Generic[P]):
 
 
 def set_many(
-    namespace_state: NamespaceState, limits: Mapping[OwnPlace, Sequence[Limit | str]], cause: Cause
+    namespace_state: NamespaceState,
+    limits: Mapping[OwnPlace, Sequence[Limit | str]],
+    cause: Cause,
+    *,
+    extends: bool = False,
 ) -> Flow[BulkResult[OwnPlace]]:
     """Replace the limits at all places."""
-    checked = validate_changes(limits)
+    checked = validate_changes(limits, extends=extends)
     changes = {place: Change(place_of(namespace_state, place), chosen) for place, chosen in checked.items()}
     return (yield from change_many(namespace_state, changes, cause))
 
@@ -112,7 +116,7 @@ def put_configs(
             changes[place] = Change(at, None, switches=_OFF)
         else:
             extra, switches = other_attributes(config), asdict(config.switches) if config.switches else _OFF
-            changes[place] = Change(at, config.limits, extra, kept=(), switches=switches)
+            changes[place] = Change(at, config.said, extra, kept=(), switches=switches)
     return (yield from change_many(namespace_state, changes, cause, tell_many, frozenset(found_empty)))
 
 
