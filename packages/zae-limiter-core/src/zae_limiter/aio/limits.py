@@ -298,7 +298,7 @@ class LevelMethods(LimitMethods):
         principal: str | None = None,
     ) -> None:
         """Change switches of the system level. Other processes apply it once their cached config expires, or at once
-        after ``invalidate_live_buckets(for_switches=True)``.
+        after ``Maintenance(repository).invalidate_live_buckets(for_switches=True)``.
         """
         fields = {"disabled": disabled, "bypass": bypass, "cascade": cascade}
         cause = await self._cause(principal)
@@ -315,7 +315,7 @@ class LevelMethods(LimitMethods):
         principal: str | None = None,
     ) -> None:
         """Change switches of a resource. Other processes apply it once their cached config expires, or at once after
-        ``invalidate_live_buckets(resource, for_switches=True)``.
+        ``Maintenance(repository).invalidate_live_buckets(resource, for_switches=True)``.
         """
         fields = {"disabled": disabled, "bypass": bypass, "cascade": cascade}
         cause = await self._cause(principal)

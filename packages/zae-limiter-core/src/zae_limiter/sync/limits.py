@@ -284,7 +284,7 @@ class SyncLevelMethods(SyncLimitMethods):
         principal: str | None = None,
     ) -> None:
         """Change switches of the system level. Other processes apply it once their cached config expires, or at once
-        after ``invalidate_live_buckets(for_switches=True)``.
+        after ``SyncMaintenance(repository).invalidate_live_buckets(for_switches=True)``.
         """
         fields = {"disabled": disabled, "bypass": bypass, "cascade": cascade}
         cause = self._cause(principal)
@@ -301,7 +301,7 @@ class SyncLevelMethods(SyncLimitMethods):
         principal: str | None = None,
     ) -> None:
         """Change switches of a resource. Other processes apply it once their cached config expires, or at once after
-        ``invalidate_live_buckets(resource, for_switches=True)``.
+        ``SyncMaintenance(repository).invalidate_live_buckets(resource, for_switches=True)``.
         """
         fields = {"disabled": disabled, "bypass": bypass, "cascade": cascade}
         cause = self._cause(principal)
