@@ -7,6 +7,9 @@ The reader of an answer does not own every limit that the call draws on. So ``sh
 the default, has the limits of the entity that asked, and of another one only its name and the wait, if it is what
 refuses: no capacity, no balance, no amount, no id. ``"all"`` has every limit. ``"retry_after"`` names none, and
 ``"nothing"`` shows no time either.
+
+``x-should-retry: false`` is what the clients of OpenAI and Anthropic obey: they ask again twice otherwise, and follow
+``Retry-After`` up to a minute only.
 """
 
 import math
@@ -18,13 +21,23 @@ from urllib.parse import quote
 from .exceptions import ValidationError
 from .rules.registry import window_seconds
 from .runtime.named_tuple import NamedTuple
-from .values.limit_status import LimitStatus
+from .values.limit_status import LimitStatus, Reason
 from .values.refusal import AccessDisabled, RateLimitExceeded, never_come
 
 PROBLEM_MEDIA_TYPE: Final = "application/problem+json"
-QUOTA_EXCEEDED: Final = "https://iana.org/assignments/http-problem-types#quota-exceeded"
+PROBLEM_TYPES: Final = "https://github.com/zae-limiter/zae-limiter/blob/main/docs/guides/frameworks.md#refused-"
+"""What the type of a problem begins with; the reason follows."""
+TITLES: Final[Mapping[Reason, str]] = {
+    "rate": "Too Many Requests",
+    "quota": "Quota Used Up",
+    "concurrency": "Too Many Requests At Once",
+    "disabled": "Forbidden",
+    "never": "Request Can Never Pass",
+}
 STATUS: Final = 429
 DISABLED: Final = 403
+PATIENCE: Final = 60  # seconds: the longest ``Retry-After`` that the clients of OpenAI and Anthropic follow
+NO_RETRY: Final = {"x-should-retry": "false"}
 PLAIN: Final = " !#$&'()*+,/:;<=>?@[]^_`{|}~"  # in what ``names`` returns; the rest is percent-encoded
 MOST: Final = 999_999_999_999_999  # of an integer in structured fields (RFC 9651)
 
@@ -62,13 +75,16 @@ def headers(
     another name for the status of a limit, such as ``organisation/NAME``. ``units`` has the quota unit of limits that
     count something else than requests, like ``{"tpm": "tokens"}``. ``legacy`` adds ``X-RateLimit-*`` of the scarcest
     limit, as slowapi and Flask-Limiter send them: ``X-RateLimit-Reset`` is an instant in seconds of the epoch, ``now``
-    (by default the system's time) and the ``t`` of the limit. A refusal that can never pass has no ``Retry-After``; a
-    lease without statuses (an outage) and ``AccessDisabled`` have no fields, and no shadow limit has any. Raises
+    (by default the system's time) and the ``t`` of the limit. A refusal that can never pass has no ``Retry-After``; it
+    and one with a wait above ``PATIENCE`` have ``x-should-retry: false``, and so has ``AccessDisabled``, which has no
+    other field. A lease without statuses (an outage) has no fields, and no shadow limit has any. Raises
     ``ValueError`` for a unit that no field can have, ``ValidationError`` for another ``show``.
     """
     check_show(show)
-    if show == "nothing" or isinstance(result, AccessDisabled):
+    if show == "nothing":
         return {}
+    if isinstance(result, AccessDisabled):
+        return {**NO_RETRY}
     limits = _limits(result, show, names)
     shown = _short(limits) or limits
     fields: dict[str, str] = {}
@@ -76,33 +92,35 @@ def headers(
         fields["RateLimit-Policy"] = ", ".join(policies.values())
     if shown:
         fields["RateLimit"] = ", ".join(_quota(each) for each in shown)
-    if isinstance(result, RateLimitExceeded) and (wait := result.retry_after_header) is not None:
-        fields["Retry-After"] = wait
+    if isinstance(result, RateLimitExceeded):
+        if (wait := result.retry_after_header) is not None:
+            fields["Retry-After"] = wait
+        if result.retry_after_seconds > PATIENCE:
+            fields |= NO_RETRY
     return fields | (_legacy(shown, time.time() if now is None else now) if legacy and shown else {})
 
 
 def problem(
     refusal: RateLimitExceeded, *, show: Show = "own", names: Names | None = None, instance: str | None = None
 ) -> dict[str, Any]:
-    """Return the problem document ``quota-exceeded``: JSON of the media type ``application/problem+json``, for status
-    429.
+    """Return the problem document of a refusal: JSON of the media type ``application/problem+json``, for status 429.
 
-    It names limits, amounts of the limits that ``show`` shows, and no entity. ``retry-after`` is in seconds, ``None``
-    if a retry can never pass. For ``AccessDisabled`` it is a plain document of status 403, without the reason; where
-    ``show`` names no limit, a plain one of status 429.
+    Its type and ``reason`` are those of ``refusal.reason``. It names limits, amounts of the limits that ``show`` shows,
+    and no entity. ``retry-after`` is in seconds, ``None`` if a retry can never pass. For ``AccessDisabled`` it has
+    status 403, and nothing of what was given with the switch; where ``show`` names no limit, it is a plain document of
+    status 429.
     """
     check_show(show)
     if isinstance(refusal, AccessDisabled):
-        return plain_problem(DISABLED, "Forbidden", "Access is disabled.", instance)
+        return _typed(plain_problem(DISABLED, TITLES["disabled"], "Access is disabled.", instance), "disabled")
     if show in ("nothing", "retry_after"):
         return plain_problem(STATUS, "Too Many Requests", "Too many requests.", instance)
     violated = _short(_limits(refusal, show, names))
     wait = refusal.retry_after_header
-    document = plain_problem(STATUS, "Quota Exceeded", "; ".join(_sentence(each) for each in violated), instance)
+    detail = "; ".join(_sentence(each) for each in violated)
     violations = [each.name for each in violated]
     return {
-        **document,
-        "type": QUOTA_EXCEEDED,
+        **_typed(plain_problem(STATUS, TITLES[refusal.reason], detail, instance), refusal.reason),
         "violated-policies": violations,
         "retry-after": None if wait is None else int(wait),
     }
@@ -112,6 +130,10 @@ def plain_problem(status: int, title: str, detail: str, instance: str | None = N
     """Return a problem document that says nothing beyond its status."""
     document = {"type": "about:blank", "title": title, "status": status, "detail": detail}
     return document if instance is None else {**document, "instance": instance}
+
+
+def _typed(document: dict[str, Any], reason: Reason) -> dict[str, Any]:
+    return {**document, "type": f"{PROBLEM_TYPES}{reason}", "reason": reason}
 
 
 def check_show(show: object) -> None:

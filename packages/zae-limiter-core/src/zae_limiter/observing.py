@@ -142,6 +142,7 @@ class Watch:
                 error=error if refusal is None else None,
                 write_units=audience.written(),
                 overflow=_overflow_of(grant),
+                reason=None if refusal is None else refusal.reason,
             )
         )
 

@@ -86,8 +86,17 @@ async def test_a_refusal_by_the_parent_has_the_path_to_it(world: World) -> None:
         await take(limiter, "key-1", "r", rpm=1)
     admitted, refused = seen.calls
     assert (admitted.refused_by, admitted.path) == (None, ())
+    assert (admitted.reason, refused.reason) == (None, "rate")
     assert (refused.refused_by, refused.path) == ("acme-corp", ("key-1", "acme-corp"))
     assert [(each.entity_id, each.limit_name) for each in refused.violations] == [("acme-corp", "rpm")]
+
+
+async def test_an_event_says_that_a_switch_refused(world: World) -> None:
+    limiter, seen = await observed(world)
+    await limiter.repository.set_switches("e", disabled=True)
+    with pytest.raises(RateLimitExceeded) as refusal:
+        await take(limiter, "e", "r", rpm=1)
+    assert [call.reason for call in seen.calls] == ["disabled"] == [refusal.value.reason]
 
 
 async def test_an_outage_is_degraded_or_failed_as_the_policy_says(world: World) -> None:

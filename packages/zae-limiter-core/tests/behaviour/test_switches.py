@@ -65,7 +65,7 @@ async def test_a_disabled_entity_is_refused_in_the_next_request(world: World) ->
     assert user.wire.sent() == ["Update", "BatchGet"]
     assert str(refused) == "e/r: e is disabled on r by its own config (unpaid)"
     assert (refused.refused_by, refused.path, refused.resource) == ("e", ("e",), "r")
-    assert (refused.retry_after_header, refused.reason) == (None, "unpaid")
+    assert (refused.retry_after_header, refused.switch_reason) == (None, "unpaid")
     assert refused.switch == SetSwitch(value=True, source="entity", reason="unpaid")
     assert [status.exceeded for status in refused.violations] == [True]
 
@@ -124,7 +124,7 @@ async def test_each_level_disables_and_the_most_specific_one_wins(world: World, 
     await method(*place, disabled=True, reason=f"by {level}")
     refused = await refusal(user)
     assert refused.switch is not None
-    assert (refused.switch.source, refused.reason) == (level, f"by {level}")
+    assert (refused.switch.source, refused.switch_reason) == (level, f"by {level}")
     for stronger in order[order.index(level) + 1 :]:
         method, place = levels[stronger]
         await method(*place, disabled=False)
@@ -539,7 +539,7 @@ async def test_over_http_a_disabled_entity_is_forbidden_and_not_named(world: Wor
     assert answer.status == 403
     assert "retry-after" not in {name.lower() for name in answer.headers}
     assert b"unpaid" not in answer.body
-    assert headers(refused, legacy=True) == {}
+    assert headers(refused, legacy=True) == {"x-should-retry": "false"}
     assert problem(refused, instance="/v1")["instance"] == "/v1"
     assert refused.as_dict()["disabled_by"] == "entity"
 
@@ -549,7 +549,7 @@ async def test_a_refusal_survives_pickle(world: World) -> None:
     await admin.repository.set_switches("e", "r", disabled=True, reason="unpaid")
     refused = await refusal(user)
     copy = pickle.loads(pickle.dumps(refused))
-    assert (type(copy), str(copy), copy.reason) == (AccessDisabled, str(refused), "unpaid")
+    assert (type(copy), str(copy), copy.switch_reason) == (AccessDisabled, str(refused), "unpaid")
     assert isinstance(copy, RateLimitExceeded)
 
 

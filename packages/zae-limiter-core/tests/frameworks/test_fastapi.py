@@ -129,7 +129,12 @@ def test_the_document_has_every_answer_of_ours_for_the_routes_that_are_limited_a
     paths = app.openapi()["paths"]
     limited = paths["/models/{name}"]["post"]
     assert list(limited["responses"]["429"]["content"]) == ["application/problem+json"]
-    assert set(limited["responses"]["429"]["headers"]) == {"RateLimit", "RateLimit-Policy", "Retry-After"}
+    assert set(limited["responses"]["429"]["headers"]) == {
+        "RateLimit",
+        "RateLimit-Policy",
+        "Retry-After",
+        "x-should-retry",
+    }
     for status, fields in (("403", set()), ("503", {"Retry-After"})):
         described = limited["responses"][status]
         assert list(described["content"]) == ["application/problem+json"]

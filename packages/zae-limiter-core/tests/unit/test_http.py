@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, cast
 import pytest
 
 from zae_limiter import Limit, LimitStatus, RateLimitExceeded, ValidationError
-from zae_limiter.http import QUOTA_EXCEEDED, Show, headers, problem
+from zae_limiter.http import PROBLEM_TYPES, Show, headers, problem
 
 
 class Admitted(NamedTuple):
@@ -84,6 +84,7 @@ def test_a_refusal_for_ever_has_no_broken_field() -> None:
         "RateLimit": '"fixedwindow";r=100',
         "X-RateLimit-Limit": "100",
         "X-RateLimit-Remaining": "100",
+        "x-should-retry": "false",
     }
     assert all(isinstance(value, str) for value in found.values())
 
@@ -239,8 +240,9 @@ def test_a_problem_document_names_the_policies_and_no_entity() -> None:
     )
     document = problem(refusal, show="all", instance="/answers/1")
     assert document == {
-        "type": QUOTA_EXCEEDED,
-        "title": "Quota Exceeded",
+        "type": f"{PROBLEM_TYPES}rate",
+        "reason": "rate",
+        "title": "Too Many Requests",
         "status": 429,
         "detail": "fixedwindow: 1 requested, 0 available; retry in 5 s; "
         "parent/day: 10 requested, 9 available; retry in 7200 s",
@@ -271,3 +273,44 @@ def test_only_a_wait_without_end_is_called_blocked(wait: float, told: str) -> No
 def test_a_unit_that_no_field_can_have_is_refused(unit: Any) -> None:
     with pytest.raises(ValueError, match="header field"):
         headers(Admitted([status(TPM, 1)]), units={"tpm": unit})
+
+
+TOTAL, SLOTS = Limit.total("credits", 10), Limit.concurrent("calls", 3)
+CALENDAR = Limit.per_month("usd", 100)
+REASONS = [
+    (PER_MINUTE, 1, 5.0, "rate"),
+    (CALENDAR, 1, 90_000.0, "quota"),
+    (TOTAL, 1, math.inf, "quota"),
+    (SLOTS, 1, 1.0, "concurrency"),
+    (PER_MINUTE, 101, math.inf, "never"),
+    (TOTAL, 11, math.inf, "never"),
+    (SLOTS, 4, math.inf, "never"),
+    (Limit.per_minute("blocked", 0), 1, math.inf, "disabled"),
+]
+
+
+@pytest.mark.parametrize(("limit", "requested", "wait", "reason"), REASONS)
+def test_a_refusal_says_why(limit: Limit, requested: int, wait: float, reason: str) -> None:
+    refusal = RateLimitExceeded([status(HOUR, 990), status(limit, 0, wait=wait, requested=requested)])
+    document = problem(refusal)
+    assert (refusal.reason, refusal.as_dict()["reason"], document["reason"]) == (reason,) * 3
+    assert document["type"] == f"{PROBLEM_TYPES}{reason}"
+    assert ("x-should-retry" in headers(refusal)) == (wait > 60)
+    assert "x-should-retry" not in headers(refusal, show="nothing")
+
+
+def test_the_longest_wait_gives_the_reason() -> None:
+    both = [status(PER_MINUTE, 0, wait=5), status(CALENDAR, 0, wait=900)]
+    assert RateLimitExceeded(both).reason == "quota"
+
+
+def test_an_overflow_that_passes_sooner_gives_the_reason() -> None:
+    never = status(PER_MINUTE, 0, wait=math.inf, requested=101)
+    refusal = RateLimitExceeded([never], overflow=[status(CALENDAR, 0, wait=30)])
+    assert (refusal.reason, headers(refusal)["Retry-After"]) == ("quota", "30")
+    assert "x-should-retry" not in headers(refusal)
+
+
+@pytest.mark.parametrize(("wait", "told"), [(60.0, None), (60.1, "false"), (math.inf, "false")])
+def test_a_wait_beyond_patience_is_not_retried(wait: float, told: str | None) -> None:
+    assert headers(RateLimitExceeded([status(DAY, 0, wait=wait)])).get("x-should-retry") == told

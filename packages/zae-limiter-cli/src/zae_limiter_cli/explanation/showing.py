@@ -16,9 +16,14 @@ from .report import Asked, Report, in_force
 
 if TYPE_CHECKING:
     from zae_limiter import Explanation, Limit
-    from zae_limiter.values import BucketExplanation, LimitExplanation, Refuser
+    from zae_limiter.values import BucketExplanation, LimitExplanation, Reason, Refuser
 
 ROWS: Final = ("LIMIT", "ASKED", "TOKENS", "BURST", "REFILL", "")
+WHY: Final[Mapping["Reason | None", str]] = {
+    "rate": ": too fast",
+    "quota": ": used up",
+    "concurrency": ": too many at once",
+}
 SOURCES: Final[Mapping[str, str]] = {
     "entity": "its own limits on {resource}",
     "entity_default": "its own limits on all resources",
@@ -71,7 +76,7 @@ def _verdict(report: Report) -> Iterator[str]:
     else:
         bucket, limit = found.binding
         on = "" if bucket.resource == found.resource else f" on {bucket.resource}"
-        yield f"{what}: refused by {bucket.entity_id}/{limit.limit.name}{on}."
+        yield f"{what}: refused by {bucket.entity_id}/{limit.limit.name}{on}{WHY.get(limit.reason, '')}."
         yield f"Path: {' -> '.join([*bucket.path, limit.limit.name])}"
         yield _until(found.passes_at, bucket, limit)
     for line in asked_by(report):
@@ -109,6 +114,8 @@ def _until(passes_at: datetime | None, bucket: "BucketExplanation", limit: "Limi
         if bucket.override_until is not None:
             return f"Blocked by an override until {shown(bucket.override_until)} (UTC)."
         return "Blocked: its capacity is 0, and nothing ends that by itself."
+    if passes_at is None and limit.reason == "quota":
+        return "No more come by themselves: credit the bucket."
     if passes_at is None:
         most = f"{max(each.usable_burst for each in values_of(limit.limit)):,}"
         return f"Never passes: it asks for {limit.requested:,}, and the bucket holds {most} at most."

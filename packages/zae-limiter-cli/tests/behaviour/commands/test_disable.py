@@ -17,7 +17,7 @@ def verdict(limiter: SyncRateLimiter, resource: str = "gpt-4", **consume: int) -
         with limiter.acquire("key", resource, consume or {"rpm": 1}):
             return "passes"
     except AccessDisabled as refusal:
-        return str(refusal.reason)
+        return str(refusal.switch_reason)
     except RateLimitExceeded:
         return "limited"
 

@@ -51,7 +51,7 @@ def paste(command: str) -> None:
 def test_a_key_that_its_parent_refuses_sees_parent_limit_path_and_time(table: Table) -> None:
     exhausted(table)
     lines = run("why", "key-1", "-r", "gpt-4").stdout.splitlines()
-    assert lines[0] == "key-1 on gpt-4, 1 rpm: refused by acme-corp/rpm."
+    assert lines[0] == "key-1 on gpt-4, 1 rpm: refused by acme-corp/rpm: too fast."
     assert lines[1] == "Path: key-1 -> acme-corp -> rpm"
     assert lines[2].startswith(("Passes in 47 min", "Passes in 48 min"))
     assert lines[4] == "key-1: the limits of gpt-4; 1 shard"
@@ -70,6 +70,7 @@ def test_programs_get_every_field(table: Table) -> None:
         {"entity_id": "acme-corp", "resource": "gpt-4", "limit_name": "rpm"},
     )
     assert 2_800 < told["wait_seconds"] <= 2_880
+    assert (told["reason"], told["buckets"][1]["limits"]["rpm"]["reason"]) == ("rate", "rate")
     own, parent = told["buckets"]
     assert (own["source"], own["limits"]["rpm"]["available"], own["limits"]["rpm"]["refuses"]) == (
         "resource",
@@ -115,7 +116,7 @@ def test_a_time_without_access_has_its_end_and_enable_ends_it(table: Table, on: 
     done = run("why", "key-1", "-r", "gpt-4").stdout
     assert "refused by key-1/rpm.\nPath: key-1 -> rpm\nBlocked by an override until " in done
     told = document("why", "key-1", "-r", "gpt-4")
-    assert (told["wait_seconds"], told["passes_at"]) == (None, None)
+    assert (told["wait_seconds"], told["passes_at"], told["reason"]) == (None, None, "disabled")
     paste(told["next"][0]["command"])
     assert document("why", "key-1", "-r", "gpt-4")["buckets"][0]["source"] == "resource"
 
@@ -139,6 +140,18 @@ def test_an_amount_above_the_burst_never_passes_and_the_lift_makes_it_pass(table
     assert "--by 3" in lift
     paste(lift)
     assert document(*asked)["passes"]
+
+
+def test_a_used_up_total_asks_for_credit(table: Table) -> None:
+    table.repository.set_limits("key-1", [Limit.total("credits", 2)], "gpt-4")
+    with SyncRateLimiter(table.repository).acquire("key-1", "gpt-4", {"credits": 2}):
+        pass
+    asked = ("why", "key-1", "-r", "gpt-4", "-c", "credits:1")
+    assert (
+        "refused by key-1/credits: used up.\nPath: key-1 -> credits\nNo more come by themselves: credit"
+        in run(*asked).stdout
+    )
+    assert document(*asked)["reason"] == "quota"
 
 
 def test_slots_get_a_larger_limit_and_no_credit(table: Table) -> None:
@@ -246,7 +259,7 @@ def test_a_further_bucket_that_refuses_is_named_with_its_resource_and_its_remedy
     assert told["binding"] == {"entity_id": "team-blue", "resource": "embeddings", "limit_name": "tpm"}
     assert told["next"][0]["command"].startswith("zae-limiter lift team-blue -r embeddings ")
     lines = run(*asked).stdout.splitlines()
-    assert lines[0] == "key-1 on gpt-4, 1 rpm: refused by team-blue/tpm on embeddings."
+    assert lines[0] == "key-1 on gpt-4, 1 rpm: refused by team-blue/tpm on embeddings: too fast."
     assert any(line.startswith("org on embeddings (draw, above team-blue): ") for line in lines)
 
 

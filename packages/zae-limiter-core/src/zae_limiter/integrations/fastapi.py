@@ -6,7 +6,7 @@ tokens are kept or given back as ``zae_limiter.integrations.asgi`` says.
 
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from inspect import Parameter, Signature, isfunction, signature
-from typing import Any, Final, Unpack
+from typing import Any, Final, Unpack, get_args
 
 from fastapi import Depends, FastAPI, routing
 from fastapi.dependencies.models import Dependant
@@ -18,6 +18,7 @@ from ..exceptions import ValidationError
 from ..flows.acquire.requests import AcquireOptions, OwnBucketOptions
 from ..http import DISABLED, PROBLEM_MEDIA_TYPE, STATUS, Show, check_show
 from ..values.draws import Draw
+from ..values.limit_status import Reason
 from . import asgi
 from .addresses import AddressOptions
 from .answers import INVALID, UNAVAILABLE, AnswerOptions
@@ -36,10 +37,11 @@ _PLAIN: Final[dict[str, Any]] = {
         "instance": {"type": "string"},
     },
 }
-_QUOTA_EXCEEDED: Final = {
+_REFUSED: Final = {
     **_PLAIN,
     "properties": {
         **_PLAIN["properties"],
+        "reason": {"type": "string", "enum": list(get_args(Reason))},
         "violated-policies": {"type": "array", "items": {"type": "string"}},
         "retry-after": {"type": ["integer", "null"], "description": "Seconds; null if a retry can never pass."},
     },
@@ -49,15 +51,20 @@ _STRING: Final = {"schema": {"type": "string"}}
 _SECONDS: Final = {"schema": {"type": "integer"}}
 ANSWERS: Final[Mapping[int, dict[str, Any]]] = {
     STATUS: {
-        "description": "Quota Exceeded",
-        "headers": {"RateLimit-Policy": _STRING, "RateLimit": _STRING, "Retry-After": _SECONDS},
-        "content": {PROBLEM_MEDIA_TYPE: {"schema": _QUOTA_EXCEEDED}},
+        "description": "Too Many Requests: too fast, used up, or never to pass, as the reason says",
+        "headers": {
+            "RateLimit-Policy": _STRING,
+            "RateLimit": _STRING,
+            "Retry-After": _SECONDS,
+            "x-should-retry": _STRING,
+        },
+        "content": {PROBLEM_MEDIA_TYPE: {"schema": _REFUSED}},
     },
     INVALID: {
         "description": "Bad Request: an id that no entity or resource can have",
         "content": {PROBLEM_MEDIA_TYPE: {"schema": _PLAIN}},
     },
-    DISABLED: {"description": "Forbidden: access is disabled", "content": {PROBLEM_MEDIA_TYPE: {"schema": _PLAIN}}},
+    DISABLED: {"description": "Forbidden: access is disabled", "content": {PROBLEM_MEDIA_TYPE: {"schema": _REFUSED}}},
     UNAVAILABLE: {
         "description": "Service Unavailable: the rate limiter cannot decide",
         "headers": {"Retry-After": _SECONDS},

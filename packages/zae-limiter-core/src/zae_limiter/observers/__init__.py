@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from typing import Literal, Protocol
 
 from ..runtime.dataclass import dataclass, field
-from ..values.limit_status import LimitStatus
+from ..values.limit_status import LimitStatus, Reason
 from ..values.refusal import binding, path_to, short
 
 __all__ = ["AcquireEvent", "Call", "Ending", "Event", "LeaseEvent", "Observer", "Outcome"]
@@ -23,7 +23,8 @@ class AcquireEvent:
     """The outcome of an acquire, or of a ``lease.consume``; amounts in tokens by limit.
 
     ``degraded``: let through uncounted, because the store was unavailable. ``seconds``: the whole call; ``waited``: the
-    part of an admitted call before its tokens were due. ``statuses``: the limits that a refusal checked. ``shadowed``:
+    part of an admitted call before its tokens were due. ``statuses``: the limits that a refusal checked, ``reason``:
+    that of the refusal. ``shadowed``:
     the shadow limits that would have refused an admitted call. ``error``: that of a call that failed. ``write_units``:
     what the store wrote since the last event, if it counts units. ``overflow``: the resource that served the call in
     place of ``resource``.
@@ -42,6 +43,7 @@ class AcquireEvent:
     error: BaseException | None = None
     write_units: float = 0.0
     overflow: str | None = None
+    reason: Reason | None = None
 
     @property
     def violations(self) -> tuple[LimitStatus, ...]:

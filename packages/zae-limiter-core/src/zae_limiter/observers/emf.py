@@ -43,8 +43,8 @@ class EmbeddedMetricsObserver:
 
     Dimensions are namespace and resource, and the limit for ``refusals``, ``shadowed``, ``tokens``, ``bounded`` and
     ``lost_slots``; that of a parent is ``parent/rpm``. After the first ``most_resources``, which may be names that
-    clients made up, a further resource counts as ``all others``. With ``entity_ids``, a line names the entity in a
-    field, which is not a dimension; that of a refusal has ``refused_by`` as well.
+    clients made up, a further resource counts as ``all others``. The lines of a refusal have its ``reason`` in a field,
+    which is not a dimension. With ``entity_ids``, so do all lines the entity, and those of a refusal ``refused_by``.
     """
 
     def __init__(
@@ -61,6 +61,8 @@ class EmbeddedMetricsObserver:
         more = {"entity_id": event.entity_id} if self._entity_ids else {}
         if more and isinstance(event, AcquireEvent) and event.refused_by is not None:
             more["refused_by"] = event.refused_by
+        if isinstance(event, AcquireEvent) and event.reason is not None:
+            more["reason"] = event.reason
         lines = [(own, _figures(event))]
         lines += [({**own, "limit": limit}, figures) for limit, figures in _by_limit(event)]
         texts = [

@@ -74,6 +74,8 @@ class OpenTelemetryObserver:
         for limit in limit_names(event, event.shadowed):
             self._shadowed.add(1, attributes | {"zae_limiter.limit": limit})
         with_outcome = attributes | {"zae_limiter.call": event.call, "zae_limiter.outcome": event.outcome}
+        if event.reason is not None:
+            with_outcome["zae_limiter.reason"] = event.reason
         if event.error is not None:
             with_outcome["error.type"] = type(event.error).__qualname__
         self._acquires.add(1, with_outcome)

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from .explanation import Explanation as Explanation
     from .explanation import LimitExplanation as LimitExplanation
     from .limit_status import LimitStatus as LimitStatus
+    from .limit_status import Reason as Reason
     from .limits import ConfigSource as ConfigSource
     from .limits import Limit as Limit
     from .limits import OnUnavailable as OnUnavailable
@@ -67,7 +68,7 @@ _NAMES = {
     "entities": "Entity EntityPage KnownEntity",
     "estimates": "Estimate",
     "explanation": "BucketExplanation Explanation LimitExplanation",
-    "limit_status": "LimitStatus",
+    "limit_status": "LimitStatus Reason",
     "limits": "ConfigSource Limit OnUnavailable",
     "namespaces": "Namespace",
     "on_refused": "OnRefused",

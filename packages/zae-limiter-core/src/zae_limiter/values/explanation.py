@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from typing import Literal
 
 from ..runtime.dataclass import dataclass, field
+from .limit_status import Reason, reason_of
 from .limits import ConfigSource, Limit
 from .switches import ResolvedSwitches
 from .usage import Refuser
@@ -38,6 +39,12 @@ class LimitExplanation:
     def refuses(self) -> bool:
         """Whether the acquire is refused for lack of these tokens; a shadow limit never refuses."""
         return self.wait_seconds > 0 and not self.limit.shadow
+
+    @property
+    def reason(self) -> Reason | None:
+        """Why it refuses, as ``LimitStatus.reason`` says; ``None`` if it does not."""
+        limit = self.limit if self.in_force is None else self.in_force
+        return reason_of(limit, self.requested or 0, self.wait_seconds) if self.refuses else None
 
     @property
     def blocked(self) -> bool:
@@ -116,6 +123,13 @@ class Explanation:
     def passes(self) -> bool:
         """Whether the acquire passes now."""
         return self.disabled is None and self.binding is None
+
+    @property
+    def reason(self) -> Reason | None:
+        """Why the acquire is refused, as ``RateLimitExceeded.reason`` says; ``None`` if it passes."""
+        if self.disabled is not None:
+            return "disabled"
+        return None if self.binding is None else self.binding[1].reason
 
     @property
     def wait_seconds(self) -> float:

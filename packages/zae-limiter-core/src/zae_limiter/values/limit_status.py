@@ -1,9 +1,26 @@
-"""The status of a limit: what an acquire found there."""
+"""The status of a limit: what an acquire found there, and why it refuses."""
 
 import math
+from typing import Final, Literal
 
 from ..runtime.dataclass import dataclass
 from .limits import Limit
+
+Reason = Literal["rate", "quota", "concurrency", "disabled", "never"]
+"""Why a call is refused: too fast, used up, too many at once, shut off, or no wait lets it pass."""
+
+_QUOTAS: Final = frozenset({"calendar", "first_use", "total"})
+
+
+def reason_of(limit: Limit, requested: int, wait_seconds: float) -> Reason:
+    """Return why a limit refuses so many tokens. A total that is used up is a quota, though no wait brings more."""
+    if math.isinf(wait_seconds) and limit.blocks:
+        return "disabled"
+    if math.isinf(wait_seconds) and not (limit.kind == "total" and requested <= limit.usable_burst):
+        return "never"
+    if limit._has_slots:
+        return "concurrency"
+    return "quota" if limit.kind in _QUOTAS else "rate"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +67,11 @@ class LimitStatus:
         return (
             self.limit_name if self.entity_id == entity_id else f"{_numbered('parent', self.place)}/{self.limit_name}"
         )
+
+    @property
+    def reason(self) -> Reason:
+        """Why a call that this limit refuses is refused; ``"disabled"`` for a capacity of 0."""
+        return reason_of(self.limit, self.requested, self.retry_after_seconds)
 
     @property
     def deficit(self) -> int:

@@ -6,7 +6,7 @@ from typing import Any, overload
 
 from ..exceptions import RateLimitError
 from ..runtime.rooms import Lazily
-from .limit_status import LimitStatus
+from .limit_status import LimitStatus, Reason
 from .limits import Limit
 from .switches import SetSwitch
 
@@ -163,10 +163,23 @@ class RateLimitExceeded(RateLimitError):
         return self._resource or self.primary_violation.resource
 
     @property
+    def reason(self) -> Reason:
+        """Why: ``"rate"`` (too fast), ``"quota"`` (used up), ``"concurrency"`` (too many at once), ``"disabled"`` (by
+        a switch, or a capacity of 0), or ``"never"``: no wait lets this call pass. It is that of the limit that
+        ``retry_after_seconds`` waits for.
+        """
+        return self._soonest.reason
+
+    @property
     def retry_after_seconds(self) -> float:
         """Seconds until every violated limit has the tokens, here or in the overflow; ``math.inf`` if never."""
-        own = self.primary_violation.retry_after_seconds
-        return min(own, binding(self.overflow).retry_after_seconds) if self.overflow else own
+        return self._soonest.retry_after_seconds
+
+    @property
+    def _soonest(self) -> LimitStatus:
+        """The limit that binds where the call passes first: here, or in the overflow."""
+        own = self.primary_violation
+        return min(own, binding(self.overflow), key=lambda each: each.retry_after_seconds) if self.overflow else own
 
     @property
     def retry_after_header(self) -> str | None:
@@ -181,6 +194,7 @@ class RateLimitExceeded(RateLimitError):
         """
         return {
             "error": "rate_limit_exceeded",
+            "reason": self.reason,
             "message": str(self),
             "entity_id": self.entity_id,
             "resource": self.resource,
@@ -244,8 +258,9 @@ def _plain(status: LimitStatus) -> dict[str, Any]:
 class AccessDisabled(RateLimitExceeded):
     """A switch refuses every acquire of ``refused_by``, the entity that asked or one above it; nothing stays consumed.
 
-    ``switch`` has the level that set it, and its ``reason``. No retry passes by itself: ``retry_after_seconds`` is
-    infinite. ``violations`` has the limits of the disabled bucket, whatever these have.
+    ``switch`` has the level that set it, and ``switch_reason`` the reason that was given with it. No retry passes by
+    itself: ``retry_after_seconds`` is infinite. ``violations`` has the limits of the disabled bucket, whatever these
+    have.
     """
 
     def __init__(
@@ -268,14 +283,20 @@ class AccessDisabled(RateLimitExceeded):
         return max(of_entity, key=lambda status: status.retry_after_seconds)
 
     @property
-    def reason(self) -> str | None:
+    def reason(self) -> Reason:
+        """Always ``"disabled"``."""
+        return "disabled"
+
+    @property
+    def switch_reason(self) -> str | None:
         """The reason that was given with the switch."""
         return None if self.switch is None else self.switch.reason
 
     def as_dict(self) -> dict[str, Any]:
-        """Return everything as plain JSON values, with ``disabled_by``, the level, and the ``reason``."""
+        """Return everything as plain JSON values, with ``disabled_by``, the level, and ``switch_reason``."""
         level = None if self.switch is None else self.switch.source
-        return {**super().as_dict(), "error": "access_disabled", "disabled_by": level, "reason": self.reason}
+        told = {"error": "access_disabled", "disabled_by": level, "switch_reason": self.switch_reason}
+        return {**super().as_dict(), **told}
 
     def __str__(self) -> str:
         resource = self.primary_violation.resource

@@ -45,4 +45,4 @@ def refusal(*short: Limit, entity_id: str = "key-1") -> AcquireEvent:
         LimitStatus(entity_id, "gpt-4", limit.name, limit, 0, 1, limit in short, 1.5 if limit in short else 0.0)
         for limit in (RPM, TPM)
     )
-    return acquire_event(outcome="refused", statuses=statuses)
+    return acquire_event(outcome="refused", statuses=statuses, reason="rate")

@@ -131,8 +131,8 @@ HOSTILE = [
 def test_no_name_adds_a_line_a_field_or_a_dimension(name: str) -> None:
     lines = told(replace(refusal(RPM), resource=name, entity_id=name), entity_ids=True)
     assert [{*line} - {"_aws", "refused", "refusals", "duration_ms"} for line in lines] == [
-        {"namespace", "resource", "entity_id", "refused_by"},
-        {"namespace", "resource", "entity_id", "refused_by", "limit"},
+        {"namespace", "resource", "entity_id", "refused_by", "reason"},
+        {"namespace", "resource", "entity_id", "refused_by", "reason", "limit"},
     ]
     for line in lines:
         assert line["entity_id"] == name

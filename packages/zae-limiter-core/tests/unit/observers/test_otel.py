@@ -130,6 +130,7 @@ def test_a_span_covers_the_call_and_says_what_was_short() -> None:
     assert dict(span.attributes or {}) == OWN | {
         "zae_limiter.call": "acquire",
         "zae_limiter.outcome": "refused",
+        "zae_limiter.reason": "rate",
         "zae_limiter.amount.rpm": 1,
         "zae_limiter.violations": ("rpm",),
     }
