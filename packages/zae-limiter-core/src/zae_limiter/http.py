@@ -73,12 +73,13 @@ def headers(
     Each limit is a policy by its name. With ``show="all"`` a parent's is ``parent/NAME``, that of the next bucket above
     ``parent-2/NAME``, those of draws are ``draw/NAME``, ``draw-2/NAME``, ``draw-2/parent/NAME``. ``names`` returns
     another name for the status of a limit, such as ``organisation/NAME``. ``units`` has the quota unit of limits that
-    count something else than requests, like ``{"tpm": "tokens"}``. ``legacy`` adds ``X-RateLimit-*`` of the scarcest
-    limit, as slowapi and Flask-Limiter send them: ``X-RateLimit-Reset`` is an instant in seconds of the epoch, ``now``
-    (by default the system's time) and the ``t`` of the limit. A refusal that can never pass has no ``Retry-After``; it
-    and one with a wait above ``PATIENCE`` have ``x-should-retry: false``, and so has ``AccessDisabled``, which has no
-    other field. A lease without statuses (an outage) has no fields, and no shadow limit has any. Raises
-    ``ValueError`` for a unit that no field can have, ``ValidationError`` for another ``show``.
+    count something else than requests, like ``{"tpm": "tokens"}``; that of money is ``micro-usd`` and so on. ``legacy``
+    adds ``X-RateLimit-*`` of the scarcest limit, as slowapi and Flask-Limiter send them: ``X-RateLimit-Reset`` is an
+    instant in seconds of the epoch, ``now`` (by default the system's time) and the ``t`` of the limit. A refusal that
+    can never pass has no ``Retry-After``; it and one with a wait above ``PATIENCE`` have ``x-should-retry: false``, and
+    so has ``AccessDisabled``, which has no other field. A lease without statuses (an outage) has no fields, and no
+    shadow limit has any. Raises ``ValueError`` for a unit that no field can have, ``ValidationError`` for another
+    ``show``.
     """
     check_show(show)
     if show == "nothing":
@@ -185,7 +186,8 @@ def _short(limits: Sequence[_Limit]) -> list[_Limit]:
 def _policy(shown: _Limit, units: Mapping[str, str]) -> str:
     """Return the quota, and the seconds in which it refills, if it does."""
     limit = shown.status.limit
-    unit = f";qu={_string(units[limit.name])}" if limit.name in units else ""
+    named = units.get(limit.name) or (f"micro-{limit.unit}" if limit.unit else None)
+    unit = f";qu={_string(named)}" if named is not None else ""
     seconds = window_seconds(limit)
     window = "" if seconds is None else f";w={_integer(seconds)}"
     return f"{_string(shown.name)};q={_integer(limit.capacity)}{unit}{window}"
@@ -209,16 +211,20 @@ def _legacy(shown: Sequence[_Limit], now: float) -> dict[str, str]:
 def _sentence(shown: _Limit) -> str:
     """Describe a shortage; of another entity's limit not even the amount, which may reveal a price."""
     status, for_ever = shown.status, math.isinf(shown.status.retry_after_seconds)
-    asked = f"{shown.name}: {status.requested} requested" if shown.whole else f"{shown.name}: not enough left"
+    asked = (
+        f"{shown.name}: {status.limit.show(status.requested)} requested"
+        if shown.whole
+        else f"{shown.name}: not enough left"
+    )
     if for_ever and not shown.whole:
         return asked
     if for_ever:
         if status.limit.blocks:
             return f"{asked}, which is blocked"
         if status.requested <= status.limit.usable_burst:
-            return f"{asked}, {shown.available} available, and {never_come(status.limit)}"
-        return f"{asked}, which can never pass: at most {status.limit.burst}"
-    left = f", {shown.available} available" if shown.whole else ""
+            return f"{asked}, {status.limit.show(shown.available)} available, and {never_come(status.limit)}"
+        return f"{asked}, which can never pass: at most {status.limit.show(status.limit.burst)}"
+    left = f", {status.limit.show(shown.available)} available" if shown.whole else ""
     return f"{asked}{left}; retry in {math.ceil(status.retry_after_seconds)} s"
 
 

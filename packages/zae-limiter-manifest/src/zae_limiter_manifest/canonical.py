@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import Final
 
-from .converter import ALERT
+from .converter import ALERT, UNIT
 from .declarations import Decl, RecordDecl, SystemDecl
 from .equal_values import MOST_REMEMBERED
 from .limit_declarations import LIMIT_FIELDS, LimitDecl
@@ -51,6 +51,8 @@ def _words(limit: LimitDecl) -> Iterator[str]:
             yield name
         elif isinstance(value, WeightsDecl):
             yield f"{name} {value}"
+        elif name == UNIT:
+            yield from [f"{name} {value}"] if value else ()
         elif isinstance(value, tuple):
             yield from [f"{name} {','.join(map(str, value))}"] if name == ALERT and value else map(json.dumps, value)
         elif value:

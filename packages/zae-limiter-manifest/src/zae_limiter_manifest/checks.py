@@ -349,17 +349,17 @@ def _in_table(shape: NamedMap, value: object, path: Path) -> Iterator[Finding]:
         yield from find_problems(shape.entry, item, below)
 
 
-def spelled_out(record: Record, value: object) -> object:
+def spelled_out(record: Record, value: object, name: object = "") -> object:
     """Return the map that the text of a limit stands for; any other value as it is. Raises `ValueError`."""
     if record.short is None or not isinstance(value, str):
         return value
     keys = record.short
-    return {keys[name]: field for name, field in read_limit(value).items()}
+    return {keys[field]: given for field, given in read_limit(value, str(name)).items()}
 
 
 def _in_record(shape: Record, value: object, path: Path) -> Iterator[Finding]:
     try:
-        value = spelled_out(shape, value)
+        value = spelled_out(shape, value, path[-1] if path else "")
     except ValueError as error:
         yield Finding(path, f"{show(value)} {error}")
         return
@@ -403,7 +403,7 @@ def _entries(
     assert isinstance(of_entry.entry, Record), "the limits of a level are records"
     for name, entry in entries.items() if isinstance(entries, Mapping) else ():
         with suppress(ValueError):
-            limit = spelled_out(of_entry.entry, entry)
+            limit = spelled_out(of_entry.entry, entry, name)
             if isinstance(limit, Mapping):
                 yield name, limit
 

@@ -11,6 +11,7 @@ from cattrs.gen import make_dict_structure_fn, make_dict_unstructure_fn
 from .equal_values import MOST_REMEMBERED, NoKey, key_of, value_of
 from .limit_text import read_limit
 from .metadata import Metadata
+from .money import CURRENCIES
 from .windows import has_no_rate
 
 PARENT: Final = "parent"
@@ -24,6 +25,9 @@ WINDOW: Final = "window"
 WEIGHTS: Final = "weights"
 SCHEDULE: Final = "schedule"
 ALERT: Final = "alert"
+UNIT: Final = "unit"
+
+CODES: Final = frozenset(CURRENCIES)
 
 CONVERTER: Final = Converter(
     forbid_extra_keys=True,
@@ -49,6 +53,12 @@ def spread_to_limits(level: type[AttrsInstance]) -> None:
 def _spread(raw: Mapping[str, Any]) -> Mapping[str, Any]:
     if isinstance(raw.get(CASCADE), str):
         raw = {**raw, CASCADE: CASCADES[raw[CASCADE]]}
+    limits = raw.get("limits")
+    if isinstance(limits, Mapping) and not CODES.isdisjoint(limits):
+        raw = {
+            **raw,
+            "limits": {name: _fields(limit, name) if name in CODES else limit for name, limit in limits.items()},
+        }
     if SHADOW not in raw and PREFETCH not in raw:
         return raw
     rest = {key: value for key, value in raw.items() if key not in (SHADOW, PREFETCH)}
@@ -56,7 +66,7 @@ def _spread(raw: Mapping[str, Any]) -> Mapping[str, Any]:
     mark = {SHADOW: True} if raw.get(SHADOW) else {}
     if "limits" not in rest:
         return rest
-    limits = {name: _with_those(_fields(limit), default, mark) for name, limit in rest["limits"].items()}
+    limits = {name: _with_those(_fields(limit, name), default, mark) for name, limit in rest["limits"].items()}
     return {**rest, "limits": limits}
 
 
@@ -115,5 +125,5 @@ def _once_for_equals(structure: Callable[[Any], Any]) -> Callable[[Any, Any], An
     return hook
 
 
-def _fields(raw: Mapping[str, Any] | str) -> Mapping[str, Any]:
-    return read_limit(raw) if isinstance(raw, str) else raw
+def _fields(raw: Mapping[str, Any] | str, name: str = "") -> Mapping[str, Any]:
+    return read_limit(raw, name) if isinstance(raw, str) else raw

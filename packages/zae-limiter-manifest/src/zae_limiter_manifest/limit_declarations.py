@@ -10,10 +10,12 @@ from .converter import (
     ALERT,
     CONVERTER,
     SCHEDULE,
+    UNIT,
     WEIGHTS,
     short_limits,
 )
 from .limit_text import write_limit
+from .money import CURRENCIES
 from .naming import NameKind
 from .schedules import as_schedule
 from .schedules import find_conflicts as find_schedule_conflicts
@@ -178,6 +180,14 @@ class LimitDecl:
         ),
     )
 
+    unit: str = field(
+        kw_only=True,
+        default="",
+        metadata=about(
+            Choice(CURRENCIES), "the currency of a limit of money, such as `usd`, whose amounts are in millionths of it"
+        ),
+    )
+
     @burst.default
     def _burst_is_capacity(self) -> int:
         return self.capacity
@@ -192,6 +202,8 @@ class LimitDecl:
             del values[SCHEDULE]
         if not self.alert:
             del values[ALERT]
+        if not self.unit:
+            del values[UNIT]
         if self.weights is None or isinstance(self.weights, WeightsDecl):
             values[WEIGHTS] = ALREADY_CHECKED
         if self.kind == "concurrent" and self.weights is None:

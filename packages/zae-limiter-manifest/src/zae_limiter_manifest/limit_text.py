@@ -12,8 +12,10 @@ A text says what comes back and when, then words, each once, in any order:
 
 The amount is what comes back. The capacity is that amount unless the text has another, the burst is the capacity. A
 token bucket gets its tokens evenly. A time zone makes a calendar window of the period: `100/day` is any 24 hours,
-`100/day UTC` ends at midnight. A month is always one, of UTC if it has no zone. So every limit without weights and
-without a schedule has a text, and only one that `write_limit` gives.
+`100/day UTC` ends at midnight. A month is always one, of UTC if it has no zone. `100/rolling day` and `100/calendar
+day` say which of both; `rolling week` is any seven days. Amounts may be money, all of one currency: `$5.50/day`,
+`250 eur/month`. So every limit without weights and without a schedule has a text, and only one that `write_limit`
+gives.
 """
 
 import re
@@ -21,9 +23,13 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import takewhile
 from typing import Any, Final, TypeAlias
 
-EXAMPLES: Final = ["100/min", "10k/min burst 20k", "250/month Europe/Berlin"]
+from .money import AMOUNTS_APART, CURRENCIES, PREFIX, SIGNS, SUFFIX, Micro, read_money, write_money
+
+EXAMPLES: Final = ["100/min", "10k/min burst 20k", "$250/month Europe/Berlin"]
 EXAMPLE: Final = " or ".join(EXAMPLES)
-PATTERN: Final = r"^\s*[0-9][^\s/]*((\s*/\s*|\s+per\s+)[0-9]*[A-Za-z]|\s+(concurrent|total)(\s|$)|\s+cron\s)"
+PATTERN: Final = (
+    rf"^\s*{PREFIX}[0-9][^\s/]*{SUFFIX}((\s*/\s*|\s+per\s+)[0-9]*[A-Za-z]|\s+(concurrent|total)(\s|$)|\s+cron\s)"
+)
 """What every text begins with, as a regular expression of JSON Schema."""
 
 Fields: TypeAlias = dict[str, Any]
@@ -36,6 +42,8 @@ _WORDS: Final = r"((?:\s+[^\s/]+)*)"
 _ZONE: Final = r"\s+([A-Z][A-Za-z0-9_+-]*(?:/[A-Za-z0-9_+-]+)*)"
 _RATE: Final = re.compile(r"([^\s/]+)\s*/\s*([^\s/]+)" + _WORDS)
 _CALENDAR: Final = re.compile(r"([^\s/]+)\s*/\s*([a-z]+)" + _ZONE + _WORDS)
+_CALENDAR_WORD: Final = re.compile(r"([^\s/]+)\s*/\s*calendar\s+([a-z]+)(?:" + _ZONE + ")?" + _WORDS)
+_ROLLING: Final = re.compile(r"([^\s/]+)\s*/\s*rolling\s+([^\s/]+)" + _WORDS)
 _MONTH: Final = re.compile(r"([^\s/]+)\s*/\s*(month)()" + _WORDS)
 _CRON: Final = re.compile(r"(\S+)\s+cron((?:\s+\S+){5})(?:" + _ZONE + ")?" + _WORDS)
 _LIKE_CRON: Final = re.compile(r"\S+\s+cron\s+(.*)")
@@ -47,6 +55,7 @@ _FIRST_USE: Final = re.compile(r"(\S+)\s+per\s+(\S+)\s+from\s+first\s+use" + _WO
 _TOTAL: Final = re.compile(r"([^\s/]+)\s+total" + _WORDS)
 _SLOTS: Final = re.compile(r"([^\s/]+)\s+concurrent" + _WORDS)
 _AMOUNT: Final = re.compile(r"(0|[1-9][0-9]*(?:_[0-9]+)*)(?:\.([0-9]{1,9}))?([kKMG]?)")
+_BARE_FRACTION: Final = re.compile(r"([0-9][0-9_]*\.[0-9]+)(?=[\s/])")
 _PERIOD: Final = re.compile(r"([1-9][0-9]{0,9})?([A-Za-z]+)")
 _TIME: Final = re.compile(r"([0-9]{1,9})(?:\.([0-9]{1,3}))?(ms|s)")
 _DAY: Final = re.compile(r"[1-9][0-9]?")
@@ -69,6 +78,7 @@ _WINDOWS: Final = {
     "month": "month",
 }
 _WINDOW_WORDS: Final = {"minute": "min"}
+_ROLLING_WORDS: Final = {86400: "rolling day", 604_800: "rolling week"}  # whose words alone may mean the calendar
 _OTHER_UNITS: Final = {
     "m": "may be minutes or months: write min or month",
     "week": "has a time zone if it is one of the calendar: write week UTC, or 7d for any seven days",
@@ -93,21 +103,24 @@ _MEANT: Final = {
 """The units that abbreviations stand for, which the message names."""
 
 
-def read_limit(text: str) -> Fields:
+def read_limit(text: str, name: str = "") -> Fields:
     """Return the fields of a limit that its text gives; those that it leaves out have the defaults of a limit.
 
     `capacity` is always there, `kind` for all but token buckets, and what that kind has: `refill_amount`,
     `refill_period` (seconds), `window`, `timezone`. `burst`, `prefetch` (seconds), `alert` (percent), `starts_on`,
-    `expires` (seconds) and `shadow` are there where the text has them. Raises `ValueError`, whose message says what is
-    wrong, and gives examples.
+    `expires` (seconds), `shadow` and the `unit` of money are there where the text has them. Beside a `name` such as
+    `usd`, `250.50` is money. Raises `ValueError`, whose message says what is wrong, and gives examples.
     """
     try:
         if len(text) > _LONGEST:
             raise ValueError(f"a limit has at most {_LONGEST} characters")
-        _check_cron(text.strip())
+        words = AMOUNTS_APART.sub(r"\1\2", text.strip())
+        if name in CURRENCIES:
+            words = _BARE_FRACTION.sub(rf"\1{name}", words)
+        _check_cron(words)
         for form, read in _FORMS:
-            if found := form.fullmatch(text.strip()):
-                return read(*found.groups(""))
+            if found := form.fullmatch(words):
+                return _with_unit(read(*found.groups("")))
         _refuse_zone(text.split()[1:])
         raise ValueError("a limit begins with an amount and a period, or is an amount that is `total` or `concurrent`")
     except ValueError as error:
@@ -117,10 +130,11 @@ def read_limit(text: str) -> Fields:
 def write_limit(fields: Mapping[str, Any]) -> str:
     """Return the text of a limit with all these fields, such that `read_limit` gives a limit that is equal to it."""
     words, capacity, kind = [write_refill(fields)], fields["capacity"], fields.get("kind")
+    unit = fields.get("unit", "")
     if kind not in _AMOUNT_IS_CAPACITY and capacity != fields["refill_amount"] and not _blocks(fields):
-        words.append(f"capacity {write_amount(capacity)}")
+        words.append(f"capacity {write_amount(capacity, unit)}")
     if kind != "concurrent" and fields["burst"] != capacity:
-        words.append(f"burst {write_amount(fields['burst'])}")
+        words.append(f"burst {write_amount(fields['burst'], unit)}")
     if fields["prefetch"]:
         words.append(f"prefetch {write_time(fields['prefetch'])}")
     if kind == "concurrent" and fields["expires"] != _EXPIRES:
@@ -134,14 +148,16 @@ def write_limit(fields: Mapping[str, Any]) -> str:
 
 def write_refill(fields: Mapping[str, Any]) -> str:
     """Return what comes back and when, with which a text begins: `100/min`, `250/month Europe/Berlin from 15`."""
-    kind, capacity = fields.get("kind"), write_amount(fields["capacity"])
+    kind, unit = fields.get("kind"), fields.get("unit", "")
+    capacity = write_amount(fields["capacity"], unit)
     if kind in ("concurrent", "total"):
         return f"{capacity} {kind}"
     if kind == "first_use":
         return f"{capacity} per {write_period(fields['refill_period'])} from first use"
-    amount = write_amount(0 if _blocks(fields) else fields["refill_amount"])
+    amount = write_amount(0 if _blocks(fields) else fields["refill_amount"], unit)
     if kind != "calendar":
-        return f"{amount}/{write_period(fields['refill_period'])}"
+        seconds = fields["refill_period"]
+        return f"{amount}/{_ROLLING_WORDS.get(seconds) or write_period(seconds)}"
     window, zone = fields["window"], fields["timezone"]
     if " " in window:
         return f"{amount} cron {window} {zone}"
@@ -154,8 +170,10 @@ def _blocks(fields: Mapping[str, Any]) -> bool:
     return bool(fields["capacity"] == 0 and fields["refill_amount"] == 1)
 
 
-def write_amount(amount: int) -> str:
-    """Return an amount of tokens: `999`, `1_500`, `10k`, `2M`, `1G`."""
+def write_amount(amount: int, unit: str = "") -> str:
+    """Return an amount of tokens: `999`, `1_500`, `10k`, `2M`, `1G`; of money if there is a unit: `$5.50`."""
+    if unit:
+        return write_money(amount, unit)
     for suffix in ("G", "M", "k"):
         if amount and amount % _LARGE[suffix] == 0:
             return f"{amount // _LARGE[suffix]:_}{suffix}"
@@ -223,6 +241,11 @@ def _read_calendar(amount: str, window: str, zone: str, words: str) -> Fields:
     return {"starts_on" if name == "from" else name: value for name, value in fields.items()}
 
 
+def _read_rolling(amount: str, period: str, words: str) -> Fields:
+    seconds = 604_800 if period == "week" else _read_period(period)
+    return _refilled(amount, words, _VALUES, refill_period=seconds)
+
+
 def _read_cron(amount: str, expression: str, zone: str, words: str) -> Fields:
     window = " ".join(expression.split())
     return _refilled(amount, words, _OF_CRON, kind="calendar", window=window, timezone=zone or _UTC)
@@ -251,7 +274,21 @@ def _read_total(amount: str, words: str) -> Fields:
 
 
 def _read_slots(amount: str, words: str) -> Fields:
+    if isinstance(_read_amount(amount), Micro):
+        raise ValueError(f"slots are counted, and {amount} is money")
     return {"capacity": _read_amount(amount), "kind": "concurrent", **_read_words(words, _OF_SLOTS)}
+
+
+def _with_unit(fields: Fields) -> Fields:
+    """Return the fields with the currency that all amounts are of, as their unit, if they are money."""
+    names = [each for each in ("capacity", "burst", "refill_amount") if each in fields]
+    if fields["capacity"] == 0:  # which comes back as 1, of whatever
+        names = ["capacity"]
+    units = {getattr(fields[each], "unit", "") for each in names}
+    if len(units) > 1:
+        raise ValueError("its amounts are not all money of one currency: give each the same sign, such as $500")
+    unit = units.pop()
+    return {**fields, **{each: int(fields[each]) for each in names}, "unit": unit} if unit else fields
 
 
 def _read_words(text: str, values: "_Words") -> Fields:
@@ -275,6 +312,10 @@ def _read_words(text: str, values: "_Words") -> Fields:
 
 
 def _read_amount(text: str) -> int:
+    if (money := read_money(text)) is not None:
+        return money
+    if text[0] in SIGNS:
+        raise ValueError(f"{text} is not an amount of money: write $250, $5.50, $1_500 or 250 eur")
     if _COMMAS.fullmatch(text):
         raise ValueError(f"write {text.replace(',', '_')}, without commas")
     if re.fullmatch(r"[0-9._]+m", text):
@@ -285,7 +326,8 @@ def _read_amount(text: str) -> int:
     whole, part, suffix = found[1], found[2] or "", _LARGE[found[3]]
     tokens, rest = divmod(int(part or 0) * suffix, int(f"1{'0' * len(part)}"))
     if rest or (part and not found[3]):
-        raise ValueError(f"{text} is not a whole number of tokens")
+        way_out = f"; money has a sign or a currency: ${text}, {text} eur" if not found[3] else ""
+        raise ValueError(f"{text} is not a whole number of tokens{way_out}")
     return int(whole) * suffix + tokens
 
 
@@ -340,6 +382,8 @@ _AMOUNT_IS_CAPACITY: Final = ("concurrent", "total", "first_use")
 _FORMS: Final[Sequence[tuple[re.Pattern[str], Callable[..., Fields]]]] = (
     (_CRON, _read_cron),
     (_FIRST_USE, _read_first_use),
+    (_CALENDAR_WORD, _read_calendar),
+    (_ROLLING, _read_rolling),
     (_CALENDAR, _read_calendar),
     (_MONTH, _read_calendar),
     (_TOTAL, _read_total),

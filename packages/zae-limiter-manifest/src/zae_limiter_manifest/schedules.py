@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
+from .money import MICRO, write_money
 from .problems import show
 from .schedule_text import MAX_ENTRIES, find_unreachable, read_entry, write_entry
 from .windows import find_zone_problem, plain, said_of
@@ -55,13 +56,20 @@ def find_conflicts(limit: Mapping[Any, object]) -> Iterator[tuple[object, str]]:
     kind = said.get("kind", "token_bucket" if said.get("window") is None else "calendar")
     for text in texts:
         with suppress(ValueError, TypeError, AttributeError):
-            if problem := _with_kind(read_entry(text), kind, said.get("prefetch")):
+            if problem := _with_limit(read_entry(text), kind, said):
                 key = next(key for key in limit if isinstance(key, str) and plain(key) == "schedule")
                 yield key, f"{show(text)} {problem}"
                 return
 
 
-def _with_kind(entry: Mapping[str, Any], kind: object, prefetch: object) -> str | None:
+def _with_limit(entry: Mapping[str, Any], kind: object, said: Mapping[str, object]) -> str | None:
+    prefetch, unit = said.get("prefetch"), said.get("unit") or ""
+    if entry.get("unit", "") != unit:
+        return (
+            f"is not money as the limit is: write {write_money(100 * MICRO, str(unit))}"
+            if unit
+            else (f"is money, and the limit has no `unit`: add `unit: {entry['unit']}`")
+        )
     if kind not in ("token_bucket", "calendar", "first_use"):
         return f"is for a limit that refills with time, which `kind: {kind}` does not"
     if kind != "token_bucket" and entry["refill_period"] is not None:

@@ -126,6 +126,8 @@ def _of_slots(said: Mapping[str, object], kind: object) -> Iterator[tuple[str, s
         yield "burst", "must be the capacity beside `kind: concurrent`: leave it out"
     if said.get("alert"):
         yield "alert", "means nothing beside `kind: concurrent`: slots have no window; leave it out"
+    if said.get("unit"):
+        yield "unit", "means nothing beside `kind: concurrent`: slots are not money; leave it out"
     if said.get("weights"):
         yield "weights", "mean nothing beside `kind: concurrent`: leave them out"
 

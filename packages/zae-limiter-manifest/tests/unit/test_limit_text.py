@@ -52,7 +52,7 @@ def test_a_mistake_names_the_text_and_its_place_and_has_examples(text: str, prob
     assert (found.line, found.column, found.path) == (5, 10, "system.limits.rpm")
     assert found.message.startswith(json.dumps(text, ensure_ascii=False))
     assert problem in found.message
-    assert found.message.endswith("; examples: 100/min or 10k/min burst 20k or 250/month Europe/Berlin")
+    assert found.message.endswith("; examples: 100/min or 10k/min burst 20k or $250/month Europe/Berlin")
 
 
 @pytest.mark.parametrize(

@@ -74,7 +74,7 @@ def test_what_is_no_limit_is_named_with_the_form(text: str) -> None:
     with pytest.raises(CommandError) as refusal:
         parse_limit(text)
     assert str(refusal.value).startswith(f"--limit {text!r}: ")
-    assert str(refusal.value).endswith("100/min or 10k/min burst 20k or 250/month Europe/Berlin")
+    assert str(refusal.value).endswith("100/min or 10k/min burst 20k or $250/month Europe/Berlin")
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ from ..flows.acquire.requests import (
 from ..flows.validation import validate_flag
 from ..runtime.unused import warn_if_later
 from ..values.draws import Draw
-from ..values.estimates import Estimate
+from ..values.estimates import Amount, Estimate
 from ..values.limits import Limit, Policy, check_limits
 from ..values.on_refused import OnRefused
 from ..wiring import Decorated, check_decorated, check_repository, of_call, refuse_other_limiter
@@ -78,7 +78,7 @@ class RateLimiter(LimitMethods, EntityMethods):
         self,
         entity_id: str,
         resource: str,
-        consume: Mapping[str, int | Estimate],
+        consume: Mapping[str, Amount],
         limits: Sequence[Limit | str] | None = None,
         *,
         cascade: bool = False,
@@ -138,7 +138,7 @@ class RateLimiter(LimitMethods, EntityMethods):
         self,
         entity_id: str | Callable[..., str],
         resource: str | Callable[..., str],
-        consume: Mapping[str, int | Estimate] | Callable[..., Mapping[str, int | Estimate]],
+        consume: Mapping[str, Amount] | Callable[..., Mapping[str, Amount]],
         **options: Unpack[AcquireOptions],
     ) -> Callable[[Decorated], Decorated]:
         """Return a decorator: every call of the decorated function runs in the block of an ``acquire`` with these
@@ -199,7 +199,7 @@ class RateLimiter(LimitMethods, EntityMethods):
         self,
         entity_id: str,
         resource: str,
-        consume: Mapping[str, int | Estimate],
+        consume: Mapping[str, Amount],
         limits: Sequence[Limit | str] | None = None,
     ) -> float:
         """Return the seconds until such an acquire can pass; ``math.inf`` if never. Includes every ancestor that the
@@ -214,7 +214,7 @@ class RateLimiter(LimitMethods, EntityMethods):
         self,
         entity_id: str,
         resource: str,
-        consume: Mapping[str, int | Estimate] | None = None,
+        consume: Mapping[str, Amount] | None = None,
         limits: Sequence[Limit | str] | None = None,
         *,
         cascade: bool = False,
@@ -238,7 +238,7 @@ class RateLimiter(LimitMethods, EntityMethods):
         self,
         entity_id: str,
         resource: str,
-        consume: Mapping[str, int | Estimate] | None = None,
+        consume: Mapping[str, Amount] | None = None,
         limits: Sequence[Limit | str] | None = None,
         *,
         cascade: bool = False,
@@ -280,7 +280,7 @@ class RateLimiter(LimitMethods, EntityMethods):
         self,
         entity_id: str,
         resource: str,
-        consume: Mapping[str, int | Estimate] | None,
+        consume: Mapping[str, Amount] | None,
         limits: Sequence[Limit | str] | None,
         *,
         cascade: bool,

@@ -186,6 +186,7 @@ _SUFFIXES: Final = {
     "expires": "ex",
     "schedule": "sc",
     "alert": "al",
+    "unit": "un",
 }
 ALERT_SUFFIX: Final = f"_{_SUFFIXES['alert']}"
 CAPACITY_SUFFIX: Final = f"_{_SUFFIXES['capacity']}"  # which every limit of a config has
@@ -194,7 +195,7 @@ _OF_SLOTS: Final = ("epoch", "epoch_began", "held_even", "held_odd")
 _OF_STATE: Final = frozenset(
     ("tokens", "consumed", "minted", *_OF_SLOTS, "begun", "fraction", "schedule_id")
 )  # the fields of a bucket beside the rule
-OF_TEXT: Final = frozenset(("schedule_id", "kind", "window", "timezone", "alert"))
+OF_TEXT: Final = frozenset(("schedule_id", "kind", "window", "timezone", "alert", "unit"))
 _OF_CONFIG: Final = frozenset(
     ("shadow", "prefetch", "weights", "schedule")
 )  # the fields of a config that no bucket has
@@ -231,6 +232,7 @@ class BucketAttributes(NamedTuple):
     starts_on: str
     expires: str
     alert: str
+    unit: str
 
     @property
     def slots(self) -> Sequence[str]:
@@ -262,6 +264,7 @@ class LimitAttributes(NamedTuple):
     expires: str
     schedule: str
     alert: str
+    unit: str
 
 
 class LimitAttribute(NamedTuple):

@@ -10,6 +10,8 @@ from ..flows import bucket, records
 from .flow_runner import SyncFlowRunner
 
 if TYPE_CHECKING:
+    from decimal import Decimal
+
     from ..values.buckets import Bucket, BucketPage, ResourceCapacity
 
 
@@ -72,7 +74,7 @@ class SyncBucketMethods(SyncFlowRunner):
         self,
         entity_id: str,
         resource: str,
-        tokens: Mapping[str, int],
+        tokens: Mapping[str, int | Decimal],
         *,
         principal: str | None = None,
         idempotency_key: str | None = None,

@@ -4,7 +4,7 @@
 import logging
 from collections.abc import Mapping
 from types import TracebackType
-from typing import Self, TypeVar
+from typing import TYPE_CHECKING, Self, TypeVar
 
 from ..exceptions import InfrastructureError, LeaseExpiredError
 from ..flows import acquire as acquiring
@@ -24,6 +24,9 @@ from ..values.refusal import RateLimitExceeded
 from ..values.token_usage import TokenUsage
 from .driver import SyncDriver
 
+if TYPE_CHECKING:
+    from decimal import Decimal
+
 T = TypeVar("T")
 log = logging.getLogger(__name__)
 
@@ -35,7 +38,7 @@ class SyncLeaseCalls:
 
     _namespace_state: NamespaceState
 
-    def consume(self, /, **amounts: int) -> None:
+    def consume(self, /, **amounts: "int | Decimal") -> None:
         """Take more tokens at once, by limit. Raises the errors of ``acquire``, and ``LeaseExpiredError``.
 
         ``LeaseExpiredError`` also means that the block ended before the store answered: the tokens go back.
@@ -43,19 +46,19 @@ class SyncLeaseCalls:
         milli = acquiring.lease.checked(self._grant, "consume", amounts)
         self._take(self._grant, milli)
 
-    def adjust(self, /, **amounts: int) -> None:
+    def adjust(self, /, **amounts: "int | Decimal") -> None:
         """Correct the estimate at the end of the block, up or down, in tokens; never refused, and may go into debt.
 
         Raises ``LeaseExpiredError``, and ``ValidationError`` if the lease would hold less than nothing.
         """
         acquiring.lease.adjust(self._grant, "adjust", amounts)
 
-    def release(self, /, **amounts: int) -> None:
+    def release(self, /, **amounts: "int | Decimal") -> None:
         """Give tokens back at the end of the block; free slots at once. Raises the errors of ``adjust``."""
         if slots := acquiring.lease.release(self._grant, amounts):
             self._run(acquiring.lease.free_slots(slots))
 
-    def settle(self, usage: TokenUsage | None = None, most: int | None = None, /, **amounts: int) -> None:
+    def settle(self, usage: TokenUsage | None = None, most: int | None = None, /, **amounts: "int | Decimal") -> None:
         """Set what was really used; the end of the block writes the difference.
 
         ``usage`` sets every limit that has weights, exact to the millitoken. ``amounts`` set what they name, in tokens
@@ -70,7 +73,7 @@ class SyncLeaseCalls:
         if beyond := acquiring.lease.settle(grant, amounts, usage, most):
             _log_bounded(self._namespace_state, grant, beyond)
 
-    def would_exceed(self, usage: TokenUsage | None = None, /, **amounts: int) -> tuple[LimitStatus, ...]:
+    def would_exceed(self, usage: TokenUsage | None = None, /, **amounts: "int | Decimal") -> tuple[LimitStatus, ...]:
         """Return the limits that would go into debt if the lease settled for this now; empty if none would.
 
         For a stream that may stop. Makes no request: it knows the bucket as this process has seen it last, what has

@@ -10,6 +10,8 @@ from ..runtime.rooms import on_first_use
 if TYPE_CHECKING:
     from . import alerts as alerts
     from . import limit_text as limit_text
+    from . import money as money
+    from . import money_amounts as money_amounts
     from . import overrides as overrides
     from . import provisioner as provisioner
     from . import schedules as schedules

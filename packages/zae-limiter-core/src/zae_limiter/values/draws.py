@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from ..exceptions import ValidationError
 from ..runtime.dataclass import dataclass, field
-from .estimates import Estimate
+from .estimates import Amount
 from .naming import check_identifier, check_resource
 
 
@@ -19,7 +19,7 @@ class Draw:
 
     entity_id: str | None = None
     resource: str | None = None
-    consume: Mapping[str, int | Estimate] | None = field(default=None, hash=False)
+    consume: Mapping[str, Amount] | None = field(default=None, hash=False)
     cascade: bool | None = None
 
     def __post_init__(self) -> None:

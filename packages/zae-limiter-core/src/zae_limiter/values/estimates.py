@@ -1,7 +1,7 @@
 """An amount of an acquire that is learnt from what calls before it were settled for (``Estimate``)."""
 
 from collections.abc import Callable
-from typing import Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from ..exceptions import ValidationError
 from ..runtime.dataclass import dataclass, field
@@ -9,8 +9,15 @@ from ..runtime.named_tuple import NamedTuple
 from .limits import MAX_TOKENS
 from .naming import check_resource
 
+if TYPE_CHECKING:
+    from decimal import Decimal
+
 LARGEST_QUANTILE: Final = 0.999
 LONGEST_MODEL: Final = 256  # characters
+
+
+Amount: TypeAlias = "int | Decimal | Estimate"
+"""What a call asks for of a limit: tokens, money, or an estimate."""
 
 
 class EstimateKey(NamedTuple):

@@ -14,6 +14,9 @@ from .weights import NO_WEIGHTS, Weights
 from .whole import check_whole
 from .windows import UTC, check_window
 
+if TYPE_CHECKING:
+    from decimal import Decimal
+
 MILLI: Final = 1000
 MAX_TOKENS: Final = 10**15
 MAX_PERIOD: Final = 100 * 365 * 24 * 3600
@@ -35,6 +38,7 @@ _SELDOM: Final[Mapping[str, object]] = {
     "expires": 0,
     "schedule": (),
     "alert": (),
+    "unit": "",
 }
 
 
@@ -96,6 +100,8 @@ class Limit(NamedLimits):
     """Other values at other times: the first entry that holds wins. Texts become entries."""
     alert: tuple[int, ...] = field(default=(), hash=False)
     """At which percent of its window the aggregator sends an event: whole numbers, ascending."""
+    unit: str = ""
+    """The currency of a limit of money, such as ``usd``, whose tokens are millionths of it; empty for tokens."""
 
     if not TYPE_CHECKING:
 
@@ -134,6 +140,8 @@ class Limit(NamedLimits):
             self._check_prefetch()
         if self.weights is not NO_WEIGHTS:
             object.__setattr__(self, "weights", Weights.check(f"weights of limit {self.name!r}", self.weights))
+        if self.unit != "":
+            values.money_amounts.check_unit(self.name, self.unit, self.kind)
         window = (self.window, self.timezone, self.starts_on, self.expires, self.schedule, self.alert)
         if self.kind != "token_bucket" or window != ("", UTC, 1, 0, (), ()):
             self._check_kind()
@@ -228,6 +236,7 @@ class Limit(NamedLimits):
 
     def during(self, entry: "values.schedules.ScheduleEntry") -> "Limit":
         """Return the limit with the values of an entry, without a schedule. Raises ``ValidationError``."""
+        values.money_amounts.check_same_unit(self.unit, entry.unit)
         return replace(
             self,
             capacity=entry.capacity,
@@ -250,9 +259,9 @@ class Limit(NamedLimits):
         it.
 
         An amount has whole tokens, with ``k``, ``M`` or ``G`` behind it; a period is ``sec``, ``min``, ``hour`` or
-        ``day``, or a number of them (``90s``). A time zone makes calendar windows of it: ``usd: 250/month
-        Europe/Berlin``. Others are ``500 total``, ``5 concurrent``, ``3 cron 0 6 * * MON UTC`` and ``9 per hour from
-        first use``. Raises ``ValidationError``.
+        ``day``, or a number of them (``90s``). A time zone makes calendar windows of it: ``calls: 250/month
+        Europe/Berlin``; a sign makes money of the amount: ``usd: $5.50/day``. Others are ``500 total``, ``5
+        concurrent``, ``3 cron 0 6 * * MON UTC`` and ``9 per hour from first use``. Raises ``ValidationError``.
         """
         name, colon, rest = text.partition(":") if isinstance(text, str) else ("", "", "")
         if not colon:
@@ -260,7 +269,7 @@ class Limit(NamedLimits):
                 "limit", text, f"must be a name and a limit, such as rpm: 100/min; limits: {values.limit_text.EXAMPLE}"
             )
         try:
-            found = values.limit_text.read_limit(rest)
+            found = values.limit_text.read_limit(rest, name.strip())
         except ValueError as error:
             raise ValidationError("limit", text, str(error)) from None
         return cls.custom(name.strip(), **found)
@@ -307,6 +316,10 @@ class Limit(NamedLimits):
             if name not in values:
                 raise ValidationError("limit", dict(values), f"lacks the field {name!r}")
         return cls.custom(**values)
+
+    def show(self, amount: int) -> str:
+        """Return an amount of the limit for people: digits, or money such as ``$1,234.50``."""
+        return values.money.show_amount(amount, self.unit) if self.unit else str(amount)
 
     @property
     def _ceiling_milli(self) -> int:
@@ -360,13 +373,17 @@ def check_on_unavailable(value: str) -> PolicyText:
     raise ValidationError("on_unavailable", value, f"must be one of {', '.join(map(repr, POLICIES))}")
 
 
-def check_amounts(field: str, amounts: Mapping[str, int], *, signed: bool = False) -> dict[str, int]:
-    """Return amounts in millitokens by limit. Raises ``ValidationError`` for a fraction, boolean or negative amount."""
+def check_amounts(field: str, amounts: "Mapping[str, int | Decimal]", *, signed: bool = False) -> dict[str, int]:
+    """Return amounts in millitokens by limit; a ``Decimal`` is money, and then they are ``MoneyAmounts``. Raises
+    ``ValidationError`` for a fraction, boolean or negative amount.
+    """
     least = -MAX_TOKENS if signed else 0
     milli = {}
+    money = []
     for name, amount in amounts.items():
         if type(amount) is not int or not least <= amount <= MAX_TOKENS:
-            kind = "a whole number of tokens" if signed else "a whole number of tokens, 0 or more"
-            raise ValidationError(f"{field}[{name!r}]", amount, f"must be {kind}, at most {MAX_TOKENS}")
-        milli[name] = amount * MILLI
-    return milli
+            milli[name] = MILLI * values.money_amounts.whole_amount(f"{field}[{name!r}]", amount, signed=signed)
+            money.append(name)
+        else:
+            milli[name] = amount * MILLI
+    return values.money_amounts.MoneyAmounts.of(milli, money) if money else milli

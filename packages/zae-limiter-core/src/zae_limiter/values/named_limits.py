@@ -2,12 +2,15 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
-from typing import Any, Final, Literal, Self, TypeVar, cast, get_args
+from typing import TYPE_CHECKING, Any, Final, Literal, Self, TypeVar, cast, get_args
 
 from .. import values
 from ..exceptions import ValidationError
 from .weights import NO_WEIGHTS
 from .windows import CALENDAR, SECONDS, UTC, burst_of
+
+if TYPE_CHECKING:
+    from decimal import Decimal
 
 Kind = Literal["token_bucket", "calendar", "first_use", "total", "concurrent"]  # how tokens come back: ``rules``
 
@@ -72,6 +75,7 @@ class NamedLimits:
         expires: int = 0,
         schedule: "Sequence[values.schedules.ScheduleEntry] | Sequence[str]" = (),
         alert: Sequence[int] = (),
+        unit: str = "",
     ) -> Self:
         """Return a limit of any rate; ``burst`` and ``refill_amount`` default to ``capacity``, ``refill_period`` to 60
         seconds.
@@ -94,6 +98,7 @@ class NamedLimits:
             expires=expires,
             schedule=schedule,
             alert=alert,
+            unit=unit,
         )
 
     @classmethod
@@ -285,6 +290,35 @@ class NamedLimits:
         return cls.custom(
             name, capacity, burst=burst, shadow=shadow, weights=weights, alert=alert, kind="total", expires=expires or 0
         )
+
+    @classmethod
+    def money(
+        cls,
+        name: str,
+        amount: "str | int | Decimal",
+        *,
+        per: str,
+        timezone: str | None = None,
+        unit: str | None = None,
+        shadow: bool = False,
+        weights: Mapping[str, float] = NO_WEIGHTS,
+        alert: Sequence[int] = (),
+        schedule: "Sequence[values.schedules.ScheduleEntry] | Sequence[str]" = (),
+    ) -> Self:
+        """Return a limit of money: ``Limit.money("usd", "250.50", per="month", timezone="Europe/Berlin")``.
+
+        The amount is in the currency, not in millionths; a float is refused, because it is not exact. ``per`` is what
+        follows it in a limit's text: ``day`` or ``rolling day`` (any 24 hours), ``calendar day``, ``month``, ``30d from
+        first use``, ``total``. ``unit``: the currency, by default the name, or ``usd``.
+        """
+        field = f"amount of limit {name!r}"
+        code = unit or (name if name in values.money.CURRENCIES else "usd")
+        micro = values.money_amounts.exact_micro(field, amount, code)
+        try:
+            found = values.money_amounts.read_per(micro, per, timezone)
+        except ValueError as error:
+            raise ValidationError(f"per of limit {name!r}", per, str(error)) from None
+        return cls.custom(name, **found, shadow=shadow, weights=weights, alert=alert, schedule=schedule)
 
     @classmethod
     def concurrent(cls, name: str, capacity: int, *, expires: int = 60, shadow: bool = False) -> Self:

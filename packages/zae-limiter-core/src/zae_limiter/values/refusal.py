@@ -223,16 +223,24 @@ class RateLimitExceeded(RateLimitError):
 
 
 def _told(worst: LimitStatus, path: Sequence[str]) -> str:
-    asked = f"{' > '.join(path)}/{worst.resource}: {worst.requested} {worst.limit_name} requested"
+    asked = f"{' > '.join(path)}/{worst.resource}: {_amount(worst)} requested"
     if math.isinf(worst.retry_after_seconds):
         if worst.limit.blocks:
             return f"{asked}, which is blocked: the limit has a capacity of 0"
         if worst.requested <= worst.limit.usable_burst:
-            return f"{asked}, {worst.available} available; {never_come(worst.limit)}: credit the bucket"
-        most = f"the limit holds at most {worst.limit.burst}"
+            return (
+                f"{asked}, {worst.limit.show(worst.available)} available; {never_come(worst.limit)}: credit the bucket"
+            )
+        most = f"the limit holds at most {worst.limit.show(worst.limit.burst)}"
         bound = "capacity" if worst.limit.kind in ("concurrent", "first_use") else "burst"  # these have no burst
         return f"{asked}, which can never pass: {most}; ask for less, or raise its {bound}"
-    return f"{asked}, {worst.available} available; retry in {worst.retry_after_seconds:.3f} s"
+    return f"{asked}, {worst.limit.show(worst.available)} available; retry in {worst.retry_after_seconds:.3f} s"
+
+
+def _amount(status: LimitStatus) -> str:
+    """Return what was asked for, with the limit's name, unless its currency says it: ``8000 tpm``, ``$1.50``."""
+    shown = status.limit.show(status.requested)
+    return shown if status.limit.unit == status.limit_name else f"{shown} {status.limit_name}"
 
 
 def never_come(limit: Limit) -> str:
@@ -252,7 +260,17 @@ def _plain(status: LimitStatus) -> dict[str, Any]:
         "exceeded": status.exceeded,
         "shadow": status.limit.shadow,
         "retry_after_seconds": _finite(status.retry_after_seconds),
+        **_money(status),
     }
+
+
+def _money(status: LimitStatus) -> dict[str, Any]:
+    """Return the currency of a limit of money, and its amounts for people."""
+    limit = status.limit
+    if not limit.unit:
+        return {}
+    amounts = {"capacity": limit.capacity, "available": status.available, "requested": status.requested}
+    return {"unit": limit.unit, "money": {name: limit.show(amount) for name, amount in amounts.items()}}
 
 
 class AccessDisabled(RateLimitExceeded):

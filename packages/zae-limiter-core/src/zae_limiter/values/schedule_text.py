@@ -16,6 +16,7 @@ from datetime import date
 from typing import Any, Final
 
 from .limit_text import read_limit, write_amount, write_limit
+from .money import AMOUNTS_APART, SIGNS
 
 EXAMPLES: Final = ["night: 00:00-06:00 Europe/Berlin 100/min", "weekend: sat-sun 200/min burst 400"]
 EXAMPLE: Final = "; ".join(EXAMPLES)
@@ -50,7 +51,7 @@ def read_entry(text: str) -> dict[str, Any]:
         name, colon, rest = text.partition(":")
         if not colon or not _NAME.fullmatch(name.strip()):
             raise ValueError("it begins with a name of at most 32 letters, digits, - and _, and a colon")
-        when, values = _split(rest.split())
+        when, values = _split(AMOUNTS_APART.sub(r"\1\2", rest).split())
         return {"name": name.strip(), **_read_when(when), **_read_values(values)}
     except ValueError as error:
         raise ValueError(f"is not an entry of a schedule: {error}; examples: {EXAMPLE}") from None
@@ -79,9 +80,10 @@ def write_values(fields: Mapping[str, Any]) -> str:
     """Return the values of an entry: `100/min burst 200`, or `capacity 100`."""
     if fields["refill_period"] is not None:
         return write_limit({**fields, "prefetch": 0, "shadow": False})
-    words = [f"capacity {write_amount(fields['capacity'])}"]
+    unit = fields.get("unit", "")
+    words = [f"capacity {write_amount(fields['capacity'], unit)}"]
     if fields["burst"] != fields["capacity"]:
-        words.append(f"burst {write_amount(fields['burst'])}")
+        words.append(f"burst {write_amount(fields['burst'], unit)}")
     return " ".join(words)
 
 
@@ -166,7 +168,7 @@ def _write_run(names: Sequence[str]) -> str:
 
 def _split(words: list[str]) -> tuple[list[str], list[str]]:
     for place, word in enumerate(words):
-        if word in ("capacity", "burst") or (word[0].isdigit() and "/" in word):
+        if word in ("capacity", "burst") or ((word[0].isdigit() or word[0] in SIGNS) and "/" in word):
             return words[:place], words[place:]
     return words, []
 

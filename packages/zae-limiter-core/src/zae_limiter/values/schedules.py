@@ -39,6 +39,7 @@ class ScheduleEntry:
     days: tuple[int, ...] = ()
     dates: tuple[str, str] | None = None
     timezone: str = "UTC"
+    unit: str = ""
 
     @classmethod
     def parse(cls, text: str) -> "ScheduleEntry":

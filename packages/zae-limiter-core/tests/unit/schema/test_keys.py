@@ -219,6 +219,7 @@ def test_the_stored_names_are_those_of_the_tables_that_exist() -> None:
         "b_rpm_so",
         "b_rpm_ex",
         "b_rpm_al",
+        "b_rpm_un",
     )
     assert attributes.limit_attributes("rpm") == (
         "l_rpm_cp",
@@ -235,6 +236,7 @@ def test_the_stored_names_are_those_of_the_tables_that_exist() -> None:
         "l_rpm_ex",
         "l_rpm_sc",
         "l_rpm_al",
+        "l_rpm_un",
     )
     assert (attributes.ANCHOR, attributes.CONFIG_AS_OF, attributes.ACQUIRES) == ("rf", "cv", "ev")
 

@@ -82,7 +82,7 @@ def test_a_mistake_is_one_error_that_names_the_text_and_has_examples(text: str, 
     message = str(caught.value)
     assert (caught.value.field, caught.value.value) == ("limit", f"rpm:{text}")
     assert problem in message
-    assert message.endswith("; examples: 100/min or 10k/min burst 20k or 250/month Europe/Berlin")
+    assert message.endswith("; examples: 100/min or 10k/min burst 20k or $250/month Europe/Berlin")
 
 
 @pytest.mark.parametrize("text", ["100/min", "", 5, None, b"rpm:1/min", ["rpm: 1/min"]])

@@ -9,6 +9,7 @@ from ..converter import PREFETCH, SCHEDULE, WEIGHTS
 from ..declarations import RecordDecl
 from ..limit_declarations import LimitDecl
 from ..limit_text import write_limit
+from ..money import show_amount
 from ..overrides import LiveOverride
 from ..plan import Plan
 from ..problems import show
@@ -18,6 +19,7 @@ from ..shares import WHOLE
 NO_CHANGES: Final = "No changes."
 NO_DRIFT: Final = "No drift."
 MARKS: Final[dict[Action, str]] = {"create": "+", "update": "~", "delete": "-"}
+_AMOUNTS: Final = ("capacity", "burst", "refill_amount", USABLE_BURST)
 UNCHANGED: Final = "limits stay as they are"
 
 
@@ -55,10 +57,27 @@ def _part(change: Change, limit: str | None, fields: list[FieldChange]) -> Part:
     if limit is None:
         (policy,) = fields
         return Part(_mark(policy.before, policy.after), policy.field, _step(policy))
+    before, after = _sides(change, limit)
+    only = after if before is None else before if after is None else None
+    unit = _unit(before, after)
+    return Part(
+        _mark(before, after),
+        limit,
+        ", ".join(_said(each, unit) for each in fields) if only is None else _whole(only),
+    )
+
+
+def _sides(change: Change, limit: str) -> tuple[LimitDecl | None, LimitDecl | None]:
+    """Return a limit before and after a change."""
     sides = (None if isinstance(side, RecordDecl) else side for side in (change.before, change.after))
     before, after = (side.limits.get(limit) if side else None for side in sides)
-    only = after if before is None else before if after is None else None
-    return Part(_mark(before, after), limit, ", ".join(map(_said, fields)) if only is None else _whole(only))
+    return before, after
+
+
+def _unit(before: LimitDecl | None, after: LimitDecl | None) -> str:
+    """Return the currency of both sides of a limit, of one if the other is missing; empty for tokens."""
+    units = {side.unit for side in (before, after) if side is not None}
+    return units.pop() if len(units) == 1 else ""
 
 
 def _mark(before: object, after: object) -> str:
@@ -67,21 +86,23 @@ def _mark(before: object, after: object) -> str:
     return MARKS["delete" if after is None else "update"]
 
 
-def _said(each: FieldChange) -> str:
+def _said(each: FieldChange, unit: str) -> str:
     """Return a difference as text: `capacity 500 -> 600`; the words of a mode need no name."""
-    return _step(each) if each.field == MODE else f"{_name(each.field)} {_step(each)}"
+    return _step(each) if each.field == MODE else f"{_name(each.field)} {_step(each, unit)}"
 
 
 def _name(field: str) -> str:
     return "usable burst" if field == USABLE_BURST else field
 
 
-def _step(each: FieldChange) -> str:
-    return " -> ".join(_value(each.field, side) for side in (each.before, each.after) if side is not None)
+def _step(each: FieldChange, unit: str = "") -> str:
+    return " -> ".join(_value(each.field, side, unit) for side in (each.before, each.after) if side is not None)
 
 
-def _value(field: str, value: object) -> str:
-    """Return a value of a field as text: `1.5 s` for seconds."""
+def _value(field: str, value: object, unit: str = "") -> str:
+    """Return a value of a field as text: `1.5 s` for seconds, `$5.50` for money."""
+    if unit and field in _AMOUNTS and isinstance(value, int):
+        return show_amount(value, unit)
     if isinstance(value, bool):
         return str(value).lower()
     if field == "name":
@@ -102,9 +123,11 @@ def mode_changes(plan: Plan) -> list[str]:
 def live_and_declared(change: Change) -> list[str]:
     """Return the differences between live and declared, limit by limit: `rpm: capacity is 400, declared 500`."""
     grouped = groupby(change.fields(), key=lambda each: each.limit or each)
-    found = [
-        f"{f'{limit}: ' if isinstance(limit, str) else ''}{'; '.join(map(_apart, fields))}" for limit, fields in grouped
-    ]
+    found = []
+    for limit, fields in grouped:
+        unit = _unit(*_sides(change, limit)) if isinstance(limit, str) else ""
+        said = "; ".join(_apart(each, unit) for each in fields)
+        found.append(f"{limit}: {said}" if isinstance(limit, str) else said)
     return found or unchanged(change)
 
 
@@ -115,9 +138,9 @@ def unchanged(change: Change) -> list[str]:
     return ["stays as it is"] if change.action == "update" else []
 
 
-def _apart(each: FieldChange) -> str:
-    live = "absent" if each.before is None else _value(each.field, each.before)
-    declared = "not declared" if each.after is None else f"declared {_value(each.field, each.after)}"
+def _apart(each: FieldChange, unit: str) -> str:
+    live = "absent" if each.before is None else _value(each.field, each.before, unit)
+    declared = "not declared" if each.after is None else f"declared {_value(each.field, each.after, unit)}"
     return f"{_name(each.field)} is {live}, {declared}"
 
 

@@ -105,7 +105,7 @@ def grant_at_once(
     now_ms = namespace_state.now()
     if home.is_waited_for or not namespace_state.is_current(resolved, now_ms):
         return None
-    if request.draws or (resolved.parent_ids and parents_to_ask(request, request.entity_id, resolved)):
+    if request.draws or request.money or (resolved.parent_ids and parents_to_ask(request, request.entity_id, resolved)):
         return _grant_of_path(namespace_state, request, now_ms, post)
     if prefetch is not None and _is_by(prefetch, resolved) and prefetch.move(request.amounts, now_ms):
         if prefetch.due:
@@ -163,7 +163,9 @@ def _grant_of_new(namespace_state: NamespaceState, request: AcquireRequest) -> G
 def _grant_of_path(
     namespace_state: NamespaceState, request: AcquireRequest, now_ms: int, post: Callable[[Waiter], object]
 ) -> Grant | None:
-    """Return the grant of an acquire that draws on several buckets, which are all held, or all in the own table."""
+    """Return the grant of an acquire that draws on several buckets, or asks for money: all are held, or all
+    are in the own table.
+    """
 
     def look(entity_id: str, resource: str) -> Known | None:
         home = namespace_state.cached_shards.get((entity_id, resource, 0))

@@ -8,8 +8,9 @@ numbers alone is its own word, and is taken as it is.
 import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
+from ... import values
 from ...exceptions import LeaseExpiredError, ValidationError
 from ...operations.errors import BudgetSpent, NotApplied, RaceLost, StoreError
 from ...operations.values import sums
@@ -36,6 +37,9 @@ from .path import current_config
 from .statuses import Owed, statuses_after
 from .taking import ASKS_AGAIN, take_together, until_decided
 
+if TYPE_CHECKING:
+    from decimal import Decimal
+
 MOST_ESTIMATES: Final = 100
 MOST_SETTLED: Final = 10_000_000  # tokens: the longest prompts are of a few millions
 
@@ -46,12 +50,17 @@ def check_open(grant: Grant) -> None:
         raise LeaseExpiredError(grant.request.entity_id, grant.request.resource)
 
 
-def checked(grant: Grant, field: str, amounts: Mapping[str, int], *, signed: bool = False) -> dict[str, int]:
+def checked(
+    grant: Grant, field: str, amounts: "Mapping[str, int | Decimal]", *, signed: bool = False
+) -> dict[str, int]:
     """Return the amounts in millitokens. Raises ``ValidationError`` for a bad amount, or a limit that the lease
     lacks.
     """
     check_open(grant)
-    milli = grant.without_ignored(check_amounts(field, amounts, signed=signed))
+    given = check_amounts(field, amounts, signed=signed)
+    if type(given) is not dict:
+        values.money_amounts.refuse_tokens(field, given, [claim.config.by_name for claim in grant.claims])
+    milli = grant.without_ignored(given)
     known = {name for claim in grant.claims for name in claim.config.by_name}
     if grant.claims and not milli.keys() <= known:
         known |= {name for claim in grant.claims for name in claim.unlimited_names}
@@ -60,7 +69,7 @@ def checked(grant: Grant, field: str, amounts: Mapping[str, int], *, signed: boo
     return milli
 
 
-def adjust(grant: Grant, field: str, amounts: Mapping[str, int]) -> None:
+def adjust(grant: Grant, field: str, amounts: "Mapping[str, int | Decimal]") -> None:
     """Record corrections for the end of the block. Raises ``ValidationError`` if the lease would hold less than 0."""
     milli = checked(grant, field, amounts, signed=True)
     _refuse_slots(grant, field, milli)
@@ -71,7 +80,7 @@ def adjust(grant: Grant, field: str, amounts: Mapping[str, int]) -> None:
 
 
 def settle(
-    grant: Grant, amounts: Mapping[str, int], usage: object = None, most: int | None = None
+    grant: Grant, amounts: "Mapping[str, int | Decimal]", usage: object = None, most: int | None = None
 ) -> Mapping[str, tuple[int, int]]:
     """Record the corrections after which the lease holds these amounts, whatever it held, and what ``usage`` weighs of
     other limits. Return what was claimed and what was taken of limits beyond their bound, in tokens. Raises
@@ -90,14 +99,14 @@ def settle(
 
 
 def would_exceed(
-    namespace_state: NamespaceState, grant: Grant, amounts: Mapping[str, int], usage: object
+    namespace_state: NamespaceState, grant: Grant, amounts: "Mapping[str, int | Decimal]", usage: object
 ) -> tuple[LimitStatus, ...]:
     """Return the limits that would be in debt, as far as this process has seen, if the lease held these amounts."""
     milli = _weighed(grant, "would_exceed", amounts, usage)
     return exceeded(namespace_state, grant, milli if usage is None else bound(grant, milli, None))
 
 
-def _weighed(grant: Grant, field: str, amounts: Mapping[str, int], usage: object) -> dict[str, int]:
+def _weighed(grant: Grant, field: str, amounts: "Mapping[str, int | Decimal]", usage: object) -> dict[str, int]:
     milli = checked(grant, field, amounts)
     _refuse_slots(grant, field, milli)
     return milli if usage is None else grant.without_ignored(weigh(grant, field, usage, beside=milli)) | milli
@@ -185,7 +194,7 @@ def _exceeded(namespace_state: NamespaceState, claim: Claim, more: Mapping[str, 
             yield replace(view.status(claim, name, amount), exceeded=True, requested=-(-amount // MILLI))
 
 
-def release(grant: Grant, amounts: Mapping[str, int]) -> list[BucketRequest]:
+def release(grant: Grant, amounts: "Mapping[str, int | Decimal]") -> list[BucketRequest]:
     """Record a give-back for the end of the block; return the requests that free slots now. Raises the errors of
     ``adjust``.
     """
@@ -224,7 +233,7 @@ def free_slots(requests: Sequence[BucketRequest]) -> Flow[None]:
         yield from _first_problem(requests)
 
 
-def consume(namespace_state: NamespaceState, grant: Grant, amounts: Mapping[str, int]) -> Flow[None]:
+def consume(namespace_state: NamespaceState, grant: Grant, amounts: "Mapping[str, int | Decimal]") -> Flow[None]:
     """Take more from the same buckets at once, from all of them or none. Raises the errors of ``acquire``.
 
     Raises ``LeaseExpiredError``, and gives the tokens back, if the block has ended meanwhile.
@@ -241,7 +250,9 @@ def consume(namespace_state: NamespaceState, grant: Grant, amounts: Mapping[str,
         yield from _go_uncounted(namespace_state, grant, amounts, error)
 
 
-def _take_more(namespace_state: NamespaceState, grant: Grant, amounts: Mapping[str, int]) -> Flow[StoreError | None]:
+def _take_more(
+    namespace_state: NamespaceState, grant: Grant, amounts: "Mapping[str, int | Decimal]"
+) -> Flow[StoreError | None]:
     """Take more, and return the store's error, if it failed. Raises ``RateLimitExceeded`` if they are not there."""
     claims, asked_again, rounds = grant.claims, 0, 0
     while rounds < ROUNDS:
@@ -263,7 +274,7 @@ def _take_more(namespace_state: NamespaceState, grant: Grant, amounts: Mapping[s
 
 
 def _take_of_all(
-    namespace_state: NamespaceState, grant: Grant, more: Sequence[Claim], amounts: Mapping[str, int]
+    namespace_state: NamespaceState, grant: Grant, more: Sequence[Claim], amounts: "Mapping[str, int | Decimal]"
 ) -> Flow[bool]:
     """Take the amounts of these claims; return ``False`` if their limits have to be read again."""
     mine = [held for held in grant.claims if any(held.home is claim.home for claim in more)]
@@ -287,7 +298,9 @@ def _take_of_all(
             claim.decide()
 
 
-def _by_current_limits(namespace_state: NamespaceState, grant: Grant, amounts: Mapping[str, int]) -> Flow[list[Claim]]:
+def _by_current_limits(
+    namespace_state: NamespaceState, grant: Grant, amounts: "Mapping[str, int | Decimal]"
+) -> Flow[list[Claim]]:
     """Return the claims with the limits as they are now. Raises ``ValidationError``, ``AccessDisabled``."""
     claims: list[Claim] = []
     for claim in grant.claims:
@@ -305,7 +318,7 @@ def _by_current_limits(namespace_state: NamespaceState, grant: Grant, amounts: M
 
 
 def _go_uncounted(
-    namespace_state: NamespaceState, grant: Grant, amounts: Mapping[str, int], error: StoreError
+    namespace_state: NamespaceState, grant: Grant, amounts: "Mapping[str, int | Decimal]", error: StoreError
 ) -> Flow[None]:
     """Add the amounts, uncounted or from a share, if the policy allows it. Raises the errors of ``let_through``."""
     policy = yield from let_through(namespace_state, grant.request, error, for_each(grant.claims, amounts))
@@ -321,7 +334,7 @@ def _go_uncounted(
     check_open(grant)
 
 
-def _joins(grant: Grant, mine: Sequence[Claim], more: Sequence[Claim], amounts: Mapping[str, int]) -> bool:
+def _joins(grant: Grant, mine: Sequence[Claim], more: Sequence[Claim], amounts: "Mapping[str, int | Decimal]") -> bool:
     """Add the new requests to the lease, and return ``True``; return ``False`` if its block has ended meanwhile."""
     with grant.lock:
         if grant.open:

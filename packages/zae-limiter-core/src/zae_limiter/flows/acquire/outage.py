@@ -443,7 +443,7 @@ def _raise_if_impossible(
         raise RateLimiterUnavailable(f"{error}; this process does not know the limits of {bucket}") from error
     for status in statuses:
         if status.retry_after_seconds == inf and status.requested * MILLI <= status.limit._ceiling_milli:
-            what = f"{status.requested} {status.limit_name} of {status.entity_id}/{status.resource}"
+            what = f"{status.limit.show(status.requested)} {status.limit_name} of {status.entity_id}/{status.resource}"
             problem = f"{error}; the share of this process can never hold {what}"
             raise RateLimiterUnavailable(problem) from error
 

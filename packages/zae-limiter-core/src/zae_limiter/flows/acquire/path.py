@@ -16,6 +16,7 @@ has to say what is meant, by a draw of this bucket.
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 
+from ... import values
 from ...exceptions import ValidationError
 from ...runtime.dataclass import replace
 from ...runtime.named_tuple import NamedTuple
@@ -153,7 +154,7 @@ def join(request: AcquireRequest, claims: list[Claim], gap: Gap | None = None) -
     """
     if gap is not None and gap.problem is not None:
         raise gap.problem
-    is_plain = claims[0] is claims[-1] and request.amounts and not request.learns
+    is_plain = claims[0] is claims[-1] and request.amounts and not request.learns and not request.money
     if is_plain and request.amounts.keys() <= claims[0].config.by_name.keys():
         return claims
     if request.draws:
@@ -185,6 +186,8 @@ def _give_amounts(root: AcquireRequest, claims: Sequence[Claim]) -> None:
     if root.learns:
         _fit_estimates(root, [limit for claim in claims for limit in claim.config.enforced.values()])
     asked: Mapping[str, int] = root.amounts
+    if root.money:
+        values.money_amounts.refuse_tokens("consume", asked, [claim.config.by_name for claim in claims])
     limited: set[str] = set()
     for claim in claims:
         by_name = claim.config.by_name

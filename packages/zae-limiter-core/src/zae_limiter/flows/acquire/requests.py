@@ -14,7 +14,7 @@ from ...exceptions import ValidationError
 from ...runtime.dataclass import dataclass, replace
 from ...values.draws import Draw
 from ...values.entities import MOST_BUCKETS
-from ...values.estimates import Estimate, EstimateKey
+from ...values.estimates import Amount, Estimate, EstimateKey
 from ...values.limits import Limit, Policy, check_amounts, check_limits, check_on_unavailable
 from ...values.naming import check_identifier, check_resource
 from ...values.on_refused import OnRefused
@@ -23,6 +23,7 @@ from ..validation import validate_flag
 ONE_OF_EACH: Final[Mapping[str, int]] = MappingProxyType({})  # what a look asks for without amounts
 LONGEST_WAIT: Final = 10**9  # seconds; a longer wait has no bound
 NO_WAIT: Final = 0.0
+NO_MONEY: Final = frozenset[str]()
 NO_DRAWS: Final[tuple[Draw, ...]] = ()
 REMEMBERED: Final = 1_000  # calls without options, of each limiter
 
@@ -57,7 +58,8 @@ class AcquireRequest:
     whose amounts are estimates, and what the real ones are remembered by. ``rereads``: how often it was decided before,
     so that its limits were read again. ``max_hold``: the seconds after which its slots end. ``draws``: its draws, each
     a request like that of the call, for another bucket. ``caller``: of a draw, the entity and the resource of the call.
-    ``as_called``: its amounts are the call's, as far as its buckets have limits for them.
+    ``as_called``: its amounts are the call's, as far as its buckets have limits for them. ``money``: the limits whose
+    amounts were given as ``Decimal``.
     """
 
     entity_id: str
@@ -77,24 +79,30 @@ class AcquireRequest:
     max_hold: float | None = None
     caller: tuple[str, str] | None = None
     as_called: bool = False
+    money: frozenset[str] = NO_MONEY
 
     @property
     def is_plain(self) -> bool:
         """Whether it names one bucket, and amounts that are known."""
-        return not self.draws and not self.learns
+        return not self.draws and not self.learns and not self.money
+
+    def give(self, amounts: Mapping[str, int], learns: Mapping[str, EstimateKey] | None) -> None:
+        """Ask for checked amounts."""
+        self.amounts, self.learns = amounts, learns
+        self.money = getattr(amounts, "money", NO_MONEY)
 
     def follow(self, call: "AcquireRequest") -> None:
         """Ask for what the call asks for by now, if that is what this draw was to ask for: estimates get lower."""
         if call.learns and self.as_called:
             self.amounts = call.amounts
 
-    def ask(self, consume: Mapping[str, int | Estimate] | None) -> None:
+    def ask(self, consume: Mapping[str, Amount] | None) -> None:
         """Ask for what a draw has: amounts of its own, or those of its call, which alone learns from them. Raises
         ``ValidationError``.
         """
         self.learns, self.as_called = None, consume is None
         if consume is not None:
-            self.amounts, self.learns = _estimated("consume of a draw", consume)
+            self.give(*_estimated("consume of a draw", consume))
 
     def at_once(self) -> "AcquireRequest":
         """Return the request of a call that does not wait: what a lease takes later never does."""
@@ -108,7 +116,7 @@ class AcquireRequest:
 
 def remembering(
     default_limits: tuple[Limit, ...], *, shadow: bool
-) -> Callable[[str, str, Mapping[str, int | Estimate]], AcquireRequest]:
+) -> Callable[[str, str, Mapping[str, Amount]], AcquireRequest]:
     """Return the check of the arguments of a call without options. It remembers the requests of the last calls: most
     calls of a program are like one before.
     """
@@ -117,7 +125,7 @@ def remembering(
     def request_of(entity_id: str, resource: str, *amounts: tuple[str, int]) -> AcquireRequest:
         return validate_request(entity_id, resource, dict(amounts), default_limits=default_limits, shadow=shadow)
 
-    def check(entity_id: str, resource: str, consume: Mapping[str, int | Estimate]) -> AcquireRequest:
+    def check(entity_id: str, resource: str, consume: Mapping[str, Amount]) -> AcquireRequest:
         if type(consume) is dict:
             for amount in consume.values():
                 if type(amount) is not int:  # an estimate; or `True` and 1.0, which would be found as 1
@@ -135,7 +143,7 @@ def remembering(
 def validate_request(
     entity_id: str,
     resource: str,
-    consume: Mapping[str, int | Estimate],
+    consume: Mapping[str, Amount],
     *,
     limits: Sequence[Limit | str] | None = None,
     default_limits: tuple[Limit, ...] = (),
@@ -176,8 +184,8 @@ def validate_request(
         max_wait if type(max_wait) is float and max_wait == 0 else validate_max_wait(max_wait),
         shadow,
     )
-    if learns is not None:
-        request.learns = learns
+    if learns is not None or type(amounts) is not dict:
+        request.give(amounts, learns)
     if max_hold is not None:
         request.max_hold = validate_max_hold(max_hold)
     if draws != ():
@@ -197,9 +205,7 @@ def _follow(request: AcquireRequest, on_refused: OnRefused) -> None:
     request.max_wait = request.max_wait or on_refused.wait
 
 
-def _estimated(
-    field: str, consume: Mapping[str, int | Estimate]
-) -> tuple[dict[str, int], dict[str, EstimateKey] | None]:
+def _estimated(field: str, consume: Mapping[str, Amount]) -> tuple[dict[str, int], dict[str, EstimateKey] | None]:
     """Return amounts with estimates in millitokens, and what these are remembered by. Raises ``ValidationError``."""
     learns = {name: each.key(name) for name, each in consume.items() if isinstance(each, Estimate)}
     amounts = {name: each.amount(name) if isinstance(each, Estimate) else each for name, each in consume.items()}

@@ -8,8 +8,9 @@ ever; a change that is repeated later than that is made again.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
+from ... import values
 from ...exceptions import ValidationError
 from ...operations.values import Conditions, Item, Key, Put, Update
 from ...rules.balances import Begin, share
@@ -31,6 +32,9 @@ from ..retry import ATTEMPTS, RaceLost, read
 from ..steps import Flow
 from ..validation import validate_bucket
 from .audit import Plain, event
+
+if TYPE_CHECKING:
+    from decimal import Decimal
 
 KEPT_DAYS: Final = 30
 _KEPT_SECONDS: Final = KEPT_DAYS * 24 * 3600
@@ -114,7 +118,7 @@ def credit_bucket(
     namespace_state: NamespaceState,
     entity_id: str,
     resource: str,
-    tokens: Mapping[str, int],
+    tokens: "Mapping[str, int | Decimal]",
     cause: Cause,
     *,
     idempotency_key: str | None = None,
@@ -138,6 +142,7 @@ def credit_bucket(
 
     def writes(states: Sequence[BucketState]) -> tuple[Sequence[Write], Put]:
         limits = {name: each.limit for state in reversed(states) for name, each in state.shard_limits.items()}
+        values.money_amounts.refuse_tokens("tokens", credit, (limits,))
         for name in credit.keys() - limits.keys():
             raise ValidationError("tokens", name, f"is not a limit of the bucket (known: {', '.join(sorted(limits))})")
         for name in credit:

@@ -1,0 +1,177 @@
+"""Limits of money: made, written, asked for exactly, refused and shown in their currency."""
+
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from support.core.worlds import World
+from zae_limiter import Draw, Limit, RateLimitExceeded, ValidationError
+from zae_limiter.http import headers, problem
+from zae_limiter.values.money import CURRENCIES, MAX_MICRO, read_money, write_money
+
+USD = Limit.money("usd", "1", per="rolling day")
+RPM = Limit.per_minute("rpm", 60)
+
+
+async def asks(call: Any) -> bool:
+    async with call:
+        return True
+
+
+@pytest.mark.parametrize(
+    ("per", "timezone", "text"),
+    [
+        ("month", "Europe/Berlin", "$250.50/month Europe/Berlin"),
+        ("month", None, "$250.50/month UTC"),
+        ("day", None, "$250.50/rolling day"),
+        ("rolling week", None, "$250.50/rolling week"),
+        ("calendar day", "Europe/Berlin", "$250.50/day Europe/Berlin"),
+        ("calendar week", None, "$250.50/week UTC"),
+        ("30d from first use", None, "$250.50 per 30d from first use"),
+        ("total", None, "$250.50 total"),
+    ],
+)
+def test_money_is_made_per_any_period(per: str, timezone: str | None, text: str) -> None:
+    limit = Limit.money("usd", "250.50", per=per, timezone=timezone)
+    assert (limit.capacity, limit.unit, limit.text) == (250_500_000, "usd", text)
+    assert Limit.parse(str(limit)) == Limit.from_dict(limit.to_dict()) == limit
+
+
+@pytest.mark.parametrize(
+    ("text", "unit", "micro"),
+    [
+        ("usd: $1,500/day", "usd", 1_500_000_000),
+        ("budget: 250 eur/month", "eur", 250_000_000),
+        ("budget: £2k/hour burst £3k", "gbp", 2_000_000_000),
+        ("chf: 0.000001 chf total", "chf", 1),
+        ("usd: 250.50 per 30d from first use", "usd", 250_500_000),
+        ("usd: $0/day", "usd", 0),
+        ("usd: $1G/month", "usd", MAX_MICRO),
+    ],
+)
+def test_a_text_names_its_currency(text: str, unit: str, micro: int) -> None:
+    limit = Limit.parse(text)
+    assert (limit.unit, limit.capacity) == (unit, micro)
+    assert Limit.parse(str(limit)) == limit
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("usd: $5 concurrent", "slots are counted"),
+        ("usd: $5/day burst 10_000_000", "not all money of one currency"),
+        ("usd: $5/day burst £10", "not all money of one currency"),
+        ("usd: $5 eur/day", "names two currencies"),
+        ("usd: $0.0000001/day", "at most six decimals"),
+        ("usd: $2G/day", "more than a limit can have"),
+        ("usd: $x/day", "write $250"),
+        ("budget: 5.50/day", "money has a sign or a currency"),
+    ],
+)
+def test_a_text_that_is_no_money_says_why(text: str, problem: str) -> None:
+    with pytest.raises(ValidationError, match=problem.replace("$", r"\$")):
+        Limit.parse(text)
+
+
+@pytest.mark.parametrize(
+    ("amount", "problem"), [(2.5, "is a float"), ("x", "must be money"), (True, "must be money"), ("-1", "from 0 to")]
+)
+def test_a_limit_of_money_takes_exact_amounts(amount: Any, problem: str) -> None:
+    with pytest.raises(ValidationError, match=problem):
+        Limit.money("usd", amount, per="day")
+
+
+@given(micro=st.integers(0, MAX_MICRO), unit=st.sampled_from(CURRENCIES))
+def test_an_amount_reads_back_as_written(micro: int, unit: str) -> None:
+    for group in ("_", ","):
+        found = read_money(write_money(micro, unit, group=group))
+        assert found is not None
+        assert (int(found), found.unit) == (micro, unit)
+
+
+def test_a_unit_is_a_currency_of_tokens_that_come_back() -> None:
+    with pytest.raises(ValidationError, match="ISO code"):
+        Limit.custom("usd", 5, unit="dollars")
+    with pytest.raises(ValidationError, match="has slots"):
+        Limit.custom("usd", 5, unit="usd", kind="concurrent")
+
+
+def test_an_entry_of_a_schedule_is_money_too() -> None:
+    entries = ["weekend: sat-sun $10/rolling day"]
+    limit = Limit.money("usd", 5, per="day", schedule=entries)
+    assert [str(each) for each in limit.schedule] == entries
+    assert Limit.from_dict(limit.to_dict()) == limit
+    for given_unit, entry in (("usd", "weekend: sat-sun 10/day"), ("", "weekend: sat-sun $10/day")):
+        with pytest.raises(ValidationError, match="unit"):
+            Limit.custom("usd", 5_000_000, refill_period=86400, unit=given_unit, schedule=[entry])
+
+
+async def test_calls_ask_for_exact_money(world: World) -> None:
+    limiter, _ = await world.process(default_limits=[USD, RPM])
+    for _ in range(2):
+        async with limiter.acquire("e", "r", {"usd": Decimal("0.4"), "rpm": 1}) as lease:
+            await lease.settle(usd=Decimal("0.0123"))
+            assert lease.consumed == {"usd": 400_000, "rpm": 1} or lease.consumed == {"usd": 12_300, "rpm": 1}
+            assert not lease.would_exceed(usd=Decimal("0.5"))
+            assert lease.would_exceed(usd=Decimal("1.5"))
+    assert await limiter.available("e", "r") == {"usd": 1_000_000 - 24_600, "rpm": 58}
+    assert await limiter.repository.credit_bucket("e", "r", {"usd": Decimal("0.01")})
+    assert (await limiter.available("e", "r"))["usd"] == 1_000_000 - 14_600
+
+
+async def test_a_begun_millionth_counts(world: World) -> None:
+    limiter, _ = await world.process(default_limits=[USD])
+    async with limiter.acquire("e", "r", {"usd": Decimal("0.0000001")}) as lease:
+        assert lease.consumed == {"usd": 1}
+
+
+@pytest.mark.parametrize("warm", [False, True])
+async def test_a_decimal_is_refused_for_tokens(world: World, warm: bool) -> None:  # noqa: FBT001
+    limiter, _ = await world.process(default_limits=[USD, RPM])
+    if warm:
+        assert await asks(limiter.acquire("e", "r", {"rpm": 1}))
+    with pytest.raises(ValidationError, match="counts tokens"):
+        await asks(limiter.acquire("e", "r", {"rpm": Decimal(1)}))
+    with pytest.raises(ValidationError, match="counts tokens"):
+        await asks(limiter.acquire("e", "r", {"rpm": 1}, draws=[Draw(resource="s", consume={"rpm": Decimal(1)})]))
+    async with limiter.acquire("e", "r", {"rpm": 1}) as lease:
+        with pytest.raises(ValidationError, match="counts tokens"):
+            await lease.consume(rpm=Decimal(1))
+
+
+@pytest.mark.parametrize("amount", [0.5, Decimal(-1), Decimal("nan"), Decimal("1e12")])
+async def test_an_inexact_amount_is_refused(world: World, amount: Any) -> None:
+    limiter, _ = await world.process(default_limits=[USD])
+    with pytest.raises(ValidationError, match=r"Decimal|amount of money"):
+        await asks(limiter.acquire("e", "r", {"usd": amount}))
+
+
+async def test_a_bucket_knows_its_currency(world: World) -> None:
+    limiter, _ = await world.process()
+    await limiter.set_limits("e", [USD])
+    assert await limiter.get_limits("e") == [USD]
+    assert await asks(limiter.acquire("e", "r", {"usd": Decimal("0.25")}))
+    bucket = await limiter.repository.get_bucket("e", "r")
+    assert bucket is not None
+    assert (bucket.limits[0].limit, bucket.available) == (USD, {"usd": 750_000})
+
+
+async def test_a_refusal_shows_money(world: World) -> None:
+    limiter, _ = await world.process(default_limits=[Limit.money("budget", "1234.5", per="total")])
+    with pytest.raises(RateLimitExceeded) as caught:
+        await asks(limiter.acquire("e", "r", {"budget": Decimal(2000)}))
+    refusal = caught.value
+    assert str(refusal).startswith(
+        "e/r: $2,000 budget requested, which can never pass: the limit holds at most $1,234.50"
+    )
+    assert refusal.as_dict()["limits"][0]["money"] == {
+        "capacity": "$1,234.50",
+        "available": "$1,234.50",
+        "requested": "$2,000",
+    }
+    assert (refusal.as_dict()["limits"][0]["requested"], refusal.as_dict()["limits"][0]["unit"]) == (2 * 10**9, "usd")
+    assert problem(refusal)["detail"] == "budget: $2,000 requested, which can never pass: at most $1,234.50"
+    assert headers(refusal)["RateLimit-Policy"] == '"budget";q=1234500000;qu="micro-usd"'
