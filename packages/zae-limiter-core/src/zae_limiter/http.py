@@ -186,8 +186,9 @@ def _short(limits: Sequence[_Limit]) -> list[_Limit]:
 def _policy(shown: _Limit, units: Mapping[str, str]) -> str:
     """Return the quota, and the seconds in which it refills, if it does."""
     limit = shown.status.limit
-    named = units.get(limit.name) or (f"micro-{limit.unit}" if limit.unit else None)
-    unit = f";qu={_string(named)}" if named is not None else ""
+    unit = ""
+    if limit.name in units or limit.unit:
+        unit = f";qu={_string(units.get(limit.name, f'micro-{limit.unit}'))}"
     seconds = window_seconds(limit)
     window = "" if seconds is None else f";w={_integer(seconds)}"
     return f"{_string(shown.name)};q={_integer(limit.capacity)}{unit}{window}"

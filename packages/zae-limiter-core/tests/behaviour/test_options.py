@@ -1,12 +1,14 @@
 """The options of an acquire: the same by every door, and each is checked by its name."""
 
 import inspect
+from decimal import Decimal
 from typing import Any, get_args, get_type_hints
 
 import pytest
 
 from zae_limiter import Limit, RateLimiter, SyncRateLimiter, SyncRepository, ValidationError
 
+NAMES = {"Decimal": Decimal}  # which a process without money does not import
 PLACE = {"self", "entity_id", "resource", "consume", "old"}
 
 both_variants = pytest.mark.parametrize("limiter", [RateLimiter, SyncRateLimiter])
@@ -14,14 +16,14 @@ both_variants = pytest.mark.parametrize("limiter", [RateLimiter, SyncRateLimiter
 
 def options_of(limiter: type) -> dict[str, Any]:
     """Those of an acquire, with their types."""
-    types = get_type_hints(limiter.acquire)  # type: ignore[attr-defined]
+    types = get_type_hints(limiter.acquire, localns=NAMES)  # type: ignore[attr-defined]
     found = inspect.signature(limiter.acquire).parameters  # type: ignore[attr-defined]
     return {name: types[name] for name in found if name not in PLACE}
 
 
 @both_variants
 def test_a_decorator_takes_the_options_of_an_acquire_with_their_types(limiter: type) -> None:
-    (declared,) = get_args(get_type_hints(limiter.limit)["options"])  # type: ignore[attr-defined]
+    (declared,) = get_args(get_type_hints(limiter.limit, localns=NAMES)["options"])  # type: ignore[attr-defined]
     assert get_type_hints(declared) == options_of(limiter)
 
 

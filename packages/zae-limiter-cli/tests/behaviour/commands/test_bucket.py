@@ -23,8 +23,8 @@ def used(table: Table) -> Table:
 def test_what_an_entity_has_left_is_shown_by_resource(used: Table) -> None:
     assert bucket_rows("key") == [
         HEAD,
-        ["gpt-4", "rpd", "0", "60", "60/day", "60", "0", "1", "-"],
-        ["gpt-5", "rpd", "30", "60", "60/day", "30", "0", "1", "-"],
+        ["gpt-4", "rpd", "0", "60", "60/rolling", "day", "60", "0", "1", "-"],
+        ["gpt-5", "rpd", "30", "60", "60/rolling", "day", "30", "0", "1", "-"],
     ]
     assert [row[0] for row in bucket_rows("key", "-r", "gpt-5")[1:]] == ["gpt-5"]
 
@@ -66,7 +66,7 @@ def test_reset_unblocks_an_entity_at_once_and_is_audited(used: Table) -> None:
     )
     assert told("bucket", "reset", "key", "-r", "gpt-4", "--yes") == [
         HEAD,
-        ["gpt-4", "rpd", "60", "60", "60/day", "60", "0", "1", "-"],
+        ["gpt-4", "rpd", "60", "60", "60/rolling", "day", "60", "0", "1", "-"],
     ]
     event, *_ = used.repository.get_audit_events("key").events
     assert (event.action, event.principal, event.after) == ("bucket_reset", "ann", {"available": {"rpd": 60}})
@@ -132,11 +132,11 @@ def test_merge_leaves_one_shard_with_all_tokens(used: Table) -> None:
     bucket = BucketId(state.namespace_id, "key", "gpt-5")
     for shard in (0, 0, 1):
         used.repository.driver.run(split_shard(state, bucket.other(shard)))
-    assert bucket_rows("key", "-r", "gpt-5")[1][7] == "4"
+    assert bucket_rows("key", "-r", "gpt-5")[1][8] == "4"
     done = run("bucket", "merge", "key", "-r", "gpt-5")
     sentence, _, row = (line.split() for line in done.stdout.splitlines() if line)
     assert " ".join(sentence) == "Shards of the bucket of key on gpt-5: 3 merged with others."
-    assert (row[:2], row[5], row[7]) == (["gpt-5", "rpd"], "30", "1")
+    assert (row[:2], row[6], row[8]) == (["gpt-5", "rpd"], "30", "1")
     assert document("bucket", "merge", "key", "-r", "gpt-5")["shard_count"] == 1
     assert run("bucket", "merge", "key", "-r", "gpt-5").stdout.startswith(
         "Shards of the bucket of key on gpt-5: none merged."

@@ -27,7 +27,7 @@ def test_a_lift_by_a_number_keeps_the_kind_of_the_limit(table: Table) -> None:
     assert [str(limit) for limit in override.limits] == [
         "calls: 9 concurrent",
         "new: 7/min",
-        "rpd: 20/day",
+        "rpd: 20/rolling day",
         "rpd2: 3/hour",
         "usd: 500/month Europe/Berlin alert 80",
     ]

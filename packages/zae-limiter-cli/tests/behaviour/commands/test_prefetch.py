@@ -6,7 +6,7 @@ from zae_limiter import Limit, SyncRateLimiter
 from zae_limiter_cli.audit.changes import changes
 
 OFF, ON = Limit.per_day("tpm", 100), Limit.per_day("tpm", 100, prefetch=1)
-SHOWN = ["tpm", "(prefetch", "1", "s)", "100", "100", "(99", "usable)", "100/day"]
+SHOWN = ["tpm", "(prefetch", "1", "s)", "100", "100", "(99", "usable)", "100/rolling", "day"]
 
 
 def test_it_is_set_and_shown_at_every_level(table: Table) -> None:
@@ -48,7 +48,10 @@ def test_a_change_is_told_in_the_text_of_the_limit(table: Table) -> None:
     for limit in (OFF, ON, OFF):
         table.repository.set_limits("key", [limit])
     off, on, _ = (list(changes(event)) for event in table.repository.get_audit_events("key").events)
-    assert (on, off) == (["limits.tpm 100/day -> 100/day prefetch 1s"], ["limits.tpm 100/day prefetch 1s -> 100/day"])
+    assert (on, off) == (
+        ["limits.tpm 100/rolling day -> 100/rolling day prefetch 1s"],
+        ["limits.tpm 100/rolling day prefetch 1s -> 100/rolling day"],
+    )
 
 
 def test_seconds_that_do_not_fit_are_refused(table: Table) -> None:

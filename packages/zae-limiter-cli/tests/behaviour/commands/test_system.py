@@ -19,7 +19,9 @@ def test_limits_are_set_in_place_of_those_before_and_shown(table: Table) -> None
     ]
     *shown, changed = told("system", "set-defaults", "-l", "rpm:100", "-l", "tpm:10000/hour:15000", "-y")
     assert shown == expected
-    assert " ".join(changed) == "Changed: old 1/day -> none, rpm none -> 100/min, tpm none -> 10k/hour burst 15k."
+    assert (
+        " ".join(changed) == "Changed: old 1/rolling day -> none, rpm none -> 100/min, tpm none -> 10k/hour burst 15k."
+    )
     assert told("system", "show") == expected
     assert table.repository.get_system_defaults() == ([RPM, TPM], None)
 

@@ -350,7 +350,7 @@ def test_people_see_a_row_or_a_line(table: Table) -> None:
     assert time.monotonic() - begun >= 0.1
     assert [line.split() for line in done.stdout.splitlines()] == [
         ["ENTITY", "RESOURCE", "LIMIT", "GONE", "ALERT", "AVAILABLE", "USED", "REFILL", "LASTS"],
-        ["empty", "gpt-4", "rpd", "100", "%", "-", "0", "0/min", "100/day", "empty"],
+        ["empty", "gpt-4", "rpd", "100", "%", "-", "0", "0/min", "100/rolling", "day", "empty"],
     ]
 
 

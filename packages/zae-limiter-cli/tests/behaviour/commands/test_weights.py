@@ -7,7 +7,7 @@ from zae_limiter_cli.audit.changes import changes
 
 PLAIN = Limit.per_day("tpm", 100)
 WEIGHTED = Limit.per_day("tpm", 100, weights={"input": 1, "cached": 0.1, "output": 4})
-SHOWN = ["tpm", "(weights", "input=1,cached=0.1,output=4)", "100", "100", "100/day"]
+SHOWN = ["tpm", "(weights", "input=1,cached=0.1,output=4)", "100", "100", "100/rolling", "day"]
 
 
 def test_they_are_set_and_shown_at_every_level(table: Table) -> None:

@@ -57,7 +57,7 @@ def test_a_key_that_its_parent_refuses_sees_parent_limit_path_and_time(table: Ta
     assert lines[4] == "key-1: the limits of gpt-4; 1 shard"
     assert lines[6].split() == ["rpm", "1", "20", "25", "25/min", "enough"]
     assert lines[8] == "acme-corp (parent): its own limits on gpt-4; 1 shard"
-    assert lines[10].split()[:6] == ["rpm", "1", "0", "30", "30/day", "REFUSES:"]
+    assert lines[10].split()[:7] == ["rpm", "1", "0", "30", "30/rolling", "day", "REFUSES:"]
     assert "Last changes of acme-corp, newest first (UTC):" in lines
     assert any(line.endswith("ann  limits_set on gpt-4") for line in lines)
 

@@ -233,7 +233,7 @@ def free_slots(requests: Sequence[BucketRequest]) -> Flow[None]:
         yield from _first_problem(requests)
 
 
-def consume(namespace_state: NamespaceState, grant: Grant, amounts: "Mapping[str, int | Decimal]") -> Flow[None]:
+def consume(namespace_state: NamespaceState, grant: Grant, amounts: Mapping[str, int]) -> Flow[None]:
     """Take more from the same buckets at once, from all of them or none. Raises the errors of ``acquire``.
 
     Raises ``LeaseExpiredError``, and gives the tokens back, if the block has ended meanwhile.
@@ -250,9 +250,7 @@ def consume(namespace_state: NamespaceState, grant: Grant, amounts: "Mapping[str
         yield from _go_uncounted(namespace_state, grant, amounts, error)
 
 
-def _take_more(
-    namespace_state: NamespaceState, grant: Grant, amounts: "Mapping[str, int | Decimal]"
-) -> Flow[StoreError | None]:
+def _take_more(namespace_state: NamespaceState, grant: Grant, amounts: Mapping[str, int]) -> Flow[StoreError | None]:
     """Take more, and return the store's error, if it failed. Raises ``RateLimitExceeded`` if they are not there."""
     claims, asked_again, rounds = grant.claims, 0, 0
     while rounds < ROUNDS:
@@ -274,7 +272,7 @@ def _take_more(
 
 
 def _take_of_all(
-    namespace_state: NamespaceState, grant: Grant, more: Sequence[Claim], amounts: "Mapping[str, int | Decimal]"
+    namespace_state: NamespaceState, grant: Grant, more: Sequence[Claim], amounts: Mapping[str, int]
 ) -> Flow[bool]:
     """Take the amounts of these claims; return ``False`` if their limits have to be read again."""
     mine = [held for held in grant.claims if any(held.home is claim.home for claim in more)]
@@ -298,9 +296,7 @@ def _take_of_all(
             claim.decide()
 
 
-def _by_current_limits(
-    namespace_state: NamespaceState, grant: Grant, amounts: "Mapping[str, int | Decimal]"
-) -> Flow[list[Claim]]:
+def _by_current_limits(namespace_state: NamespaceState, grant: Grant, amounts: Mapping[str, int]) -> Flow[list[Claim]]:
     """Return the claims with the limits as they are now. Raises ``ValidationError``, ``AccessDisabled``."""
     claims: list[Claim] = []
     for claim in grant.claims:
@@ -318,7 +314,7 @@ def _by_current_limits(
 
 
 def _go_uncounted(
-    namespace_state: NamespaceState, grant: Grant, amounts: "Mapping[str, int | Decimal]", error: StoreError
+    namespace_state: NamespaceState, grant: Grant, amounts: Mapping[str, int], error: StoreError
 ) -> Flow[None]:
     """Add the amounts, uncounted or from a share, if the policy allows it. Raises the errors of ``let_through``."""
     policy = yield from let_through(namespace_state, grant.request, error, for_each(grant.claims, amounts))
@@ -334,7 +330,7 @@ def _go_uncounted(
     check_open(grant)
 
 
-def _joins(grant: Grant, mine: Sequence[Claim], more: Sequence[Claim], amounts: "Mapping[str, int | Decimal]") -> bool:
+def _joins(grant: Grant, mine: Sequence[Claim], more: Sequence[Claim], amounts: Mapping[str, int]) -> bool:
     """Add the new requests to the lease, and return ``True``; return ``False`` if its block has ended meanwhile."""
     with grant.lock:
         if grant.open:
