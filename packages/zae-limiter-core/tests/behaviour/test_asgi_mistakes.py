@@ -37,6 +37,7 @@ def made(**more: Any) -> RateLimitMiddleware:
         ),
         ({"max_wait": "long"}, "max_wait 'long': must be a number"),
         ({"limits": []}, "limits"),
+        ({"draws": ["account"]}, "draws .*: must be a list of draws"),
     ],
 )
 def test_what_no_request_could_be_limited_with_is_refused_at_once(more: dict[str, Any], message: str) -> None:
@@ -53,6 +54,11 @@ async def test_a_cost_that_is_no_mapping_is_refused_at_the_request(cost: Any) ->
     for given in (later, lambda scope: cost):
         with pytest.raises(ValidationError, match=r"cost .*: must map limits to amounts, .*; \{\} costs nothing"):
             await made(cost=given)({"type": "http", "path": "/"}, nothing, nothing)
+
+
+async def test_draws_of_a_forgotten_return_are_refused() -> None:
+    with pytest.raises(ValidationError, match="draws None: must be a list of draws"):
+        await made(draws=lambda scope: None)({"type": "http", "path": "/"}, nothing, nothing)
 
 
 def test_a_unit_that_no_field_can_have_is_refused_at_once() -> None:

@@ -23,6 +23,7 @@ from zae_limiter import (
     RateLimiter,
     RateLimiterUnavailable,
     RateLimitExceeded,
+    Repository,
     SyncRateLimiter,
     TokenUsage,
     ValidationError,
@@ -622,3 +623,28 @@ async def test_a_decorated_call_draws_too(world: World) -> None:
 
         assert blocking() == 1
     assert await left(it, *PLACES) == [900, 900, 910]
+
+
+async def test_a_decorator_draws_by_its_call_and_holds_no_slot_while_it_waits() -> None:
+    """What FastAPI's `draws=` does, without a framework: rates on the key, a slot on the account."""
+    events: list[object] = []
+    async with RateLimiter(Repository.in_memory(), observers=[events.append]) as limiter:
+        await limiter.set_limits("acme", [Limit.concurrent("parallel", 1)], "account")
+        await limiter.set_limits("key-1", [Limit.custom("rpm", 1, refill_amount=1, refill_period=3600)], "gpt-5")
+
+        def account(name: str) -> list[Draw]:
+            return [Draw(name, "account", {"parallel": 1})]
+
+        @limiter.limit("key-1", "gpt-5", {"rpm": 1}, draws=account, max_wait=7200)
+        async def call(name: str) -> dict[str, int]:
+            return await limiter.available(name, "account")
+
+        assert await call("acme") == {"parallel": 0}
+        waiting = asyncio.create_task(call("acme"))
+        await asyncio.sleep(0.01)
+        assert not waiting.done()
+        assert await limiter.available("acme", "account") == {"parallel": 1}
+        waiting.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await waiting
+    assert [type(each).__name__ for each in events] == ["AcquireEvent", "LeaseEvent", "AcquireEvent"]

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from zae_limiter import Limit, RateLimiter, Repository, SyncRateLimiter, SyncRepository
+from zae_limiter import Draw, Limit, RateLimiter, Repository, SyncRateLimiter, SyncRepository
 from zae_limiter.exceptions import InvalidIdentifierError, ValidationError
 from zae_limiter.integrations.answers import InvalidClientId
 
@@ -41,16 +41,14 @@ class Site:
 
     async def spend_budget(self) -> None:
         """Make a family whose parent has a budget, and no more of it than for one call."""
-        calls: list[Callable[[], Any]] = [
-            lambda: self.limiter.create_entity("acme"),
-            lambda: self.limiter.create_entity("key-1", parent_id="acme", cascade=True),
-            lambda: self.limiter.set_limits("acme", [Limit.per_day("usd", 15_000)]),
-        ]
-        for each in calls:
-            if not isinstance(self.limiter, SyncRateLimiter):
-                await each()
-            else:
-                each()
+        await self.call("create_entity", "acme")
+        await self.call("create_entity", "key-1", parent_id="acme", cascade=True)
+        await self.call("set_limits", "acme", [Limit.per_day("usd", 15_000)])
+
+    async def call(self, name: str, *arguments: Any, **more: Any) -> Any:
+        """Call a method of the limiter."""
+        found = getattr(self.limiter, name)(*arguments, **more)
+        return found if isinstance(self.limiter, SyncRateLimiter) else await found
 
     def identity(self, value: Any) -> Callable[..., Any]:
         return (lambda: value) if self.kind in ("fastapi", "flask") else (lambda _: value)
@@ -110,7 +108,9 @@ class Site:
             return "hello"
 
         response = app.test_client().get("/", headers=fields, environ_overrides={"REMOTE_ADDR": peer})
-        return Got(response.status_code, {k.lower(): v for k, v in response.headers.items()}, response.data)
+        got = Got(response.status_code, {k.lower(): v for k, v in response.headers.items()}, response.data)
+        response.close()
+        return got
 
     def _request(self, fields: list[tuple[str, str]], peer: str) -> Any:
         from django.conf import settings
@@ -160,6 +160,23 @@ async def test_a_refusal_by_a_parent_tells_a_client_nothing_of_it(site: Site) ->
     assert document["violated-policies"] == ["usd"]
     assert document["detail"].startswith("usd: not enough left; retry in ")
     assert not [each for each in SECRETS if each in f"{refused.fields} {refused.body!r}".lower()]
+
+
+async def test_draws_are_a_function_of_the_request(site: Site) -> None:
+    await site.call("set_limits", "acme", [Limit.per_day("usd", 100), Limit.concurrent("calls", 1)], "budget")
+    draws = site.identity([Draw("acme", "budget", {"usd": 60, "calls": 1})])
+    first, refused = [await site.ask(site.identity("ann"), draws=draws, show="all") for _ in range(2)]
+    assert (first.status, refused.status) == (200, 429)
+    assert [each.split(";")[0] for each in first.fields["ratelimit"].split(", ")] == [
+        '"rpm"',
+        '"draw/usd"',
+        '"draw/calls"',
+    ]
+    document = json.loads(refused.body)
+    assert (document["violated-policies"], document["reason"]) == (["draw/usd"], "rate")
+    assert refused.fields["x-should-retry"] == "false"
+    assert await site.call("available", "ann", "api") == {"rpm": 9}  # all or nothing
+    assert (await site.call("available", "acme", "budget"))["calls"] == 1
 
 
 @pytest.mark.parametrize(("show", "fields"), [("retry_after", {"retry-after"}), ("nothing", set())])
@@ -247,8 +264,7 @@ async def test_the_client_is_the_same_in_every_framework(
 ) -> None:
     identity = site.module.client_address(trusted_proxies=["10.0.0.0/8"])
     assert (await site.ask(identity, fields, peer=peer)).status == 200
-    found = site.limiter.available(client, "api")
-    assert (found if isinstance(site.limiter, SyncRateLimiter) else await found) == {"rpm": 9}
+    assert await site.call("available", client, "api") == {"rpm": 9}
 
 
 def test_the_error_of_a_client_is_pickled() -> None:

@@ -13,9 +13,9 @@ from ..flows.acquire.requests import (
     NO_DRAWS,
     NO_WAIT,
     ONE_OF_EACH,
-    AcquireOptions,
     AcquireRequest,
     OldOptions,
+    OwnBucketOptions,
     remembering,
     validate_request,
 )
@@ -139,13 +139,15 @@ class RateLimiter(LimitMethods, EntityMethods):
         entity_id: str | Callable[..., str],
         resource: str | Callable[..., str],
         consume: Mapping[str, Amount] | Callable[..., Mapping[str, Amount]],
-        **options: Unpack[AcquireOptions],
+        *,
+        draws: Sequence[Draw] | Callable[..., Sequence[Draw]] = NO_DRAWS,
+        **options: Unpack[OwnBucketOptions],
     ) -> Callable[[Decorated], Decorated]:
         """Return a decorator: every call of the decorated function runs in the block of an ``acquire`` with these
         arguments.
 
-        ``entity_id``, ``resource`` and ``consume`` are values, or are computed from the arguments of the call; the
-        options are the same for all calls. Calls raise the errors of ``acquire``.
+        ``entity_id``, ``resource``, ``consume`` and ``draws`` are values, or are computed from the arguments of the
+        call; the options are the same for all calls. Calls raise the errors of ``acquire``.
         """
 
         def decorate(function: Decorated) -> Decorated:
@@ -153,9 +155,9 @@ class RateLimiter(LimitMethods, EntityMethods):
 
             @wraps(function)
             async def limited(*args: Any, **kwargs: Any) -> Any:
-                what = of_call(consume, args, kwargs)
+                what, further = of_call(consume, args, kwargs), of_call(draws, args, kwargs)
                 async with self.acquire(
-                    of_call(entity_id, args, kwargs), of_call(resource, args, kwargs), what, **options
+                    of_call(entity_id, args, kwargs), of_call(resource, args, kwargs), what, draws=further, **options
                 ):
                     answer = await function(*args, **kwargs)
                 warn_if_later(answer)

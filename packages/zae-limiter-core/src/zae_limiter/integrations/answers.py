@@ -6,7 +6,7 @@ from typing import Any, Final, TypedDict, cast
 from urllib.parse import quote
 
 from ..exceptions import ContentionError, InvalidIdentifierError, RateLimiterUnavailable, ValidationError
-from ..flows.acquire.requests import AcquireOptions
+from ..flows.acquire.requests import OwnBucketOptions
 from ..http import PROBLEM_MEDIA_TYPE, HasStatuses, Names, Show, check_show, headers, is_string, plain_problem, problem
 from ..runtime.dataclass import dataclass, field, replace
 from ..values.refusal import RateLimitExceeded
@@ -104,15 +104,15 @@ class AnswerOptions(TypedDict, total=False):
     legacy: bool
 
 
-class Options(AcquireOptions, AnswerOptions, total=False):
-    """The options of ``acquire``, and how answers show limits."""
+class Options(OwnBucketOptions, AnswerOptions, total=False):
+    """The options of ``acquire`` but for its draws, and how answers show limits."""
 
 
-def split(options: Options) -> tuple[Answers, AcquireOptions]:
+def split(options: Options) -> tuple[Answers, OwnBucketOptions]:
     """Return both kinds of options. Raises ``ValidationError`` for those of answers."""
     rest: dict[str, Any] = {**options}
     own = {name: rest.pop(name) for name in AnswerOptions.__annotations__ if name in rest}
-    return Answers(**own), cast("AcquireOptions", rest)
+    return Answers(**own), cast("OwnBucketOptions", rest)
 
 
 def served(status: int) -> bool:

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 from ..aio.limiter import RateLimiter
 from ..exceptions import InvalidIdentifierError, ValidationError
-from ..flows.acquire.requests import AcquireOptions, OwnBucketOptions, validate_request
+from ..flows.acquire.requests import OwnBucketOptions, validate_request
 from ..sync.limiter import SyncRateLimiter
 from ..wiring import of_call
 from .answers import InvalidClientId
@@ -30,43 +30,42 @@ class Rule:
         identity: object,
         resource: object,
         cost: object,
+        draws: Any,
         refund: Refund,
-        options: AcquireOptions,
+        options: OwnBucketOptions,
     ) -> None:
         check_opened(kind, limiter)
         if not callable(cost):
             check_cost(cost)
         check_refund(refund)
-        known = sorted({*OwnBucketOptions.__annotations__, *AcquireOptions.__annotations__})
+        known = sorted({*OwnBucketOptions.__annotations__, "draws"})
         for name, value in options.items():
             if name not in known:
                 raise ValidationError(name, value, f"is not an option of acquire: there are {', '.join(known)}")
         entity: Any = "entity-of-no-draw" if callable(identity) else identity
         constant: Any = "resource-of-no-draw" if callable(resource) else resource
-        validate_request(entity, constant, {"limit": 1}, **options)
-        self._cost, self._place = cost, (limiter, identity, resource)
+        validate_request(entity, constant, {"limit": 1}, draws=() if callable(draws) else draws, **options)
+        self._cost, self._place = cost, (limiter, identity, resource, draws)
         self.refund, self._options = refund, with_end(options)
 
     def lease_of(self, *request: Any) -> Any:
         """Return the lease for a request, which is not entered yet; ``None`` for one that costs nothing."""
         if not (cost := check_cost(of_call(self._cost, request, {}))):
             return None
-        limiter, identity, resource = (of_call(each, request, {}) for each in self._place)
-        return self.acquire(limiter, identity, resource, cost)
+        limiter, identity, resource, draws = (of_call(each, request, {}) for each in self._place)
+        return self.acquire(limiter, identity, resource, cost, draws)
 
     async def lease_of_async(self, request: Any) -> Any:
         """Return what ``lease_of`` does; functions of the request may be ``async``."""
         if not (cost := check_cost(await resolve(self._cost, request))):
             return None
-        limiter, identity, resource = [await resolve(each, request) for each in self._place]
-        return self.acquire(limiter, identity, resource, cost)
+        limiter, identity, resource, draws = [await resolve(each, request) for each in self._place]
+        return self.acquire(limiter, identity, resource, cost, draws)
 
-    def acquire(
-        self, limiter: Any, identity: object, resource: object, cost: Mapping[str, int], **found: object
-    ) -> Any:
-        """Return a lease by what was found for a request; ``found`` replaces options. Raises ``InvalidClientId``."""
+    def acquire(self, limiter: Any, identity: object, resource: object, cost: Mapping[str, int], draws: object) -> Any:
+        """Return a lease by what was found for a request. Raises ``InvalidClientId``."""
         with ids_of_client():
-            return limiter.acquire(identity, resource, cost, **{**self._options, **found})
+            return limiter.acquire(identity, resource, cost, draws=draws, **self._options)
 
 
 async def resolve(given: T | Callable[[Any], T | Awaitable[T]], request: Any) -> T:

@@ -15,9 +15,11 @@ from typing import Any, Final, TypeAlias, TypeVar, Unpack
 
 from ..aio.lease import Lease
 from ..aio.limiter import RateLimiter
+from ..flows.acquire.requests import NO_DRAWS
 from ..http import Show
 from ..runtime.elapsed import elapsed_ms
 from ..runtime.log_throttle import LogThrottle
+from ..values.draws import Draw
 from . import inbox
 from .addresses import AddressOptions, Proxies
 from .answers import Answer, AnswerOptions, Answers, NotServed, Options, refusal_of, served, split
@@ -259,10 +261,10 @@ class AnswerMiddleware:
 class RateLimitMiddleware:
     """Limits every request of an application.
 
-    ``limiter``, ``identity`` (the entity's id), ``resource`` and ``cost`` (tokens by limit) are values, or functions of
-    the scope, which may be ``async``. A request that costs nothing (``{}``) is not limited. ``options`` are those of
-    ``acquire``, and ``show``, ``names``, ``units`` and ``legacy`` of ``zae_limiter.http.headers``. ``refund``:
-    ``"never"`` once the application has begun, or ``"before_answer"``.
+    ``limiter``, ``identity`` (the entity's id), ``resource``, ``cost`` (tokens by limit) and ``draws`` (further
+    buckets) are values, or functions of the scope, which may be ``async``. A request that costs nothing (``{}``) is not
+    limited. ``options`` are those of ``acquire``, and ``show``, ``names``, ``units`` and ``legacy`` of
+    ``zae_limiter.http.headers``. ``refund``: ``"never"`` once the application has begun, or ``"before_answer"``.
     """
 
     def __init__(
@@ -273,12 +275,13 @@ class RateLimitMiddleware:
         identity: OfScope[str],
         resource: OfScope[str],
         cost: OfScope[Mapping[str, int]],
+        draws: OfScope[Sequence[Draw]] = NO_DRAWS,
         refund: Refund = "never",
         **options: Unpack[Options],
     ) -> None:
         self._app = app
         self._answers, acquire = split(options)
-        self._rule = Rule(RateLimiter, limiter, identity, resource, cost, refund, acquire)
+        self._rule = Rule(RateLimiter, limiter, identity, resource, cost, draws, refund, acquire)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve a scope."""

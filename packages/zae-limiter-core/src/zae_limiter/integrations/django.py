@@ -8,7 +8,7 @@ view has returned, or when the server has sent or closed a stream.
 """
 
 from asyncio import CancelledError
-from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias, TypeVar, Unpack
 
 from asgiref.sync import iscoroutinefunction, markcoroutinefunction, sync_to_async
@@ -16,10 +16,12 @@ from django.http import HttpResponse
 
 from ..aio.lease import Lease
 from ..aio.limiter import RateLimiter
+from ..flows.acquire.requests import NO_DRAWS
 from ..runtime.tasks import result_of
 from ..runtime.threads import in_thread
 from ..sync.lease import SyncLease
 from ..sync.limiter import SyncRateLimiter
+from ..values.draws import Draw
 from .addresses import AddressOptions, Proxies
 from .answers import ANSWERED, Answered, Answers, NotServed, Options, refusal_of, served, split
 from .arguments import Rule
@@ -61,10 +63,10 @@ def _lease_of(request: Any, kind: type[T]) -> T:
 class RateLimits:
     """Limits the requests of a site, with a ``SyncRateLimiter``.
 
-    ``limiter``, ``identity`` (the entity's id), ``resource`` and ``cost`` (tokens by limit) are values, or functions of
-    the request. A request that costs nothing (``{}``) is not limited. ``options`` are those of ``acquire``, and
-    ``show``, ``names``, ``units`` and ``legacy`` of ``zae_limiter.http.headers``. ``refund``: ``"never"`` once the view
-    has begun, or ``"before_answer"``.
+    ``limiter``, ``identity`` (the entity's id), ``resource``, ``cost`` (tokens by limit) and ``draws`` (further
+    buckets) are values, or functions of the request. A request that costs nothing (``{}``) is not limited. ``options``
+    are those of ``acquire``, and ``show``, ``names``, ``units`` and ``legacy`` of ``zae_limiter.http.headers``.
+    ``refund``: ``"never"`` once the view has begun, or ``"before_answer"``.
     """
 
     sync_capable = True
@@ -77,11 +79,12 @@ class RateLimits:
         identity: Callable[[Any], str],
         resource: OfRequest[str],
         cost: OfRequest[Mapping[str, int]],
+        draws: OfRequest[Sequence[Draw]] = NO_DRAWS,
         refund: Refund = "never",
         **options: Unpack[Options],
     ) -> None:
         self._answers, acquire = split(options)
-        self._rule = Rule(SyncRateLimiter, limiter, identity, resource, cost, refund, acquire)
+        self._rule = Rule(SyncRateLimiter, limiter, identity, resource, cost, draws, refund, acquire)
 
     def __call__(self, get_response: Callable[[Any], Any]) -> "_SyncMiddleware":
         """Return what Django calls for each site."""
@@ -104,11 +107,12 @@ class AsyncRateLimits:
         identity: Callable[[Any], str | Awaitable[str]],
         resource: OfRequest[str | Awaitable[str]],
         cost: OfRequest[Mapping[str, int] | Awaitable[Mapping[str, int]]],
+        draws: OfRequest[Sequence[Draw] | Awaitable[Sequence[Draw]]] = NO_DRAWS,
         refund: Refund = "never",
         **options: Unpack[Options],
     ) -> None:
         self._answers, acquire = split(options)
-        self._rule = Rule(RateLimiter, limiter, identity, resource, cost, refund, acquire)
+        self._rule = Rule(RateLimiter, limiter, identity, resource, cost, draws, refund, acquire)
 
     def __call__(self, get_response: Callable[[Any], Any]) -> "_AsyncMiddleware":
         """Return what Django calls for each site."""

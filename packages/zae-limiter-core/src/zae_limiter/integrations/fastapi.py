@@ -15,7 +15,7 @@ from fastapi.requests import HTTPConnection
 from ..aio.lease import Lease
 from ..aio.limiter import RateLimiter
 from ..exceptions import ValidationError
-from ..flows.acquire.requests import AcquireOptions, OwnBucketOptions
+from ..flows.acquire.requests import NO_DRAWS, OwnBucketOptions
 from ..http import DISABLED, PROBLEM_MEDIA_TYPE, STATUS, Show, check_show
 from ..values.draws import Draw
 from ..values.limit_status import Reason
@@ -93,13 +93,12 @@ class RateLimited:
         identity: Callable[..., Any],
         resource: str | Callable[..., Any],
         cost: Mapping[str, int] | Callable[..., Any],
-        draws: Sequence[Draw] | Callable[..., Any] = (),
+        draws: Sequence[Draw] | Callable[..., Any] = NO_DRAWS,
         refund: Refund = "never",
         show: Show | None = None,
         **options: Unpack[OwnBucketOptions],
     ) -> None:
-        every: AcquireOptions = {**options, "draws": () if callable(draws) else draws}
-        self._rule = Rule(RateLimiter, limiter, identity, resource, cost, refund, every)
+        self._rule = Rule(RateLimiter, limiter, identity, resource, cost, draws, refund, options)
         check_show("own" if show is None else show)
         self._show = show
         given = {"limiter": limiter, "identity": identity, "resource": resource, "cost": cost, "draws": draws}
@@ -120,13 +119,13 @@ class RateLimited:
         identity: str,
         resource: str,
         cost: Mapping[str, int],
-        draws: Sequence[Draw] = (),
+        draws: Sequence[Draw] = NO_DRAWS,
     ) -> Lease | None:
         """Take the tokens. Raises the errors of ``acquire``."""
         if connection.scope["type"] == "websocket" or not check_cost(cost):
             return None
         exchange = Exchange.of(connection.scope)
-        lease = self._rule.acquire(limiter, identity, resource, cost, draws=draws)
+        lease = self._rule.acquire(limiter, identity, resource, cost, draws)
         return await exchange.acquire(lease, refund=self._rule.refund, show=self._show)
 
 

@@ -6,16 +6,17 @@
 (``lease.settle``) are written when the server closes the response, so after the last byte of a stream.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
 from typing import Any, Final, TypeVar, Unpack, cast
 
 from flask import Flask, Response, current_app, g, request
 
-from ..flows.acquire.requests import AcquireOptions
+from ..flows.acquire.requests import NO_DRAWS, OwnBucketOptions
 from ..http import Show, check_show
 from ..sync.lease import SyncLease
 from ..sync.limiter import SyncRateLimiter
+from ..values.draws import Draw
 from .addresses import AddressOptions, Proxies
 from .answers import ANSWERED, Answered, AnswerOptions, Answers, NotServed, served
 from .arguments import Rule
@@ -30,10 +31,10 @@ _SHOW: Final = "rate_limit_show"  # of g: what the latest limit shows
 class RateLimited:
     """Takes the tokens of a request before its view runs.
 
-    ``identity`` returns the entity's id. ``limiter``, ``resource`` and ``cost`` (tokens by limit) are values, or
-    functions that return them. The functions take no argument: Flask has ``request`` and ``g``. A request that costs
-    nothing (``{}``) is not limited. ``options`` are those of ``acquire``. ``refund``: ``"never"`` once the view has
-    begun, or ``"before_answer"``. ``show`` replaces that of ``init_app`` for these views.
+    ``identity`` returns the entity's id. ``limiter``, ``resource``, ``cost`` (tokens by limit) and ``draws`` (further
+    buckets) are values, or functions that return them. The functions take no argument: Flask has ``request`` and ``g``.
+    A request that costs nothing (``{}``) is not limited. ``options`` are those of ``acquire``. ``refund``: ``"never"``
+    once the view has begun, or ``"before_answer"``. ``show`` replaces that of ``init_app`` for these views.
     """
 
     def __init__(
@@ -43,11 +44,12 @@ class RateLimited:
         identity: Callable[[], str],
         resource: str | Callable[[], str],
         cost: Mapping[str, int] | Callable[[], Mapping[str, int]],
+        draws: Sequence[Draw] | Callable[[], Sequence[Draw]] = NO_DRAWS,
         refund: Refund = "never",
         show: Show | None = None,
-        **options: Unpack[AcquireOptions],
+        **options: Unpack[OwnBucketOptions],
     ) -> None:
-        self._rule = Rule(SyncRateLimiter, limiter, identity, resource, cost, refund, options)
+        self._rule = Rule(SyncRateLimiter, limiter, identity, resource, cost, draws, refund, options)
         check_show("own" if show is None else show)
         self._show = show
 

@@ -11,7 +11,7 @@ waits on the loop itself. A ``SyncRateLimiter`` waits, and ends, on threads of i
 
 import sys
 from asyncio import CancelledError
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
 from contextvars import copy_context
@@ -33,13 +33,14 @@ from ..aio.lease import Lease
 from ..aio.limiter import RateLimiter
 from ..exceptions import ValidationError
 from ..flows.acquire.lease import check_most
-from ..flows.acquire.requests import AcquireOptions
+from ..flows.acquire.requests import NO_DRAWS, AcquireOptions, OwnBucketOptions
 from ..runtime.dataclass import replace
 from ..runtime.lru import LRU
 from ..runtime.tasks import result_of
 from ..runtime.threads import in_thread
 from ..sync.lease import SyncLease
 from ..sync.limiter import SyncRateLimiter
+from ..values.draws import Draw
 from ..values.estimates import Estimate
 from ..values.on_refused import OnRefused
 from ..values.refusal import RateLimitExceeded
@@ -153,10 +154,10 @@ class TokenLimits(BaseCallbackHandler):
 
     ``requests``, ``tokens`` and ``slots`` name limits; ``None`` leaves one out. A call holds one of the ``slots`` until
     it ends, with its stream. ``estimate`` gets the messages as one mapping with the parameters of the model, like the
-    body of a request. ``options`` are those of ``acquire``. A refusal raises ``RateLimitExceeded`` before the request
-    goes out. ``refund``: a call that fails keeps its estimate (``"never"``), or gives it back (``"before_answer"``)
-    unless a part of its answer had come. ``most_settled`` bounds what a provider may claim that one call used, by
-    default as ``lease.settle`` does.
+    body of a request, and so does ``draws``, if it is a function: it returns further buckets. ``options`` are those of
+    ``acquire``. A refusal raises ``RateLimitExceeded`` before the request goes out. ``refund``: a call that fails keeps
+    its estimate (``"never"``), or gives it back (``"before_answer"``) unless a part of its answer had come.
+    ``most_settled`` bounds what a provider may claim that one call used, by default as ``lease.settle`` does.
     """
 
     raise_error = True  # LangChain swallows the errors of other callbacks
@@ -173,14 +174,15 @@ class TokenLimits(BaseCallbackHandler):
         estimate: Callable[[Mapping[str, Any]], int | Estimate] = estimate,
         refund: Refund = "never",
         most_settled: int | None = None,
-        **options: Unpack[AcquireOptions],
+        draws: Sequence[Draw] | Callable[[Mapping[str, Any]], Sequence[Draw]] = NO_DRAWS,
+        **options: Unpack[OwnBucketOptions],
     ) -> None:
         check_either(limiter)
         check_refund(refund)
         check_most("most_settled", most_settled)
         self._limiter, self._place = limiter, (entity_id, resource)
-        self._calls, self._slots = calls_cost(requests, tokens, slots), slots
-        self._tokens, self._estimate = tokens, estimate
+        self._calls = calls_cost(requests, tokens, slots)
+        self._tokens, self._estimate, self._draws = tokens, estimate, draws
         self._refund, self._options, self._most = refund, options, most_settled
         self._open: OpenCalls[int, Leases | SyncLeases] = OpenCalls()
         self._streams: LRU[int, Stream] = LRU(MAX_OPEN)
@@ -254,12 +256,17 @@ class TokenLimits(BaseCallbackHandler):
     def _cost(self, request: Mapping[str, Any]) -> dict[str, int | Estimate]:
         return {**self._calls, **({self._tokens: self._estimate(request)} if self._tokens else {})}
 
+    def _draws_of(self, request: Mapping[str, Any]) -> Sequence[Draw]:
+        return self._draws(request) if callable(self._draws) else self._draws
+
     def _taken(self, request: Mapping[str, Any]) -> SyncLeases:
         if not isinstance(self._limiter, SyncRateLimiter):
             raise TypeError(_BLOCKING)
         leases = SyncLeases()
         with self._explained(request):
-            leases.enter(self._limiter.acquire(*self._place, self._cost(request), **self._options), self._refund)
+            draws = self._draws_of(request)
+            lease = self._limiter.acquire(*self._place, self._cost(request), draws=draws, **self._options)
+            leases.enter(lease, self._refund)
         return leases
 
     async def _taken_on_loop(self, request: Mapping[str, Any]) -> Leases | SyncLeases:
@@ -267,7 +274,9 @@ class TokenLimits(BaseCallbackHandler):
             return await _on_own_thread(partial(self._taken, request), abandoned=_give_back)
         leases = Leases()
         with self._explained(request):
-            await leases.enter(self._limiter.acquire(*self._place, self._cost(request), **self._options), self._refund)
+            draws = self._draws_of(request)
+            lease = self._limiter.acquire(*self._place, self._cost(request), draws=draws, **self._options)
+            await leases.enter(lease, self._refund)
         return leases
 
     @contextmanager
@@ -280,7 +289,7 @@ class TokenLimits(BaseCallbackHandler):
             raise
 
     def _remember(self, run_id: UUID, request: Mapping[str, Any], leases: Leases | SyncLeases) -> None:
-        if self._slots:  # a cancelled `ainvoke` reports no end, but its managers, which have its id, are collected
+        if leases.hold_slots:  # a cancelled `ainvoke` reports no end, but the managers with its id are collected
             leases.end_with(run_id)
         self._open.put(run_id.int, leases)
         self._streams.put(run_id.int, Stream({}, least=floor(request)))  # many calls never report their end

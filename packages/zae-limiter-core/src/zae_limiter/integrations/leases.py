@@ -20,7 +20,7 @@ from weakref import finalize, ref
 
 from ..aio.lease import Lease
 from ..exceptions import InfrastructureError
-from ..flows.acquire.requests import AcquireOptions
+from ..flows.acquire.requests import OwnBucketOptions
 from ..runtime.elapsed import elapsed
 from ..runtime.lru import LRU
 from ..sync.lease import SyncLease
@@ -42,7 +42,7 @@ class SlotEnded(OSError):
     """
 
 
-def with_end(options: AcquireOptions) -> AcquireOptions:
+def with_end(options: OwnBucketOptions) -> OwnBucketOptions:
     """Return the options of a request: those of the application, and an end of its slots."""
     return {"max_hold": MAX_HOLD, **options}
 
@@ -127,12 +127,15 @@ class Leases(_Entered[Lease]):
             raise
         return lease
 
-    async def free(self, slots: str) -> None:
-        """Free the slots of a limit, and keep the rest open. What cannot be written is logged."""
+    async def free_slots(self) -> None:
+        """Free the slots, also those of draws, and keep the rest open. What cannot be written is logged."""
         for lease, _ in self._entered:
-            if held := lease.consumed.get(slots):
+            slots = {(status.draw, status.limit_name) for status in lease.statuses if status.limit._has_slots}
+            for number, each in enumerate((lease, *lease.draws)):
+                taken = {name: amount for name, amount in each.consumed.items() if amount and (number, name) in slots}
                 try:
-                    await lease.release(**{slots: held})
+                    if taken:
+                        await each.release(**taken)
                 except InfrastructureError:
                     log.warning(UNWRITTEN, exc_info=True)
 

@@ -11,7 +11,7 @@ subclass: LiteLLM calls only hooks that the class of an instance defines itself.
 import asyncio
 import hashlib
 import logging
-from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Coroutine, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Coroutine, Mapping, Sequence
 from typing import Any, Final, Unpack, cast
 from uuid import uuid4
 
@@ -29,7 +29,9 @@ except ImportError as error:
 from ..aio.limiter import RateLimiter
 from ..exceptions import ZAELimiterError
 from ..flows.acquire.lease import check_most
+from ..flows.acquire.requests import NO_DRAWS
 from ..http import STATUS
+from ..values.draws import Draw
 from ..values.estimates import Estimate
 from ..values.naming import check_resource
 from ..values.refusal import RateLimitExceeded
@@ -81,10 +83,10 @@ class _Call(Leases):
     """
 
     def __init__(
-        self, identity: str, request: Mapping[str, Any], cost: Mapping[str, int | Estimate], *, hidden: bool
+        self, user: Any, identity: str, request: Mapping[str, Any], cost: Mapping[str, int | Estimate], *, hidden: bool
     ) -> None:
         super().__init__()
-        self.identity, self.request, self.cost, self.hidden = identity, request, cost, hidden
+        self.user, self.identity, self.request, self.cost, self.hidden = user, identity, request, cost, hidden
         self.resources: set[str] = set()
         self.begun = hidden
 
@@ -93,16 +95,17 @@ class RateLimits(CustomLogger):
     """Limits the calls of a proxy.
 
     ``limiter`` is one, or an ``async`` function that opens it, called once. ``identity`` gets the proxy's
-    ``UserAPIKeyAuth``, ``resource`` and ``estimate`` get the body of the request; for a fallback ``resource`` gets it
-    again, with the ``model`` that LiteLLM has chosen. ``unnamed`` is the resource of calls whose models LiteLLM does
-    not name (routes that pass on, batches); without it they are refused. ``fields`` names more fields that clients may
-    send, and what a request may only name: ``background``, ``previous_response_id``, ``conversation``, ``prompt``,
-    ``file_id``. ``requests``, ``tokens`` and ``slots`` name limits; ``None`` leaves one out. A call holds one of the
-    ``slots`` until it ends, with its stream; of those that pass on, start a batch or go on in the background, LiteLLM
-    reports no end, so they hold none. ``refund``: a call that fails keeps its estimate (``"never"``), or gives it back
-    (``"before_answer"``) unless its answer had begun. ``most_settled`` bounds what a provider may claim that one call
-    used, by default as ``lease.settle`` does. ``options`` are those of ``acquire``, and ``show``, ``names``, ``units``
-    and ``legacy`` of ``zae_limiter.http.headers``.
+    ``UserAPIKeyAuth``, ``resource`` and ``estimate`` get the body of the request, ``draws`` (further buckets, or a
+    function) both; for a fallback ``resource`` and ``draws`` get it again, with the ``model`` that LiteLLM has chosen.
+    ``unnamed`` is the resource of calls whose models LiteLLM does not name (routes that pass on, batches); without it
+    they are refused. ``fields`` names more fields that clients may send, and what a request may only name:
+    ``background``, ``previous_response_id``, ``conversation``, ``prompt``, ``file_id``. ``requests``, ``tokens`` and
+    ``slots`` name limits; ``None`` leaves one out. A call holds one of the ``slots`` until it ends, with its stream; of
+    those that pass on, start a batch or go on in the background, LiteLLM reports no end, so they hold none. ``refund``:
+    a call that fails keeps its estimate (``"never"``), or gives it back (``"before_answer"``) unless its answer had
+    begun. ``most_settled`` bounds what a provider may claim that one call used, by default as ``lease.settle`` does.
+    ``options`` are those of ``acquire``, and ``show``, ``names``, ``units`` and ``legacy`` of
+    ``zae_limiter.http.headers``.
     """
 
     def __init__(
@@ -118,6 +121,7 @@ class RateLimits(CustomLogger):
         slots: str | None = None,
         refund: Refund = "never",
         most_settled: int | None = None,
+        draws: Sequence[Draw] | Callable[[Any, Mapping[str, Any]], Sequence[Draw]] = NO_DRAWS,
         fields: Collection[str] = (),
         **options: Unpack[Options],
     ) -> None:
@@ -129,7 +133,7 @@ class RateLimits(CustomLogger):
         self._identity, self._estimate = identity, estimate
         self._resource, self._unnamed = resource, unnamed
         self._calls, self._tokens, self._fields = calls_cost(requests, tokens, slots), tokens, fields
-        self._slots = slots
+        self._draws = draws
         check_opened(RateLimiter, limiter)
         if unnamed is not None:
             check_resource("unnamed", unnamed)
@@ -244,8 +248,8 @@ class RateLimits(CustomLogger):
         try:
             resource = self._resource_of(data, call_type)
             hidden = hides_models(data, call_type)
-            call = _Call(self._identity(user), data, self._cost_of(data, call_type), hidden=hidden)
-            fields = await self._take(call, resource)
+            call = _Call(user, self._identity(user), data, self._cost_of(data, call_type), hidden=hidden)
+            fields = await self._take(call, resource, data)
         except Exception as error:
             raise self._answer_to(error, data, call_type) from error
         if hidden and "proxy_server_request" not in data:  # the provider gets it as it is: there is no place for a note
@@ -276,21 +280,24 @@ class RateLimits(CustomLogger):
             return
         try:
             if self._resource is model_of:
-                resource = _models().resource_of_deployment(deployment)
+                resource = chosen = _models().resource_of_deployment(deployment)
             elif (group := _group_of(deployment)) is not None and group != call.request["model"]:
-                resource = self._resource({**call.request, "model": model if "*" in group else group})
+                chosen = model if "*" in group else group
+                resource = self._resource({**call.request, "model": chosen})
             else:
                 return
             if resource not in call.resources:
-                await self._take(call, resource)
+                await call.free_slots()  # the attempt before has failed
+                await self._take(call, resource, {**call.request, "model": chosen})
         except Exception as error:
             call.turned_away = False  # the call had begun: what its other models took stays taken
             raise self._answer_to(error, call.request, "acompletion") from error
 
-    async def _take(self, call: _Call, resource: str) -> dict[str, str]:
+    async def _take(self, call: _Call, resource: str, request: Mapping[str, Any]) -> dict[str, str]:
         limiter = await self._limiter()
+        draws = self._draws(call.user, request) if callable(self._draws) else self._draws
         with ids_of_client():
-            lease = limiter.acquire(call.identity, resource, call.cost, **self._options)
+            lease = limiter.acquire(call.identity, resource, call.cost, draws=draws, **self._options)
         fields = self._answers.fields(await call.enter(lease, self._refund))
         call.resources.add(resource)
         return fields
@@ -353,8 +360,7 @@ class RateLimits(CustomLogger):
         if usage is not None and (lease := leases.last):
             await (settle_at_least if goes_on else settle)(lease, self._tokens, usage, self._most)
         if later and goes_on:
-            if self._slots:
-                await leases.free(self._slots)
+            await leases.free_slots()
         else:
             await leases.end(error)
         if later:

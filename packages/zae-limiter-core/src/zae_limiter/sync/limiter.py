@@ -13,9 +13,9 @@ from ..flows.acquire.requests import (
     NO_DRAWS,
     NO_WAIT,
     ONE_OF_EACH,
-    AcquireOptions,
     AcquireRequest,
     OldOptions,
+    OwnBucketOptions,
     remembering,
     validate_request,
 )
@@ -139,13 +139,15 @@ class SyncRateLimiter(SyncLimitMethods, SyncEntityMethods):
         entity_id: str | Callable[..., str],
         resource: str | Callable[..., str],
         consume: Mapping[str, Amount] | Callable[..., Mapping[str, Amount]],
-        **options: Unpack[AcquireOptions],
+        *,
+        draws: Sequence[Draw] | Callable[..., Sequence[Draw]] = NO_DRAWS,
+        **options: Unpack[OwnBucketOptions],
     ) -> Callable[[SyncDecorated], SyncDecorated]:
         """Return a decorator: every call of the decorated function runs in the block of an ``acquire`` with these
         arguments.
 
-        ``entity_id``, ``resource`` and ``consume`` are values, or are computed from the arguments of the call; the
-        options are the same for all calls. Calls raise the errors of ``acquire``.
+        ``entity_id``, ``resource``, ``consume`` and ``draws`` are values, or are computed from the arguments of the
+        call; the options are the same for all calls. Calls raise the errors of ``acquire``.
         """
 
         def decorate(function: SyncDecorated) -> SyncDecorated:
@@ -153,8 +155,10 @@ class SyncRateLimiter(SyncLimitMethods, SyncEntityMethods):
 
             @wraps(function)
             def limited(*args: Any, **kwargs: Any) -> Any:
-                what = of_call(consume, args, kwargs)
-                with self.acquire(of_call(entity_id, args, kwargs), of_call(resource, args, kwargs), what, **options):
+                what, further = of_call(consume, args, kwargs), of_call(draws, args, kwargs)
+                with self.acquire(
+                    of_call(entity_id, args, kwargs), of_call(resource, args, kwargs), what, draws=further, **options
+                ):
                     answer = function(*args, **kwargs)
                 warn_if_later(answer)
                 return answer

@@ -1,7 +1,7 @@
 """The options and the request of an acquire, and the check of its arguments.
 
-``AcquireOptions`` types the ``**options`` of the decorator and of the integrations. A test holds ``acquire`` to it: the
-same names, types and defaults, and each option reaches its check.
+``OwnBucketOptions`` types the ``**options`` of the decorator and of the integrations, whose draws may be functions. A
+test holds ``acquire`` to it: the same names, types and defaults, and each option reaches its check.
 """
 
 import math
