@@ -6,6 +6,7 @@ import pytest
 
 import zae_limiter
 from zae_limiter import Limit, RateLimiter, Repository, SyncRateLimiter, SyncRepository, renamed
+from zae_limiter.exceptions import ValidationError
 
 
 def test_a_moved_name_warns_and_works() -> None:
@@ -44,6 +45,11 @@ async def test_also_is_answered_with_draws(kind: Any, method: str) -> None:
     limiter = kind((Repository if kind is RateLimiter else SyncRepository).in_memory())
     with pytest.raises(TypeError, match=rf"^{method}\(\) got an unexpected keyword argument 'also': use draws=$"):
         await getattr(limiter, method)("e", "r", {"rpm": 1}, also=[])
+
+
+def test_a_text_with_ahead_names_prefetch() -> None:
+    with pytest.raises(ValidationError, match="`ahead` is `prefetch` now: write `prefetch 1s`"):
+        Limit.parse("rpm: 10k/min ahead 1s")
 
 
 @pytest.mark.parametrize("make", [Limit, Limit.custom, Limit.per_second, Limit.per_minute, Limit.per_day])

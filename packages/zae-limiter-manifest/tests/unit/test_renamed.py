@@ -24,7 +24,7 @@ LEVEL = "{limits: {rpm: 1/min}}"
             "namespace: n\nsystem: {limits: {rpm: {capacity: 9, ahead: 1}}}",
             'system.limits.rpm.ahead: unknown key "ahead": it is called `prefetch` now',
         ),
-        ("namespace: n\nsystem: {limits: {rpm: 9/min ahead 1s}}", "such a limit (known: capacity, burst, prefetch"),
+        ("namespace: n\nsystem: {limits: {rpm: 9/min ahead 1s}}", "`ahead` is `prefetch` now: write `prefetch 1s`"),
     ],
     ids=["plans", "plans alone", "plan", "level", "limit", "text"],
 )

@@ -44,12 +44,12 @@ def show_plans(
             text = f"{json.dumps(json.loads(document) | found, indent=2)}\n" if replays else document
         case "markdown":
             found_text = markdown(replays, full=view.full) + _as_list(warnings)
-            text = f"{as_markdown.render_plan(*plans, view=view)}{found_text}\nHash: `{plans_hash(plans)}`\n"
+            text = f"{as_markdown.render_plan(*plans, view=view)}{found_text}\nPlan hash: `{plans_hash(plans)}`\n"
         case _:
             click.echo(_fitted(as_text.render_plan(*plans, color=_colour(), view=view)), nl=False)
             say_replays(replays, full=view.full)
             say_warnings(warnings)
-            text = f"\nHash: {plans_hash(plans)}\n" if any(plan.changes for plan in plans) else ""
+            text = f"\nPlan hash: {plans_hash(plans)}\n" if any(plan.changes for plan in plans) else ""
     click.echo(text, nl=False)
 
 

@@ -14,7 +14,7 @@ EMPTY = "namespace: tenant-alpha\n"
 
 
 def hash_of_plan(stack: Stack, *files: str) -> str:
-    return stack.ok("plan", *files).splitlines()[-1].removeprefix("Hash: ")
+    return stack.ok("plan", *files).splitlines()[-1].removeprefix("Plan hash: ")
 
 
 def test_quiet_prints_the_result_alone(stack: Stack) -> None:
@@ -52,7 +52,7 @@ def test_the_plan_with_the_expected_hash_is_applied(stack: Stack) -> None:
     file = stack.write(ALPHA)
     expected = hash_of_plan(stack, "-f", file)
     assert json.loads(stack.ok("plan", "-f", file, "-o", "json"))["hash"] == expected
-    assert stack.ok("plan", "-f", file, "-o", "markdown").endswith(f"\n\nHash: `{expected}`\n")
+    assert stack.ok("plan", "-f", file, "-o", "markdown").endswith(f"\n\nPlan hash: `{expected}`\n")
     stack.ok("apply", "--yes", "-f", file, "--expect-hash", expected)
     assert stack.world.live() == load(ALPHA)
 

@@ -38,7 +38,7 @@ def test_a_plan_shows_what_would_change_and_writes_nothing(stack: Stack) -> None
     told = stack.ok("plan", "-f", stack.write(ALPHA))
     assert told.splitlines()[0] == "Namespace tenant-alpha"
     assert "  + resource gpt-4\n      + rpm: 500/min\n" in told
-    assert re.search(r"\nPlan: 3 to create, 0 to update, 0 to delete\.\n\nHash: sha256:[0-9a-f]{64}\n$", told)
+    assert re.search(r"\nPlan: 3 to create, 0 to update, 0 to delete\.\n\nPlan hash: sha256:[0-9a-f]{64}\n$", told)
     assert stack.world.items() == []
     assert stack.paths == [PLANNER]
 
@@ -132,8 +132,10 @@ def test_every_mistake_is_told_with_its_place_and_nothing_is_sent(stack: Stack, 
 
 
 def test_validate_says_what_is_valid_and_json_lists_the_problems(stack: Stack) -> None:
-    assert stack.ok("validate", "-f", stack.write(ALPHA)).startswith("tenant-alpha: valid, 3 items, sha256:")
-    assert stack.ok("validate", "-f", stack.write(BETA)).startswith("tenant-beta: valid, 1 item, sha256:")
+    assert stack.ok("validate", "-f", stack.write(ALPHA)).startswith(
+        "tenant-alpha: valid, 3 items, manifest hash sha256:"
+    )
+    assert stack.ok("validate", "-f", stack.write(BETA)).startswith("tenant-beta: valid, 1 item, manifest hash sha256:")
     assert json.loads(stack.ok("validate", "-f", stack.write(ALPHA), "-o", "json"))["problems"] == []
     problems = json.loads(stack.ok("validate", "-f", stack.write(MISTAKES), "-o", "json", code=1))["problems"]
     assert [(each["line"], each["column"]) for each in problems] == [(2, 1), (3, 26)]
@@ -253,7 +255,7 @@ def test_a_plan_without_changes_has_no_hash_for_people(stack: Stack) -> None:
     stack.ok("apply", "--yes", "-f", stack.write(ALPHA))
     told = stack.ok("plan", "-f", stack.write(ALPHA))
     assert told.endswith("No changes.\n")
-    assert "Hash: `sha256:" in stack.ok("plan", "-f", stack.write(ALPHA), "-o", "markdown"), "a CI compares it"
+    assert "Plan hash: `sha256:" in stack.ok("plan", "-f", stack.write(ALPHA), "-o", "markdown"), "a CI compares it"
 
 
 def test_a_first_apply_over_limits_set_by_hand_says_what_it_manages(stack: Stack) -> None:

@@ -136,16 +136,17 @@ class Leases(_Entered[Lease]):
                 try:
                     if taken:
                         await each.release(**taken)
-                except InfrastructureError:
-                    log.warning(UNWRITTEN, exc_info=True)
+                except InfrastructureError as problem:
+                    _log_unwritten(lease, problem)
 
     async def end(self, error: BaseException | None = None) -> None:
         """End them all, once: an error gives back what is refunded. What cannot be written is logged."""
+        last = self.last
         self._close()
         try:
             await self._stack.__aexit__(type(error) if error else None, error, None)
-        except InfrastructureError:
-            log.warning(UNWRITTEN, exc_info=True)
+        except InfrastructureError as problem:
+            _log_unwritten(last, problem)
 
 
 class SyncLeases(_Entered[SyncLease]):
@@ -166,11 +167,12 @@ class SyncLeases(_Entered[SyncLease]):
 
     def end(self, error: BaseException | None = None) -> None:
         """End them all, once: an error gives back what is refunded. What cannot be written is logged."""
+        last = self.last
         self._close()
         try:
             self._stack.__exit__(type(error) if error else None, error, None)
-        except InfrastructureError:
-            log.warning(UNWRITTEN, exc_info=True)
+        except InfrastructureError as problem:
+            _log_unwritten(last, problem)
 
 
 class Paced(Generic[T]):
@@ -194,6 +196,16 @@ class Paced(Generic[T]):
         """Close what makes the parts."""
         if (close := getattr(self._given, "close", None)) is not None:
             close()
+
+
+def _log_unwritten(lease: Lease | SyncLease | None, problem: InfrastructureError) -> None:
+    """Log what the end of a request did not write, without a traceback; at most one line a minute."""
+    ending: str | None = ""
+    if lease is not None:
+        state = lease._namespace_state
+        ending = state.said["unwritten"].ending(state.now())
+    if ending is not None:
+        log.warning("%s: %s: %s%s", UNWRITTEN, type(problem).__name__, problem, ending)
 
 
 def _forget(dead_or_alive: "ref[_Entered[Any]]") -> None:

@@ -73,6 +73,16 @@ class Made:
         return made if bind is None else bind(instance, owner)
 
 
+class SignatureOfInit:
+    """The ``__signature__`` of a class whose ``__new__`` would hide that of ``__init__`` from ``inspect``."""
+
+    def __get__(self, _: object, owner: Any) -> Any:
+        from inspect import signature
+
+        made = signature(owner.__init__)
+        return made.replace(parameters=list(made.parameters.values())[1:])
+
+
 def _dataclass(
     cls: type[Any] | None = None,
     /,
@@ -278,4 +288,4 @@ if TYPE_CHECKING:
 else:
     MISSING, dataclass, field, fields, replace = _MISSING, _dataclass, _Field, _fields, _replace
 
-__all__ = ["MISSING", "dataclass", "field", "fields", "replace"]
+__all__ = ["MISSING", "SignatureOfInit", "dataclass", "field", "fields", "replace"]

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NoReturn, TypeAlias, get_
 
 from .. import values
 from ..exceptions import ValidationError
-from ..runtime.dataclass import dataclass, field, fields, replace
+from ..runtime.dataclass import SignatureOfInit, dataclass, field, fields, replace
 from .named_limits import KINDS, REFILL_PERIOD, Kind, NamedLimits, refuse_no_fields
 from .naming import check_limit_name
 from .token_usage import TokenUsage
@@ -104,6 +104,7 @@ class Limit(NamedLimits):
     """The currency of a limit of money, such as ``usd``, whose tokens are millionths of it; empty for tokens."""
 
     if not TYPE_CHECKING:
+        __signature__ = SignatureOfInit()
 
         def __new__(cls, *values: object, **fields: object) -> "Limit":
             refuse_no_fields(cls.__name__, fields)

@@ -181,6 +181,7 @@ def test_a_plain_class_extends_it() -> None:
             super().__init__(name, 10, 10, 10, 60)
             self.extra = 1
 
+    assert list(inspect.signature(Mine).parameters) == ["name"]
     assert (Mine("rpm").extra, Mine("rpm").burst) == (1, 10)
     with pytest.raises(dataclasses.FrozenInstanceError):
         Mine("rpm").burst = 3  # type: ignore[misc]

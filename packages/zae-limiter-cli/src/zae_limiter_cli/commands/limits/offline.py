@@ -45,7 +45,7 @@ def validate(*, connection: "Connection", files: tuple[str, ...], form: Document
         return
     for manifest in manifests:
         items = counted(len(manifest.managed_set()), "item")
-        valid = f"{manifest.namespace}: valid, {items}, {manifest.canonical_hash()}"
+        valid = f"{manifest.namespace}: valid, {items}, manifest hash {manifest.canonical_hash()}"
         click.echo(Terminal.of_stdout().fitted(valid))
     say_warnings(warnings)
 
