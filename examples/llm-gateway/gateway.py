@@ -179,7 +179,8 @@ async def refused(_: Request, refusal: RateLimitExceeded) -> Response:
         return failed(403, "invalid_request_error", "access_disabled", said["detail"])
     limit = refusal.primary_violation.limit_name
     if limit == "usd":
-        message = "The account has used up its budget of today."
+        never = refusal.reason == "never"
+        message = f"The {'call costs more than the' if never else 'account has used up its'} budget of a day."
         fields["x-should-retry"] = "false"
         return failed(429, "insufficient_quota", "insufficient_quota", message, fields)
     kind = "tokens" if limit == "tpm" else "requests"

@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import httpx
-import provider
 import pytest
 from click.testing import CliRunner
 
 import gateway
+import provider
 from set_up import set_up
 from zae_limiter import Limit, Repository
 from zae_limiter.testing import ManualClock
@@ -137,6 +137,13 @@ async def test_a_spent_budget_is_not_to_be_repeated(served: Served) -> None:
     assert error(answer) == (429, "insufficient_quota", "insufficient_quota")
     assert answer.headers["x-should-retry"] == "false"
     assert await served.left("key-bob") == FULL  # all or none
+
+
+async def test_a_call_above_the_whole_budget_says_so(served: Served) -> None:
+    await served.repository.set_limits("acme", ["usd: 1000/day Europe/Berlin"], "budget")
+    answer = await served.ask()
+    assert error(answer) == (429, "insufficient_quota", "insufficient_quota")
+    assert answer.json()["error"]["message"] == "The call costs more than the budget of a day."
 
 
 async def test_streams_at_once_are_bounded(served: Served) -> None:

@@ -7,7 +7,7 @@ What lives here: draws through the limiter. What never does: paths without draws
 import asyncio
 import copy
 import pickle
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
 import pytest
@@ -18,6 +18,7 @@ from support.core.worlds import Process, World, again, outcomes, take
 from zae_limiter import (
     AccessDisabled,
     Draw,
+    Lease,
     Limit,
     LimitStatus,
     RateLimiter,
@@ -648,3 +649,31 @@ async def test_a_decorator_draws_by_its_call_and_holds_no_slot_while_it_waits() 
         with pytest.raises(asyncio.CancelledError):
             await waiting
     assert [type(each).__name__ for each in events] == ["AcquireEvent", "LeaseEvent", "AcquireEvent"]
+
+
+async def test_a_cancelled_generator_settles_lease_and_draw() -> None:
+    """As docs/guides/streaming.md has it: what was not used goes back."""
+    limiter = RateLimiter(Repository.in_memory(), default_limits=[RPM, TPM])
+    sent = asyncio.Event()
+
+    async def parts(lease: Lease) -> AsyncIterator[str]:
+        try:
+            yield "one"
+            await asyncio.Event().wait()
+        finally:
+            await lease.settle(tpm=3)
+            await lease.draws[0].settle(tpm=2)
+
+    async def serve() -> None:
+        async with limiter.acquire("key", "model", CALL, draws=[Draw("acme", consume={"tpm": 90})]) as lease:
+            lease.keep()
+            async for _ in parts(lease):
+                sent.set()
+
+    serving = asyncio.create_task(serve())
+    await sent.wait()
+    serving.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await serving
+    left = [await limiter.available(each, "model") for each in ("key", "acme")]
+    assert left == [{"rpm": 99, "tpm": 997}, {"rpm": 100, "tpm": 998}]

@@ -12,6 +12,7 @@ app = FastAPI()
 
 @app.post("/v1/chat/completions", response_model=None)
 async def complete(request: Request) -> dict[str, object] | Response:
+    """Answer a call, whole or as a stream."""
     asked = await request.json()
     if asked.get("user") == "unlucky":
         return Response('{"error": {"message": "overloaded"}}', 503, media_type="application/json")
@@ -21,6 +22,7 @@ async def complete(request: Request) -> dict[str, object] | Response:
 
 
 def events(*, usage: bool) -> Iterator[str]:
+    """Yield the events of a stream."""
     parts: list[dict[str, object]] = [{"choices": [{"delta": {"content": word}}]} for word in ("Hello", ".")]
     if usage:
         parts.append({"choices": [], "usage": USAGE})
