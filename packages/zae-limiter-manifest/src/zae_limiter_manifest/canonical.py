@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import Final
 
-from .converter import ALERT, UNIT
+from .converter import ALERT, EXTENDS, UNIT, UNLIMITED
 from .declarations import Decl, RecordDecl, SystemDecl
 from .equal_values import MOST_REMEMBERED
 from .limit_declarations import LIMIT_FIELDS, LimitDecl
@@ -19,8 +19,8 @@ def canonical(decl: Decl) -> str:
     """Return a text with a line for each declared value, defaults included: equal texts for equal declarations.
 
     Only shadow limits have that word, only limits with seconds of prefetch, weights, a schedule or an alert have these,
-    and only levels with switches or `on_refused` have lines for them, so that all other texts equal those of earlier
-    releases.
+    and only levels with switches, `on_refused` or a mode have lines for them, so that all other texts
+    equal those of earlier releases.
     """
     lines = []
     if isinstance(decl, RecordDecl):
@@ -29,6 +29,7 @@ def canonical(decl: Decl) -> str:
         lines.append(f"on_unavailable {decl.on_unavailable}")
     if decl.switches:  # as no limit begins, whose name is followed by numbers
         lines.append(f"switches {json.dumps(decl.switches, sort_keys=True)}")
+    lines += [word for word in (UNLIMITED, EXTENDS) if getattr(decl, word, False)]
     if decl.on_refused is not None:
         lines.append(f"on_refused {decl.on_refused}")
     lines += [" ".join((name, *_words(limit))) for name, limit in decl.limits.items()]

@@ -14,7 +14,19 @@ from attrs.validators import instance_of
 from .addresses import Address
 from .canonical import canonical
 from .checks import enforce
-from .converter import ALERT, CONVERTER, PARENTS, PREFETCH, SCHEDULE, SHADOW, WEIGHTS, WINDOW, as_parents
+from .converter import (
+    ALERT,
+    CONVERTER,
+    EXTENDS,
+    PARENTS,
+    PREFETCH,
+    SCHEDULE,
+    SHADOW,
+    UNLIMITED,
+    WEIGHTS,
+    WINDOW,
+    as_parents,
+)
 from .declarations import RECORD, RESOURCE, SYSTEM, Decl, RecordDecl, ResourceDecl, SystemDecl
 from .limit_declarations import LIMIT_FIELDS, LimitDecl
 from .switches import SWITCH_FIELDS, SwitchesDecl, switch_word
@@ -34,7 +46,7 @@ USABLE_BURST: Final = "usable_burst"  # of a limit: what its `prefetch` leaves o
 
 class FieldChange(NamedTuple):
     """A changed field of a limit, its mode or usable burst; or, with limit None, the system's `on_unavailable`, a
-    level's `on_refused` or switch, or a field of an entity itself (its metadata as JSON,
+    level's `on_refused`, mode or switch, or a field of an entity itself (its metadata as JSON,
     several parents with commas).
 
     A missing value is None.
@@ -96,6 +108,7 @@ class Change:
         before, after = _policy(self.before), _policy(self.after)
         if before != after:
             yield FieldChange(None, ON_UNAVAILABLE, before, after)
+        yield from _compare_modes(self.before, self.after)
         yield from _compare_switches(self.before, self.after)
         refused, refused_after = _on_refused(self.before), _on_refused(self.after)
         if refused != refused_after:
@@ -146,6 +159,15 @@ def _compare_records(old: Decl | None, new: Decl | None) -> Iterator[FieldChange
     for key in RECORD.members:
         if before.get(key) != after.get(key):
             yield FieldChange(None, key, _said(before.get(key)), _said(after.get(key)))
+
+
+def _compare_modes(old: Decl | None, new: Decl | None) -> Iterator[FieldChange]:
+    """Yield whether a level is unlimited, or extends the next one, where that changes."""
+    for name in (UNLIMITED, EXTENDS):
+        before, after = (getattr(side, name, False) for side in (old, new))
+        if before != after:
+            words = (None if side is None else switch_word(name, getattr(side, name, False)) for side in (old, new))
+            yield FieldChange(None, name, *words)
 
 
 def _compare_switches(old: Decl | None, new: Decl | None) -> Iterator[FieldChange]:
@@ -241,8 +263,12 @@ def _side(decl: Decl | None, limits: str, prefix: str) -> dict[str, Any]:
     if isinstance(decl, RecordDecl):
         return {_RECORD_KEYS[limits]: decl.to_plain()}
     refused = None if decl.on_refused is None else CONVERTER.unstructure(decl.on_refused)
-    policies = {f"{prefix}{ON_UNAVAILABLE}": _policy(decl), f"{prefix}{ON_REFUSED}": refused}
-    plain = {name: CONVERTER.unstructure(limit) for name, limit in decl.limits.items()}
+    policies: dict[str, Any] = {f"{prefix}{ON_UNAVAILABLE}": _policy(decl), f"{prefix}{ON_REFUSED}": refused}
+    plain: Any = {name: CONVERTER.unstructure(limit) for name, limit in decl.limits.items()}
+    if decl.unlimited:
+        plain = UNLIMITED
+    if isinstance(decl, ResourceDecl) and decl.extends:
+        policies[f"{prefix}{EXTENDS}"] = True
     switches = {_SWITCHES_KEYS[limits]: decl.switches} if decl.switches else {}
     return {limits: plain, **{name: said for name, said in policies.items() if said is not None}, **switches}
 
@@ -252,7 +278,7 @@ def _read_side(address: Address, raw: Mapping[str, Any], limits: str, prefix: st
         return _read_record(address, raw, _RECORD_KEYS[limits])
     if limits not in raw:
         return None
-    policies = {name: raw.get(f"{prefix}{name}") for name in (ON_UNAVAILABLE, ON_REFUSED)}
+    policies = {name: raw.get(f"{prefix}{name}") for name in (ON_UNAVAILABLE, ON_REFUSED, EXTENDS)}
     plain = {name: value for name, value in policies.items() if value is not None}
     plain |= {**({"limits": raw[limits]} if raw[limits] else {}), **raw.get(_SWITCHES_KEYS[limits], {})}
     model = _model_at(address)

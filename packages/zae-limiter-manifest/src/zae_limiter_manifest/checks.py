@@ -334,8 +334,11 @@ def keys_only(entries: Mapping[str, object]) -> dict[str, object]:
 
 
 def _in_table(shape: NamedMap, value: object, path: Path) -> Iterator[Finding]:
+    if shape.word and value == shape.word:
+        return
     if not isinstance(value, Mapping):
-        yield no_map(path, value)
+        problem = f"must be a map or `{shape.word}`, not {describe(value)}"
+        yield Finding(path, problem) if shape.word and isinstance(value, str) else no_map(path, value)
         return
     if len(value) < shape.least:
         yield Finding(path, "must not be empty")

@@ -198,7 +198,7 @@ def _spelled(shape: Shape) -> Shape:
         case Percents():
             return Percents(shape.most, as_text=True)
         case NamedMap():
-            return NamedMap(shape.kind, _spelled(shape.entry), shape.least, shape.most)
+            return NamedMap(shape.kind, _spelled(shape.entry), shape.least, shape.most, shape.advice, shape.word)
         case Record():
             return _spelled_record(shape)
         case _:
@@ -236,6 +236,8 @@ def _translate(shape: Shape, value: Any, rename: Callable[[str], str]) -> Any:
             return read_percents(shape, value)
         case JsonMap():
             return _as_json(value) if rename is _pascal else read_json_map(value)
+        case NamedMap() if isinstance(value, str):  # its word
+            return value
         case NamedMap():
             return {name: _translate(shape.entry, item, rename) for name, item in value.items()}
         case Record() if isinstance(value, str):  # the text of a limit

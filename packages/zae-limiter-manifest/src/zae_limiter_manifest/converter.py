@@ -21,6 +21,8 @@ CASCADE: Final = "cascade"
 CASCADES: Final[Mapping[str, bool | None]] = {"on": True, "true": True, "off": False, "false": False, "inherit": None}
 """The words of a level's switch; a boolean stands for itself."""
 PREFETCH: Final = "prefetch"
+UNLIMITED: Final = "unlimited"  # in place of the limits of a level
+EXTENDS: Final = "extends"
 WINDOW: Final = "window"
 WEIGHTS: Final = "weights"
 SCHEDULE: Final = "schedule"
@@ -47,12 +49,21 @@ def spread_to_limits(level: type[AttrsInstance]) -> None:
     structure = make_dict_structure_fn(
         level, CONVERTER, _cattrs_forbid_extra_keys=True, _cattrs_detailed_validation=False
     )
+    unstructure = make_dict_unstructure_fn(level, CONVERTER, _cattrs_omit_if_default=True)
     CONVERTER.register_structure_hook(level, _once_for_equals(lambda raw: structure(_spread(raw), level)))
+    CONVERTER.register_unstructure_hook(level, lambda value: _with_word(unstructure(value)))
+
+
+def _with_word(plain: dict[str, Any]) -> dict[str, Any]:
+    return {"limits": UNLIMITED, **_without(UNLIMITED, plain)} if UNLIMITED in plain else plain
 
 
 def _spread(raw: Mapping[str, Any]) -> Mapping[str, Any]:
     if isinstance(raw.get(CASCADE), str):
         raw = {**raw, CASCADE: CASCADES[raw[CASCADE]]}
+    if raw.get("limits") == UNLIMITED:
+        rest = {key: value for key, value in raw.items() if key not in ("limits", SHADOW, PREFETCH)}
+        return {**rest, UNLIMITED: True}
     limits = raw.get("limits")
     if isinstance(limits, Mapping) and not CODES.isdisjoint(limits):
         raw = {

@@ -5,6 +5,7 @@ from typing import Final, NamedTuple
 
 from .changes import Change
 from .declarations import Decl, RecordDecl
+from .level_modes import UnlimitedDecl
 from .limit_declarations import LimitDecl
 from .switches import SwitchesDecl
 
@@ -43,9 +44,15 @@ def switched_off(change: Change) -> str:
     before, after = (each if isinstance(each, SwitchesDecl) else None for each in (change.before, change.after))
     if after is not None and after.disabled and not (before is not None and before.disabled):
         return "refuses every acquire"
+    if _is_unlimited(change.before) and change.after is not None and not _is_unlimited(change.after):
+        return "ends `limits: unlimited`"
     if before is not None and before.bypass and not (after is not None and after.bypass):
         return "ends a bypass"
     return ""
+
+
+def _is_unlimited(decl: Decl | None) -> bool:
+    return isinstance(decl, UnlimitedDecl) and decl.unlimited
 
 
 def _limits(decl: Decl | None) -> Mapping[str, LimitDecl]:

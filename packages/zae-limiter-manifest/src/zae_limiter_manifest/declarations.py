@@ -1,6 +1,6 @@
 """Declared limits and levels, as frozen values that are valid by construction; their fields state the rules."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final, Literal, Self
 
 from attrs import AttrsInstance, evolve, field, fields, frozen
@@ -8,13 +8,16 @@ from attrs import AttrsInstance, evolve, field, fields, frozen
 from .checks import ALREADY_CHECKED, enforce, keys_only
 from .converter import (
     CONVERTER,
+    EXTENDS,
     PARENT,
     PARENTS,
     PREFETCH,
     SHADOW,
+    UNLIMITED,
     one_parent_or_several,
     spread_to_limits,
 )
+from .level_modes import ExtendsDecl, UnlimitedDecl, find_mode_conflicts
 from .limit_declarations import LIMITS, PREFETCH_SECONDS, LimitDecl
 from .metadata import Metadata
 from .naming import NameKind, in_nfc
@@ -33,7 +36,7 @@ from .shapes import (
     record_of,
 )
 from .sortedmap import SortedMap, freeze, freeze_names, values_are
-from .switches import SWITCH_FIELDS, SWITCHES, SwitchesDecl, find_switch_conflicts
+from .switches import SWITCH_FIELDS, SWITCHES, find_switch_conflicts
 
 OnUnavailable = Literal["allow", "block", "share"]
 
@@ -46,8 +49,14 @@ def _checked(on_refused: object) -> object:
     return ALREADY_CHECKED if isinstance(on_refused, OnRefusedDecl) else on_refused
 
 
+def _limits(level: UnlimitedDecl) -> object:
+    """Return the limits of a level as its checks take them."""
+    limits: Mapping[str, LimitDecl] = level.limits  # type: ignore[attr-defined]  # both models have some
+    return UNLIMITED if level.unlimited and not limits else keys_only(limits)
+
+
 @frozen
-class SystemDecl(SwitchesDecl):
+class SystemDecl(UnlimitedDecl):
     """Defaults of a whole namespace; raises `ManifestError`."""
 
     on_unavailable: OnUnavailable | None = field(
@@ -65,7 +74,7 @@ class SystemDecl(SwitchesDecl):
     def __attrs_post_init__(self) -> None:
         values = {
             "on_unavailable": self.on_unavailable,
-            "limits": keys_only(self.limits),
+            "limits": _limits(self),
             "on_refused": _checked(self.on_refused),
             **self.switches,
         }
@@ -75,7 +84,7 @@ class SystemDecl(SwitchesDecl):
 
 
 @frozen(cache_hash=True)
-class ResourceDecl(SwitchesDecl):
+class ResourceDecl(ExtendsDecl):
     """The limits of one resource, its switches, or both; raises `ManifestError`."""
 
     limits: Mapping[str, LimitDecl] = field(
@@ -84,9 +93,15 @@ class ResourceDecl(SwitchesDecl):
     on_refused: OnRefusedDecl | None = field(default=None, metadata=_ON_REFUSED)
 
     def __attrs_post_init__(self) -> None:
-        limits = {"limits": keys_only(self.limits)} if self.limits or not self.switches else {}
+        limits = {"limits": _limits(self)} if self.limits or self.unlimited or not self.switches else {}
+        mode = {EXTENDS: True} if self.extends else {}
         policy = {} if self.on_refused is None else {"on_refused": _checked(self.on_refused)}
-        enforce(RESOURCE, {**limits, **policy, **self.switches}, "ResourceDecl")
+        enforce(RESOURCE, {**limits, **mode, **policy, **self.switches}, "ResourceDecl")
+
+
+def _find_conflicts(level: Mapping[object, object]) -> Iterator[tuple[object, str]]:
+    yield from find_switch_conflicts(level)
+    yield from find_mode_conflicts(level)
 
 
 def _level(model: type[AttrsInstance]) -> Record:
@@ -96,11 +111,13 @@ def _level(model: type[AttrsInstance]) -> Record:
     prefetch = Member(
         PREFETCH_SECONDS, "`prefetch` of the limits of this level that have none of their own", spreads_to="limits"
     )
-    first = {key: member for key, member in record.members.items() if key not in SWITCH_FIELDS}
+    first = {key: member for key, member in record.members.items() if key not in (*SWITCH_FIELDS, UNLIMITED, EXTENDS)}
+    if EXTENDS in record.members:
+        first[EXTENDS] = record.members[EXTENDS]
     if model is ResourceDecl:
         first["limits"] = evolve(first["limits"], required=True, unless=SWITCHES)
     members = {**first, SHADOW: flag, PREFETCH: prefetch, **{key: record.members[key] for key in SWITCH_FIELDS}}
-    return evolve(record, members=members, conflicts=find_switch_conflicts, recurs=True)
+    return evolve(record, members=members, conflicts=_find_conflicts, recurs=True)
 
 
 SYSTEM: Final = _level(SystemDecl)
@@ -229,7 +246,7 @@ def _tier_level() -> Record:
     members = {key: member for key, member in RESOURCE.members.items() if key not in SWITCH_FIELDS}
     members["limits"] = evolve(members["limits"], unless=())
     text = "The limits of a tier on one resource."
-    return evolve(RESOURCE, title="tier_level", text=text, members=members, conflicts=None)
+    return evolve(RESOURCE, title="tier_level", text=text, members=members, conflicts=find_mode_conflicts)
 
 
 _TIER_LEVEL: Final = _tier_level()

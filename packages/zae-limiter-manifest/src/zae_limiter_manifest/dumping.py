@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
-from .converter import WEIGHTS
+from .converter import EXTENDS, UNLIMITED, WEIGHTS
 from .declarations import EntityDecl, ResourceDecl, SystemDecl, TierDecl
 from .limit_declarations import LimitDecl
 from .manifest import LimitsManifest
@@ -98,6 +98,10 @@ def _section(title: str, entries: Mapping[str, Iterable[str]]) -> Iterator[str]:
 
 
 def _level(decl: SystemDecl | ResourceDecl) -> Iterator[str]:
+    if decl.unlimited:
+        yield f"limits: {UNLIMITED}"
+    if isinstance(decl, ResourceDecl) and decl.extends:
+        yield f"{EXTENDS}: true"
     yield from _limits(decl.limits)
     if decl.on_refused is not None:
         steps = {step: _name(text) if step == "overflow" else text for step, text in decl.on_refused.texts().items()}

@@ -105,7 +105,8 @@ def _schema(shape: Shape) -> dict[str, Any]:
             least = {"minProperties": shape.least} if shape.least else {}
             most = {"maxProperties": shape.most} if shape.most else {}
             entries = {"propertyNames": _name(shape.kind), "additionalProperties": _schema(shape.entry)}
-            return {"type": "object", **least, **most, **entries}
+            table = {"type": "object", **least, **most, **entries}
+            return {"anyOf": [{"const": shape.word}, table]} if shape.word else table
         case Record():
             return {"$ref": f"#/$defs/{shape.title}"}
         case _:

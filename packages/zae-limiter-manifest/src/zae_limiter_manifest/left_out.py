@@ -90,7 +90,9 @@ def _named(path: Path, limits: Mapping[str, object] | None) -> _Levels:
 
 def _lost(decl: ResourceDecl, *weaker: _Levels) -> dict[str, Sequence[str]]:
     """Return what the weaker levels have and a level with limits leaves out."""
-    return {name: each for name, each in _merged(*weaker).items() if name not in decl.limits} if decl.limits else {}
+    if not decl.limits or decl.extends:
+        return {}
+    return {name: each for name, each in _merged(*weaker).items() if name not in decl.limits}
 
 
 def _merged(*levels: _Levels) -> dict[str, Sequence[str]]:

@@ -11,6 +11,7 @@ from .converter import (
     CONVERTER,
     SCHEDULE,
     UNIT,
+    UNLIMITED,
     WEIGHTS,
     short_limits,
 )
@@ -255,6 +256,7 @@ LIMITS: Final = about(
         least=1,
         most=MAX_LIMITS,
         advice="leave some out, or put them on a resource of their own",
+        word=UNLIMITED,
     ),
-    f"the limits, by name; at least one, at most {MAX_LIMITS}",
+    f"the limits, by name; at least one, at most {MAX_LIMITS}; or `unlimited`",
 )

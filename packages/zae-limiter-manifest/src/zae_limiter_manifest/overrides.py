@@ -8,7 +8,7 @@ from attrs.validators import instance_of
 
 from .addresses import Address
 from .checks import enforce
-from .converter import CONVERTER
+from .converter import CONVERTER, EXTENDS
 from .declarations import RESOURCE, ResourceDecl
 
 
@@ -23,11 +23,12 @@ class LiveOverride:
     def to_dict(self) -> dict[str, Any]:
         """Return plain values that `from_dict` reads back as an equal value."""
         limits = {name: CONVERTER.unstructure(limit) for name, limit in self.decl.limits.items()}
-        return {**self.address.to_dict(), "until": self.until, "limits": limits}
+        extends = {EXTENDS: True} if self.decl.extends else {}
+        return {**self.address.to_dict(), "until": self.until, "limits": limits, **extends}
 
     @classmethod
     def from_dict(cls, raw: Mapping[str, Any]) -> Self:
         """Return the override in the plain values of `to_dict`; raises `KeyError`, `TypeError` or `ValueError`."""
-        address, plain = Address.from_dict(raw), {"limits": raw["limits"]}
+        address, plain = Address.from_dict(raw), {name: raw[name] for name in ("limits", EXTENDS) if name in raw}
         enforce(RESOURCE, plain, f"{address}: override")
         return cls(address, raw["until"], CONVERTER.structure(plain, ResourceDecl))

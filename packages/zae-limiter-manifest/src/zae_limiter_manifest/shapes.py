@@ -130,7 +130,7 @@ class Name:
 @frozen
 class NamedMap:
     """A map from names of one kind to values of one shape, with `least` to `most` entries; `advice`: what to do with
-    more.
+    more. `word`: what may stand in place of the map.
     """
 
     kind: NameKind
@@ -138,6 +138,7 @@ class NamedMap:
     least: int = 0
     most: int | None = None
     advice: str = ""
+    word: str = ""
 
 
 @frozen

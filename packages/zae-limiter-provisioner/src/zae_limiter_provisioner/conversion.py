@@ -8,6 +8,7 @@ from typing import Any, Literal
 from zae_limiter import Limit, OnRefused, Override, Switches
 from zae_limiter.maintenance import ProvisionerState, StoredConfig
 from zae_limiter.values.provisioner import ConfigPlace, StoredEntity
+from zae_limiter.values.resolution import LevelMode
 from zae_limiter.values.switches import Cascading
 from zae_limiter_manifest import (
     LIMIT_FIELDS,
@@ -65,7 +66,10 @@ def to_stored_config(decl: SystemDecl | ResourceDecl) -> StoredConfig:
     cascade: Cascading | None = None if decl.cascade is None else "on" if decl.cascade else "off"
     switches = Switches(disabled=decl.disabled, bypass=decl.bypass, cascade=cascade, reason=decl.reason)
     on_refused = None if decl.on_refused is None else OnRefused(decl.on_refused.wait, decl.on_refused.overflow)
-    return StoredConfig(limits, policy, fingerprint(decl), switches=switches, on_refused=on_refused)
+    mode: LevelMode | None = "unlimited" if decl.unlimited else None
+    if isinstance(decl, ResourceDecl) and decl.extends:
+        mode = "extends"
+    return StoredConfig(limits, policy, fingerprint(decl), switches=switches, on_refused=on_refused, mode=mode)
 
 
 def live_item(address: Address, config: StoredConfig) -> LiveItem:
@@ -79,15 +83,18 @@ def _live_item(config: StoredConfig, *, of_system: bool) -> LiveItem:
     switches: dict[str, Any] = {name: getattr(said, name) for name in SWITCH_FIELDS}
     stored = config.on_refused
     on_refused = None if stored is None else OnRefusedDecl(wait=stored.wait, overflow=stored.overflow)
+    switches["unlimited"] = config.mode == "unlimited"
     if of_system:
         return LiveItem(SystemDecl(config.on_unavailable, limits, on_refused, **switches), config.fingerprint)
-    return LiveItem(ResourceDecl(limits, on_refused, **switches), config.fingerprint)
+    extends = config.mode == "extends"
+    return LiveItem(ResourceDecl(limits, on_refused, extends=extends, **switches), config.fingerprint)
 
 
 def live_override(address: Address, override: Override) -> LiveOverride:
     """Return an override in force, as the manifest's value."""
     until = override.until.isoformat(timespec="seconds").replace("+00:00", "Z")
-    return LiveOverride(address, until, ResourceDecl({limit.name: _decl(limit) for limit in override.limits}))
+    limits = {limit.name: _decl(limit) for limit in override.limits}
+    return LiveOverride(address, until, ResourceDecl(limits, extends=override.extends))
 
 
 def address_set(state: ProvisionerState, kind: Kind) -> ManagedSet:

@@ -89,7 +89,7 @@ def _parents_of(items: Iterable[LiveItem]) -> set[str]:
 
 
 def _has_more_than_override(config: StoredConfig) -> bool:
-    return bool(config.limits or config.has_policy or config.switches)
+    return bool(config.said or config.has_policy or config.switches)
 
 
 def _overrides(found: Mapping[ConfigPlace, StoredConfig]) -> list[LiveOverride]:

@@ -217,8 +217,8 @@ def _blocked(repository: "SyncRepository", entity_id: str, resource: str | None)
     from zae_limiter import Limit
 
     if resource is not None:
-        found = read_effective(repository, entity_id, tier_of(repository, entity_id), [resource])[resource].winner
-        names = {resource: {limit.name for limit in found.limits} if found else set()}
+        found = read_effective(repository, entity_id, tier_of(repository, entity_id), [resource])[resource].composed
+        names = {resource: {limit.name for limit in found.limits}}
     else:
         own = own_configs(repository, entity_id, limited_resources(repository))
         own.pop(ALL_RESOURCES, None)

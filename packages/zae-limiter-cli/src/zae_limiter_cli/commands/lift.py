@@ -11,7 +11,7 @@ from ..columns import say_columns, say_command, say_json, say_sentence
 from ..confirmation import confirm
 from ..data.overrides import End, blocks, end_options, limited_resources, own_configs, places_in_words, set_override
 from ..data.parsing import limits_option, parse_new_values
-from ..data.places import winner_beneath
+from ..data.places import composed_beneath
 from ..data.showing import VALUES_HEAD, in_force, plain_limits, values_cells
 from ..data.windows import gains_at_once
 from ..errors import CommandError
@@ -93,8 +93,7 @@ def _lift(
     end.of(repository)  # a wrong one is the first error
     if blocks(repository.get_override(entity_id, resource)):
         raise CommandError(f"{entity_id} is disabled on {resource} for a time: `enable` it first; nothing was changed")
-    won = winner_beneath(repository, entity_id, resource)
-    beneath = won.limits if won else ()
+    beneath = composed_beneath(repository, entity_id, resource).limits
     if by is None:
         known = {limit.name: limit for limit in beneath}
         lifted = known | {limit.name: limit for limit in (new_values(known) for new_values in limits)}

@@ -61,6 +61,7 @@ def before_change(
     what: str,
     yes: bool,
     of_override: bool = False,
+    unlimited: bool = False,
 ) -> Change:
     """Return the change that is about to be made. Ask, unless ``yes``, if a limit of the place goes with it; say, on
     standard error, if a manifest manages the place. Raises as ``confirm`` does.
@@ -73,7 +74,7 @@ def before_change(
     if config is not None and config.fingerprint is not None and not of_override:
         restores = "its next `limits apply` restores what the file says, so change the file, too"
         click.echo(f"A manifest manages the {what}: {restores}.", err=True)
-    gone = [name for name in _limits_of(before) if name not in new] if new else []
+    gone = [name for name in _limits_of(before) if name not in new] if new or unlimited else []
     if gone and not yes:
         pairs = {name: (before.get(name, NONE), new.get(name, NONE)) for name in sorted({*_limits_of(before), *new})}
         told = ", ".join(_pairs({name: each for name, each in pairs.items() if each[0] != each[1]}))
@@ -88,7 +89,7 @@ def _texts(config: "StoredConfig | None", *, of_override: bool) -> dict[str, str
         return {}
     if of_override:
         return {} if config.override is None else {limit.name: limit.text for limit in config.override.limits}
-    policies = {"on_unavailable": config.on_unavailable, "on_refused": config.on_refused}
+    policies = {"mode": config.mode, "on_unavailable": config.on_unavailable, "on_refused": config.on_refused}
     found = {limit.name: limit.text for limit in config.limits}
     return found | {f"{name}{MARK}": str(value) for name, value in policies.items() if value is not None}
 

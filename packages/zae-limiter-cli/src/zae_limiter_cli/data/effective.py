@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING, Any
 
 from .places import places_of
 from .refusals import plain_on_refused
-from .showing import plain_limits, plain_override
+from .showing import plain_limits, plain_mode, plain_override
 from .switches import plain_resolved, plain_switches
 
 if TYPE_CHECKING:
-    from zae_limiter import Limit, OnRefused, Switches, SyncRepository
+    from zae_limiter import OnRefused, Switches, SyncRepository
     from zae_limiter.values import ResolvedSwitches
     from zae_limiter.values.limits import ConfigSource
     from zae_limiter.values.provisioner import StoredConfig
-    from zae_limiter.values.resolution import Level
+    from zae_limiter.values.resolution import Composed, Said
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,11 +27,12 @@ class Effective:
     configs: "Mapping[ConfigSource, StoredConfig | None]"
 
     @property
-    def winner(self) -> "Level | None":
-        """The first level that has limits, with those in force."""
-        from zae_limiter.values.resolution import Level, winner
+    def composed(self) -> "Composed":
+        """The limits in force of all levels together."""
+        from zae_limiter.values.resolution import Level, compose
 
-        return winner([Level(source, limits_in_force(each)) for source, each in self.configs.items()])
+        said = ((source, said_in_force(each)) for source, each in self.configs.items())
+        return compose([Level(source, each.limits, mode=each.mode) for source, each in said])
 
     @property
     def switches(self) -> "ResolvedSwitches | None":
@@ -49,18 +50,20 @@ class Effective:
     @property
     def is_named(self) -> bool:
         """Whether anything of this resource holds: limits, a switch, or what follows a refusal."""
-        won, own, shared = self.winner, self.configs.get("entity"), self.configs.get("resource")
-        if own is not None or (won is not None and won.source in ("tier", "resource")):
+        sources = {each.source for each in self.composed.levels}
+        own, shared = self.configs.get("entity"), self.configs.get("resource")
+        if own is not None or not sources.isdisjoint(("tier", "resource")):
             return True
         return shared is not None and bool(shared.switches or shared.on_refused)
 
     def plain(self) -> dict[str, Any]:
         """Return all levels as plain values."""
-        won, (policy_from, policy), system = self.winner, self.on_refused, self.configs["system"]
+        composed, (policy_from, policy), system = self.composed, self.on_refused, self.configs["system"]
         return {
             "resource": self.resource,
-            "source": won and won.source,
-            "limits": plain_limits(won.limits if won else ()),
+            "source": composed.source,
+            "limits": plain_limits(composed.limits),
+            "sources": dict(composed.sources),
             "on_unavailable": system and system.on_unavailable,
             **plain_on_refused(policy),
             **({} if policy_from is None else {"on_refused_source": policy_from}),
@@ -69,6 +72,7 @@ class Effective:
                 {
                     "source": source,
                     "limits": plain_limits(each.limits if each else ()),
+                    **plain_mode(each.said if each else None),
                     "override": plain_override(each.override if each else None),
                     "switches": plain_switches(_switches_of(each)),
                     **plain_on_refused(each.on_refused if each else None),
@@ -95,11 +99,14 @@ def read_effective(
     }
 
 
-def limits_in_force(config: "StoredConfig | None") -> "tuple[Limit, ...]":
-    """Return the limits of a level: those of its override while that is in force."""
+def said_in_force(config: "StoredConfig | None") -> "Said":
+    """Return what a level says of limits: with its override, while that is in force."""
+    from zae_limiter.values.resolution import SAYS_NOTHING, lifted
+
     if config is None:
-        return ()
-    return config.override.limits if config.override else config.limits
+        return SAYS_NOTHING
+    override = config.override
+    return config.said if override is None else lifted(config.said, override.limits, extends=override.extends)
 
 
 def _switches_of(config: "StoredConfig | None") -> "Switches":

@@ -56,6 +56,7 @@ def set_override(
     end: End,
     principal: str,
     on_refused: "OnRefused | None" = None,
+    extends: bool = False,
 ) -> tuple[datetime, int]:
     """Set an override; return its end, and the number of live buckets. Raises ``CommandError`` for a wrong end."""
     from zae_limiter import ValidationError
@@ -63,7 +64,13 @@ def set_override(
     until = end.of(repository)
     try:
         return until, repository.set_limits(
-            entity_id, limits, place, override_until=until, on_refused=on_refused, principal=principal
+            entity_id,
+            limits,
+            place,
+            extends=extends,
+            override_until=until,
+            on_refused=on_refused,
+            principal=principal,
         )
     except ValidationError as error:
         if error.field != "override_until":

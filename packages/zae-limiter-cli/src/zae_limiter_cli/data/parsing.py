@@ -4,13 +4,15 @@ import json
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from functools import wraps
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from ..errors import CommandError
 from ..options import Function
 from ..rates import PERIODS
+from .showing import LevelMode
 
 if TYPE_CHECKING:
     from zae_limiter import Draw, Limit
@@ -163,6 +165,22 @@ def limits_option(*, required: bool, parse: Callable[[str], object] = parse_limi
         help="A limit: rpm:100/min, 'tpm: 10k/min burst 20k', '… prefetch 1s' lets a process reserve a second's,"
         " '… shadow' counts, but refuses no call; usd:250/month, 'parallel: 5 concurrent'. Repeatable.",
     )
+
+
+def level_options(function: Function) -> Function:
+    """Add ``--limit``, ``--unlimited`` and ``--extends``; the command gets ``limits`` and ``mode``, a `LevelMode`."""
+
+    @wraps(function)
+    def command(*, limits: "list[Limit]", unlimited: bool, extends: bool, **kwargs: Any) -> Any:
+        if unlimited and (limits or extends):
+            raise CommandError("--unlimited stands in place of --limit and --extends: leave these out")
+        if not (limits or unlimited):
+            raise CommandError("pass --limit, or --unlimited for a level that has none")
+        return function(limits=limits, mode=LevelMode(unlimited, extends), **kwargs)
+
+    adds = click.option("--extends", is_flag=True, help="Add to the limits of the next level, in place of these.")
+    none = click.option("--unlimited", is_flag=True, help="No limits, whatever the next levels have.")
+    return limits_option(required=False)(none(adds(command)))  # type: ignore[return-value]  # click hands it the rest
 
 
 tokens_option = click.option(

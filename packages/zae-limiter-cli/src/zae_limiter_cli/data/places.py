@@ -6,7 +6,7 @@ if TYPE_CHECKING:
     from zae_limiter import SyncRepository
     from zae_limiter.values.limits import ConfigSource
     from zae_limiter.values.provisioner import ConfigPlace
-    from zae_limiter.values.resolution import Level
+    from zae_limiter.values.resolution import Composed
 
 ALL_RESOURCES: Final = "_default_"
 """The resource of limits that hold on all resources without their own."""
@@ -18,14 +18,15 @@ def tier_of(repository: "SyncRepository", entity_id: str) -> str | None:
     return None if record is None else record.tier
 
 
-def winner_beneath(repository: "SyncRepository", entity_id: str, resource: str) -> "Level | None":
-    """Return the level whose limits hold without an override; on ``_default_``, where no resource is named."""
+def composed_beneath(repository: "SyncRepository", entity_id: str, resource: str) -> "Composed":
+    """Return the limits that hold without an override; on ``_default_``, where no resource is named."""
     from zae_limiter.maintenance import SyncMaintenance
-    from zae_limiter.values.resolution import Level, winner
+    from zae_limiter.values.resolution import SAYS_NOTHING, Level, compose
 
     places = places_of(entity_id, resource, tier_of(repository, entity_id))
     found = SyncMaintenance(repository).get_configs([*places.values()])
-    return winner([Level(source, found[place].limits if place in found else ()) for source, place in places.items()])
+    said = {source: found[place].said if place in found else SAYS_NOTHING for source, place in places.items()}
+    return compose([Level(source, each.limits, mode=each.mode) for source, each in said.items()])
 
 
 def place_in_tier(tier: str, resource: str) -> "ConfigPlace":

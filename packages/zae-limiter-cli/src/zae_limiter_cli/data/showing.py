@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, fields, replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
@@ -16,31 +16,76 @@ from ..times import iso, shown
 if TYPE_CHECKING:
     from zae_limiter import Entity, Limit, Override
     from zae_limiter.values import Bucket, BucketLimit, Namespace
+    from zae_limiter.values.resolution import Said
 
+UNLIMITED = "unlimited"
 LIMIT_HEAD = ("LIMIT", "CAPACITY", "BURST", "REFILL")
 VALUES_HEAD = ("LIMIT", "WHEN", "CAPACITY", "BURST", "REFILL")
 
 
 def show_limits(place: Mapping[str, Any], limits: Sequence["Limit"], output: OutputForm, *, none: str) -> None:
     """Print the limits at a place; print ``none`` for people if there are none."""
+    mode = LevelMode.of(limits)
     if output == "json":
-        say_json({**place, "limits": plain_limits(limits)})
-    elif limits:
+        say_json({**place, "limits": plain_limits(limits), **mode.plain()})
+        return
+    if limits:
         say_columns([LIMIT_HEAD, *map(limit_cells, limits)])
-    else:
+    elif not mode.sentence:
         click.echo(none)
+    if mode.sentence:
+        click.echo(mode.sentence)
+
+
+class LevelMode(NamedTuple):
+    """Whether a level is unlimited, or extends the next one."""
+
+    unlimited: bool
+    extends: bool
+
+    @classmethod
+    def of(cls, limits: object) -> "LevelMode":
+        """Return the mode of limits as the repository has them."""
+        return cls(getattr(limits, "unlimited", False), getattr(limits, "extends", False))
+
+    def given(self, limits: Sequence["Limit"]) -> "Sequence[Limit | str]":
+        """Return the limits as the repository takes them."""
+        return UNLIMITED if self.unlimited else limits
+
+    def plain(self) -> dict[str, Any]:
+        """Return what is true of both, for a JSON document."""
+        return {name: True for name, value in self._asdict().items() if value}
+
+    @property
+    def sentence(self) -> str:
+        """What people read of it; empty for limits that replace those of the next level."""
+        if self.unlimited:
+            return "Unlimited, whatever the next levels have."
+        return "They add to the limits of the next level." if self.extends else ""
+
+
+def plain_mode(said: "Said | None") -> dict[str, Any]:
+    """Return whether a level is unlimited, or extends the next one, for a JSON document."""
+    return {} if said is None or said.mode is None else {said.mode: True}
+
+
+def level_cells(limits: Sequence["Limit"]) -> list[tuple[str, ...]]:
+    """Return the cells of a level's limits; one row of no limits for one that is unlimited."""
+    return [limit_cells(each) for each in limits] or [(UNLIMITED, "-", "-", "-")]
 
 
 def override_line(override: "Override") -> str:
     """Return the line that announces an override and its end."""
-    return f"Override until {shown(override.until)} (UTC):"
+    adds = ", which adds to what holds without it" if override.extends else ""
+    return f"Override until {shown(override.until)} (UTC){adds}:"
 
 
 def plain_override(override: "Override | None") -> dict[str, Any] | None:
     """Return the end and the limits of an override."""
     if override is None:
         return None
-    return {"until": iso(override.until), "limits": plain_limits(override.limits)}
+    extends = {"extends": True} if override.extends else {}
+    return {"until": iso(override.until), "limits": plain_limits(override.limits), **extends}
 
 
 def show_done(place: Mapping[str, Any], action: str, output: OutputForm, *, message: str) -> None:

@@ -66,6 +66,7 @@ def _bucket(bucket: "BucketExplanation") -> dict[str, Any]:
         "switches": plain_resolved(bucket.switches),
         "limits": {each.limit.name: _limit(each) for each in bucket.limits},
         "unlimited": list(bucket.unlimited),
+        **({"is_unlimited": True} if bucket.is_unlimited else {}),
     }
 
 
@@ -73,6 +74,7 @@ def _limit(each: "LimitExplanation") -> dict[str, Any]:
     declared = {name: value for name, value in each.limit.to_dict().items() if name != "name"}
     return {
         "requested": each.requested,
+        "source": each.source,
         "available": each.available,
         "prefetched": each.prefetched,
         "refuses": each.refuses,

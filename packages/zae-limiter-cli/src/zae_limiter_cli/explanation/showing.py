@@ -48,6 +48,8 @@ def say_report(report: Report, steps: Sequence[NextStep], *, width: int) -> None
         for line in sentences(bucket.entity_id, bucket.resource, bucket.switches):
             say_wrapped([(line,)], width=width, indent="  ")
         say_wrapped([ROWS, *map(_cells, bucket.limits)], width=width, indent="  ")
+        for line in _of_levels(bucket):
+            say_wrapped([(line,)], width=width, indent="  ")
         if bucket.unlimited:
             names = ", ".join(bucket.unlimited)
             say_wrapped([(f"Not limited here, only counted: {names}",)], width=width, indent="  ")
@@ -131,6 +133,15 @@ def values_of(limit: "Limit") -> list["Limit"]:
 def _is_further(found: "Explanation", bucket: "BucketExplanation") -> bool:
     """Return whether a bucket is drawn on because of ``draws``."""
     return (bucket.path[0], bucket.resource) != (found.entity_id, found.resource)
+
+
+def _of_levels(bucket: "BucketExplanation") -> Iterator[str]:
+    """Yield which limits are of another level than the bucket's first, and that a level is unlimited."""
+    if bucket.is_unlimited:
+        yield "It is unlimited: every call is admitted and counted."
+    for each in bucket.limits:
+        if each.source != bucket.source:
+            yield f"{each.limit.name} by {SOURCES[each.source].format(resource=bucket.resource, tier=bucket.tier)}"
 
 
 def _head(found: "Explanation", bucket: "BucketExplanation") -> str:

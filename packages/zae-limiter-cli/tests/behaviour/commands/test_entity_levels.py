@@ -38,6 +38,7 @@ def test_the_first_level_that_has_limits_wins(table: Table) -> None:
         "resource": "gpt-4",
         "source": "entity",
         "limits": plain(4),
+        "sources": {"rpm": "entity"},
         "on_unavailable": "allow",
         "switches": {"disabled": None, "bypass": None, "cascade": None},
         "levels": [

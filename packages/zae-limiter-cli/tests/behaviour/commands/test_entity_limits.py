@@ -52,7 +52,7 @@ def test_who_changes_it_stands_in_the_audit_events(table: Table) -> None:
 
 
 def test_mistakes_are_one_line_each(table: Table) -> None:
-    assert refused("entity", "set-limits", "key").startswith("Missing option '--limit' / '-l'")
+    assert refused("entity", "set-limits", "key") == "pass --limit, or --unlimited for a level that has none"
     assert refused("entity", "set-limits", "key", "-l", "rpm:5:4").startswith(
         "--limit 'rpm:5:4': burst of limit 'rpm' 4"
     )

@@ -39,7 +39,7 @@ def test_who_changes_it_stands_in_the_audit_events(table: Table) -> None:
 
 def test_mistakes_are_one_line_each(table: Table) -> None:
     table.repository.set_resource_defaults("gpt-4", [RPM])
-    assert refused("resource", "set-defaults", "gpt-4").startswith("Missing option '--limit' / '-l'")
+    assert refused("resource", "set-defaults", "gpt-4") == "pass --limit, or --unlimited for a level that has none"
     assert refused("resource", "set-defaults", "a b", "-l", "rpm:1").startswith("resource 'a b': must be 1 to 128")
     assert refused("resource", "delete-defaults", "gpt-4").startswith("Delete the limits of resource gpt-4 in ")
     assert refused("resource", "delete-defaults", "gpt-5", "-y") == (

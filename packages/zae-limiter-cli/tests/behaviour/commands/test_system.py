@@ -82,7 +82,8 @@ def test_who_changes_it_stands_in_the_audit_events(table: Table) -> None:
 
 
 def test_mistakes_are_one_line_each(table: Table) -> None:
-    assert refused("system", "set-defaults") == "nothing to set: pass --limit, --on-unavailable, or --on-refused"
+    nothing = "nothing to set: pass --limit, --unlimited, --on-unavailable, or --on-refused"
+    assert refused("system", "set-defaults") == nothing
     assert refused("system", "set-defaults", "-l", "rpm").startswith(
         "--limit 'rpm': must be a name and a limit, such as rpm: 100/min"
     )

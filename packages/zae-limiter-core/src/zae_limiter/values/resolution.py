@@ -45,6 +45,11 @@ class Said(NamedTuple):
     def __bool__(self) -> bool:
         return bool(self.limits) or self.mode == UNLIMITED
 
+    @classmethod
+    def of(cls, limits: "LevelLimits") -> "Said":
+        """Return what a level says, by its limits as a repository returns them."""
+        return cls(tuple(limits), UNLIMITED if limits.unlimited else EXTENDS if limits.extends else None)
+
 
 SAYS_NOTHING: Final = Said()
 

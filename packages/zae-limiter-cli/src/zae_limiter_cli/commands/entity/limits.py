@@ -8,10 +8,10 @@ from ...columns import say_columns, say_json
 from ...confirmation import confirm
 from ...data.changing import Change, before_change
 from ...data.overrides import End, end_options, set_override
-from ...data.parsing import limits_option
-from ...data.places import ALL_RESOURCES, winner_beneath
+from ...data.parsing import level_options
+from ...data.places import ALL_RESOURCES, composed_beneath
 from ...data.refusals import on_refused_option, plain_on_refused, say_on_refused, stored_on_refused
-from ...data.showing import LIMIT_HEAD, limit_cells, override_line, plain_limits, plain_override, show_done
+from ...data.showing import LIMIT_HEAD, LevelMode, limit_cells, override_line, plain_limits, plain_override, show_done
 from ...errors import CommandError
 from ...options import Function, OutputForm, output_option, yes_option
 from ...paging import in_repository
@@ -34,7 +34,7 @@ def _place(function: Function) -> Function:
 @click.command(short_help="Replace an entity's own limits.")
 @in_repository
 @_place
-@limits_option(required=True)
+@level_options
 @end_options()
 @on_refused_option
 @principal_option
@@ -46,6 +46,7 @@ def set_limits(
     entity_id: str,
     resource: str,
     limits: "list[Limit]",
+    mode: LevelMode,
     end: End | None,
     on_refused: "OnRefused | None",
     principal: str,
@@ -61,24 +62,27 @@ def set_limits(
     if end is not None:
         end.of(repository)  # a wrong one is the first error
     what = f"{'override' if end else 'own limits'} of {entity_id} on {resource}"
-    change = before_change(repository, (entity_id, resource), limits, what=what, yes=yes, of_override=end is not None)
-    given: dict[str, Any] = {"on_refused": on_refused, "principal": principal}
+    asks: dict[str, Any] = {"yes": yes, "of_override": end is not None, "unlimited": mode.unlimited}
+    change = before_change(repository, (entity_id, resource), limits, what=what, **asks)
+    given: dict[str, Any] = {"extends": mode.extends, "on_refused": on_refused, "principal": principal}
     if end is None:
-        repository.set_limits(entity_id, limits, resource, **given)
+        repository.set_limits(entity_id, mode.given(limits), resource, **given)
+    elif mode.unlimited:
+        raise CommandError("--unlimited is of a level: to admit everything for a time, `switch ENTITY --bypass on`")
     else:
         set_override(repository, entity_id, resource, limits, end=end, **given)
     _show(repository, entity_id, resource, output, change)
-    if end is not None:
+    if end is not None and not mode.extends:
         _warn_of_missing(repository, entity_id, resource, {limit.name for limit in limits})
 
 
 def _warn_of_missing(repository: "SyncRepository", entity_id: str, resource: str, names: set[str]) -> None:
     """Warn of the limits that an override lacks: calls that consume them fail while it holds."""
-    won = winner_beneath(repository, entity_id, resource)
-    missing = {limit.name for limit in won.limits} - names if won else ()
-    if won and missing:
+    beneath = composed_beneath(repository, entity_id, resource)
+    missing = {limit.name for limit in beneath.limits} - names
+    if missing:
         click.echo(
-            f"Warning: the level {won.source} has {', '.join(sorted(missing))} as well: while the override holds, "
+            f"Warning: the level {beneath.source} has {', '.join(sorted(missing))} as well: while the override holds, "
             "acquires that consume it fail. Name every limit that calls consume.",
             err=True,
         )
@@ -97,7 +101,8 @@ def delete_limits(
     what = f"own limits of {entity_id} on {resource}"
     override = repository.get_override(entity_id, resource)
     stays = f"; its override until {shown(override.until)} (UTC) stays" if override else ""
-    if not repository.get_limits(entity_id, resource):
+    own = repository.get_limits(entity_id, resource)
+    if not (own or own.unlimited):
         hint = f"{stays}: `lift --end` ends it" if override else ""
         raise CommandError(f"there are no {what} in namespace {repository.name}: nothing was deleted{hint}")
     if not yes:
@@ -114,14 +119,17 @@ def _show(
     limits, override = repository.get_limits(entity_id, resource), repository.get_override(entity_id, resource)
     on_refused = stored_on_refused(repository, (entity_id, resource))
     if output == "json":
-        plain = {**plain_on_refused(on_refused), "limits": plain_limits(limits), "override": plain_override(override)}
+        plain = {**plain_on_refused(on_refused), "limits": plain_limits(limits), **LevelMode.of(limits).plain()}
+        plain["override"] = plain_override(override)
         say_json({"entity_id": entity_id, "resource": resource, **plain, **(change.plain() if change else {})})
         return
     say_on_refused(on_refused)
     if limits:
         say_columns([LIMIT_HEAD, *map(limit_cells, limits)])
-    else:
+    elif not limits.unlimited:
         click.echo(f"{entity_id} has no limits of its own on {resource}.")
+    if sentence := LevelMode.of(limits).sentence:
+        click.echo(sentence)
     if override is not None:
         click.echo(override_line(override))
         say_columns([LIMIT_HEAD, *map(limit_cells, override.limits)])

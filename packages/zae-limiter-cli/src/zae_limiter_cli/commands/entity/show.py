@@ -9,7 +9,7 @@ import click
 
 from ...columns import say_columns, say_json, say_sentence
 from ...data.declared import as_declared
-from ...data.effective import Effective, limits_in_force, read_effective
+from ...data.effective import Effective, read_effective, said_in_force
 from ...data.places import ALL_RESOURCES
 from ...data.refusals import say_on_refused
 from ...data.showing import LIMIT_HEAD, limit_cells, override_line, plain_bucket, say_buckets, show_entity
@@ -100,14 +100,18 @@ def _say_record(entity_id: str, record: "Entity | None") -> None:
 
 def _say_levels(entity_id: str, found: Effective, tier: str | None) -> None:
     """Print each level on one resource, and which one wins."""
-    won = found.winner
+    composed = found.composed
     of = "" if tier is None else f" (tier {tier})"
-    wins = "no level has limits." if won is None else f"the level {won.source} wins."
+    wins = _wins([each.source for each in composed.levels], unlimited=not composed.limits)
     say_sentence(f"{entity_id} on {found.resource}{of}: {wins}")
     rows: list[tuple[str, ...]] = [("LEVEL", "WINS", *LIMIT_HEAD)]
     for source, config in found.configs.items():
-        mark = "yes" if won and source == won.source else "-"
-        rows += [(source, mark, *cells) for cells in _cells(limits_in_force(config))]
+        said = said_in_force(config)
+        marks = ["yes" if composed.sources.get(limit.name) == source else "-" for limit in said.limits]
+        if not said.limits:
+            marks = ["yes" if any(each.source == source for each in composed.levels) else "-"]
+        cells = _cells(said.limits, unlimited=bool(said))
+        rows += [(source, mark, *each) for mark, each in zip(marks, cells, strict=True)]
     say_columns(rows)
     for source, config in found.configs.items():
         if config is not None and config.override is not None:
@@ -123,8 +127,10 @@ def _say_in_force(entity_id: str, found: Mapping[str, Effective]) -> None:
     """Print the limits in force by resource, the switches in force, and what an override replaces."""
     rows: list[tuple[str, ...]] = [("ON", "BY", *LIMIT_HEAD)]
     for each in found.values():
-        won = each.winner
-        rows += [(_on(each), won.source if won else "-", *cells) for cells in _cells(won.limits if won else ())]
+        composed = each.composed
+        sources: list[str] = [composed.sources[limit.name] for limit in composed.limits] or [composed.source or "-"]
+        cells = _cells(composed.limits, unlimited=bool(composed.levels))
+        rows += [(_on(each), source, *of_limit) for source, of_limit in zip(sources, cells, strict=True)]
     say_columns(rows)
     for each in found.values():
         for line in sentences(entity_id, _on(each), each.switches):
@@ -133,7 +139,8 @@ def _say_in_force(entity_id: str, found: Mapping[str, Effective]) -> None:
         say_on_refused(policy, by=policy_from, place=_on(each))
         config = _own(each)
         if config is not None and config.override is not None:
-            after = ", ".join(" ".join(cells) for cells in map(limit_cells, config.limits)) or "none of its own"
+            after = ", ".join(" ".join(cells) for cells in map(limit_cells, config.limits))
+            after = after or ("unlimited" if config.said else "none of its own")
             say_sentence(f"Override on {_on(each)} until {shown(config.override.until)} (UTC); then: {after}.")
 
 
@@ -150,10 +157,18 @@ def _say_buckets(entity_id: str, buckets: "Sequence[Bucket]", found: Mapping[str
         left = "all tokens are available, unless a capacity of 0 blocks"
     else:
         (only,) = found.values()
-        blocked = [each.name for each in (only.winner.limits if only.winner else ()) if each.blocks and not each.shadow]
+        blocked = [each.name for each in only.composed.limits if each.blocks and not each.shadow]
         left = f"a capacity of 0 blocks {', '.join(blocked)}" if blocked else "all tokens are available"
     say_sentence(f"{entity_id} has no bucket: {left}.")
 
 
-def _cells(limits: "Sequence[Limit]") -> list[tuple[str, ...]]:
-    return [limit_cells(each) for each in limits] or [("-", "-", "-", "-")]
+def _cells(limits: "Sequence[Limit]", *, unlimited: bool = False) -> list[tuple[str, ...]]:
+    return [limit_cells(each) for each in limits] or [("unlimited" if unlimited else "-", "-", "-", "-")]
+
+
+def _wins(sources: Sequence[str], *, unlimited: bool) -> str:
+    if not sources:
+        return "no level has limits."
+    first, *others = sources
+    adds = f", and extends {', then '.join(others)}" if others else ""
+    return f"the level {first} wins{adds}{': unlimited' if unlimited else ''}."

@@ -7,9 +7,9 @@ import click
 from ...columns import say_columns, say_json
 from ...confirmation import confirm
 from ...data.changing import Change, before_change
-from ...data.parsing import limits_option
+from ...data.parsing import level_options
 from ...data.refusals import on_refused_option, plain_on_refused, say_on_refused, stored_on_refused
-from ...data.showing import show_done, show_limits
+from ...data.showing import LevelMode, show_done, show_limits
 from ...errors import CommandError
 from ...now import check_all_invalidated, consent, invalidate, now_option, plain_invalidated, show_invalidated
 from ...options import (
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 @connected
 @in_namespace
 @click.argument("resource")
-@limits_option(required=True)
+@level_options
 @on_refused_option
 @principal_option
 @now_option
@@ -45,6 +45,7 @@ def set_defaults(
     namespace: str,
     resource: str,
     limits: "list[Limit]",
+    mode: LevelMode,
     on_refused: "OnRefused | None",
     principal: str,
     now: bool,
@@ -54,10 +55,13 @@ def set_defaults(
     """Replace the limits of RESOURCE. Asks first if a limit goes, unless --yes is given."""
     with open_namespace(connection, namespace) as repository:
         what = f"limits of resource {resource}"
-        change = before_change(repository, (None, resource), limits, what=what, yes=yes)
+        change = before_change(repository, (None, resource), limits, what=what, yes=yes, unlimited=mode.unlimited)
         if now:
             consent(connection, repository, resource, yes=yes, output=output)
-        repository.set_resource_defaults(resource, limits, on_refused=on_refused, principal=principal)
+        given = mode.given(limits)
+        repository.set_resource_defaults(
+            resource, given, extends=mode.extends, on_refused=on_refused, principal=principal
+        )
         told = invalidate(connection, repository, resource) if now else None
         _show(repository, resource, output, told, change)
         check_all_invalidated(connection, repository, resource, told)
@@ -97,7 +101,8 @@ def delete_defaults(
     *, repository: "SyncRepository", resource: str, principal: str, yes: bool, output: OutputForm
 ) -> None:
     """Delete the limits of RESOURCE. Asks first, unless --yes is given."""
-    if not repository.get_resource_defaults(resource):
+    own = repository.get_resource_defaults(resource)
+    if not (own or own.unlimited):
         raise CommandError(f"resource {resource} has no limits in namespace {repository.name}: nothing was deleted")
     if not yes:
         confirm(f"Delete the limits of resource {resource} in namespace {repository.name}?")

@@ -9,7 +9,7 @@ from ...confirmation import confirm
 from ...data.changing import Change, before_change
 from ...data.parsing import limits_option
 from ...data.refusals import on_refused_option, plain_on_refused, say_on_refused, stored_on_refused
-from ...data.showing import plain_limits, show_done, show_limits
+from ...data.showing import LevelMode, plain_limits, show_done, show_limits
 from ...errors import CommandError
 from ...now import check_all_invalidated, consent, invalidate, now_option, plain_invalidated, show_invalidated
 from ...options import (
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 @connected
 @in_namespace
 @limits_option(required=False)
+@click.option("--unlimited", is_flag=True, help="No limits, where no other level has some.")
 @click.option(
     "--on-unavailable",
     type=click.Choice(["block", "allow", "share"]),
@@ -48,6 +49,7 @@ def set_defaults(
     connection: "Connection",
     namespace: str,
     limits: "list[Limit]",
+    unlimited: bool,
     on_unavailable: "OnUnavailable | None",
     on_refused: "OnRefused | None",
     principal: str,
@@ -58,15 +60,20 @@ def set_defaults(
     """Replace the system's limits and its policies; an option that is not given keeps its value. Asks first if a limit
     goes, unless --yes is given.
     """
-    if not limits and on_unavailable is None and on_refused is None:
-        raise CommandError("nothing to set: pass --limit, --on-unavailable, or --on-refused")
-    if now and not limits:
+    if unlimited and limits:
+        raise CommandError("--unlimited stands in place of --limit: leave one of them out")
+    if not limits and not unlimited and on_unavailable is None and on_refused is None:
+        raise CommandError("nothing to set: pass --limit, --unlimited, --on-unavailable, or --on-refused")
+    if now and not limits and not unlimited:
         raise CommandError("--now invalidates live buckets after a change of limits: pass --limit, too")
     with open_namespace(connection, namespace) as repository:
-        change = before_change(repository, (None, None), limits, what="limits of the system", yes=yes)
+        change = before_change(
+            repository, (None, None), limits, what="limits of the system", yes=yes, unlimited=unlimited
+        )
         if now:
             consent(connection, repository, None, yes=yes, output=output)
-        repository.set_system_defaults(limits or None, on_unavailable, on_refused=on_refused, principal=principal)
+        given = LevelMode(unlimited, extends=False).given(limits) or None
+        repository.set_system_defaults(given, on_unavailable, on_refused=on_refused, principal=principal)
         told = invalidate(connection, repository, None) if now else None
         _show(repository, output, told, change)
         check_all_invalidated(connection, repository, None, told)
@@ -87,7 +94,8 @@ def show(*, repository: "SyncRepository", output: OutputForm) -> None:
 @output_option
 def delete_defaults(*, repository: "SyncRepository", principal: str, yes: bool, output: OutputForm) -> None:
     """Delete the system's limits and its on_unavailable. Asks first, unless --yes is given."""
-    if repository.get_system_defaults() == ([], None) and stored_on_refused(repository, (None, None)) is None:
+    limits, policy = repository.get_system_defaults()
+    if not limits and not limits.unlimited and policy is None and stored_on_refused(repository, (None, None)) is None:
         raise CommandError(f"there are no system defaults in namespace {repository.name}: nothing was deleted")
     if not yes:
         confirm(f"Delete the system defaults of namespace {repository.name}?")
@@ -110,7 +118,7 @@ def _show(
             **(change.plain() if change else {}),
             **plain_invalidated(told),
         }
-        say_json({**plain, "limits": plain_limits(limits)})
+        say_json({**plain, "limits": plain_limits(limits), **LevelMode.of(limits).plain()})
         return
     if on_unavailable is not None:
         click.echo(f"on_unavailable: {on_unavailable}")

@@ -7,10 +7,10 @@ import click
 from ...columns import say_columns, say_json
 from ...confirmation import confirm
 from ...data.changing import Change, before_change
-from ...data.parsing import limits_option
+from ...data.parsing import level_options
 from ...data.places import ALL_RESOURCES, place_in_tier
 from ...data.refusals import on_refused_option
-from ...data.showing import LIMIT_HEAD, limit_cells, plain_limits, show_done
+from ...data.showing import LIMIT_HEAD, LevelMode, level_cells, plain_limits, show_done
 from ...errors import CommandError
 from ...options import OutputForm, output_option, yes_option
 from ...paging import in_repository
@@ -18,6 +18,7 @@ from ...principal import principal_option
 
 if TYPE_CHECKING:
     from zae_limiter import Limit, OnRefused, SyncRepository
+    from zae_limiter.values import LevelLimits
 
 
 resource_option = click.option(
@@ -29,7 +30,7 @@ resource_option = click.option(
 @in_repository
 @click.argument("tier")
 @resource_option
-@limits_option(required=True)
+@level_options
 @on_refused_option
 @principal_option
 @yes_option
@@ -40,6 +41,7 @@ def set_limits(
     tier: str,
     resource: str,
     limits: "list[Limit]",
+    mode: LevelMode,
     on_refused: "OnRefused | None",
     principal: str,
     yes: bool,
@@ -52,8 +54,11 @@ def set_limits(
     default within a minute.
     """
     what = f"limits of tier {tier} on {_shown(resource)}"
-    change = before_change(repository, place_in_tier(tier, resource), limits, what=what, yes=yes)
-    repository.set_tier_limits(tier, limits, resource, on_refused=on_refused, principal=principal)
+    change = before_change(
+        repository, place_in_tier(tier, resource), limits, what=what, yes=yes, unlimited=mode.unlimited
+    )
+    given = mode.given(limits)
+    repository.set_tier_limits(tier, given, resource, extends=mode.extends, on_refused=on_refused, principal=principal)
     _show(repository, tier, output, change)
 
 
@@ -87,7 +92,8 @@ def delete_limits(
     The last limits of a tier stay while entities have it; the command says how many.
     """
     place = f"tier {tier} on {_shown(resource)}"
-    if not repository.get_tier_limits(tier, resource):
+    own = repository.get_tier_limits(tier, resource)
+    if not (own or own.unlimited):
         raise CommandError(f"{place} has no limits in namespace {repository.name}: nothing was deleted")
     if not yes:
         confirm(f"Delete the limits of {place}, in namespace {repository.name}?")
@@ -117,21 +123,32 @@ def _show(repository: "SyncRepository", tier: str, output: OutputForm, change: C
         )
     if output == "json":
         resources = {resource: plain_limits(own) for resource, own in limits.items()}
+        modes = {resource: mode for resource, own in limits.items() if (mode := LevelMode.of(own).plain())}
         changed = change.plain() if change else {}
-        say_json({"tier": tier, "entities": entities, "resources": resources, **changed})
+        say_json(
+            {
+                "tier": tier,
+                "entities": entities,
+                "resources": resources,
+                **({"modes": modes} if modes else {}),
+                **changed,
+            }
+        )
         return
     click.echo(f"tier {tier}: {entities:,} {'entity has' if entities == 1 else 'entities have'} it.")
-    rows = [(_shown(resource), *limit_cells(limit)) for resource, own in limits.items() for limit in own]
+    rows = [(_shown(resource), *cells) for resource, own in limits.items() for cells in level_cells(own)]
     say_columns([("ON", *LIMIT_HEAD), *rows])
+    if extending := [_shown(resource) for resource, own in limits.items() if own.extends]:
+        click.echo(f"The limits on {', '.join(extending)} add to those of the next level.")
     if change is not None:
         change.say(output)
 
 
-def _limits_of(repository: "SyncRepository", tier: str) -> "dict[str, list[Limit]]":
+def _limits_of(repository: "SyncRepository", tier: str) -> "dict[str, LevelLimits]":
     """Return the limits of a tier by resource, those on all resources first."""
     on_all = {ALL_RESOURCES: repository.get_tier_limits(tier)}
     others = {each: repository.get_tier_limits(tier, each) for each in repository.list_tiers().get(tier, ())}
-    return {resource: limits for resource, limits in (on_all | others).items() if limits}
+    return {resource: limits for resource, limits in (on_all | others).items() if limits or limits.unlimited}
 
 
 def _shown(resource: str) -> str:

@@ -4,17 +4,19 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from zae_limiter_manifest import Address, Change, LimitDecl, Plan, RecordDecl
+from zae_limiter_manifest import Address, Change, LimitDecl, Plan, RecordDecl, ResourceDecl
 from zae_limiter_manifest.naming import DEFAULT_RESOURCE
 from zae_limiter_manifest.switches import SwitchesDecl
 
 if TYPE_CHECKING:
     from zae_limiter import Limit, SyncRepository
     from zae_limiter.maintenance import BucketLimits
+    from zae_limiter.values.limits import ConfigSource
+    from zae_limiter.values.resolution import Said
 
 TIER_LEVELS = ("tier", "tier_default")
 
-Levels = Sequence[tuple[str, Address | None]]
+Levels = Sequence[tuple["ConfigSource", Address | None]]
 
 
 class _Record(NamedTuple):
@@ -52,39 +54,48 @@ class LimitsAfter:
         return found
 
     def _limits(self, entity_id: str, resource: str) -> tuple["Limit", ...]:
+        from zae_limiter.values.resolution import EXTENDS, SAYS_NOTHING, Level, Said, compose
+
         live, _, source = self._repository.resolve_limits(entity_id, resource)
         rewritten = Address(None, entity_id) in self._changes
         tier = self._record(entity_id).tier if rewritten or self._on_tiers else None
-        passed = False
+        passed, composes = False, {*live.sources.values()} > {source}
+        levels: list[Level] = []
         for level, address in _levels(entity_id, resource, tier):
             change = self._change(address)
             passed = passed or level == source
             if change is not None:
-                found = _limits_of(change)
+                found = _said_by(change)
             elif rewritten and level in TIER_LEVELS:  # it may have had another tier
                 found = self._read(level, entity_id, resource)
-            elif level == source:
-                found = tuple(live)
+            elif level == source and not composes:
+                found = Said(tuple(live), None if live else "unlimited")
             else:
-                found = self._read(level, entity_id, resource) if passed else ()
-            if found:
-                return found
-        return ()
+                found = self._read(level, entity_id, resource) if passed else SAYS_NOTHING
+            levels.append(Level(level, found.limits, mode=found.mode))
+            if found and found.mode != EXTENDS:
+                break
+        return compose(levels).limits
 
     def _change(self, address: Address | None) -> Change | None:
         return None if address is None or address in self._overridden else self._changes.get(address)
 
-    def _read(self, level: str, entity_id: str, resource: str) -> tuple["Limit", ...]:
-        """Read a level that is weaker than the one that holds now: the plan takes that one away."""
+    def _read(self, level: str, entity_id: str, resource: str) -> "Said":
+        """Read a level that is weaker than the one that holds now, because the plan takes that one away or it extends
+        the next one; an override in force counts.
+        """
+        from zae_limiter.values.resolution import SAYS_NOTHING, Said, lifted
+
         repository, on = self._repository, DEFAULT_RESOURCE if level.endswith("_default") else resource
         if level == "system":
-            return tuple(repository.get_system_defaults()[0])
+            return Said.of(repository.get_system_defaults()[0])
         if level == "resource":
-            return tuple(repository.get_resource_defaults(resource))
+            return Said.of(repository.get_resource_defaults(resource))
         if level in ("entity", "entity_default"):
-            return tuple(repository.get_limits(entity_id, on))
+            own, override = Said.of(repository.get_limits(entity_id, on)), repository.get_override(entity_id, on)
+            return own if override is None else lifted(own, override.limits, extends=override.extends)
         tier = self._record(entity_id).tier
-        return () if tier is None else tuple(repository.get_tier_limits(tier, on))
+        return SAYS_NOTHING if tier is None else Said.of(repository.get_tier_limits(tier, on))
 
     def _switch(self, name: str, entity_id: str, resource: str) -> object:
         """Return the value of a switch: that of the first level that sets it."""
@@ -139,11 +150,15 @@ def _levels(entity_id: str, resource: str, tier: str | None = None) -> Levels:
     )
 
 
-def _limits_of(change: Change) -> tuple["Limit", ...]:
+def _said_by(change: Change) -> "Said":
+    from zae_limiter.values.resolution import SAYS_NOTHING, Said
+
     after = change.after
     if after is None or isinstance(after, RecordDecl):
-        return ()
-    return tuple(limit_of(name, decl) for name, decl in after.limits.items())
+        return SAYS_NOTHING
+    limits = tuple(limit_of(name, decl) for name, decl in after.limits.items())
+    extends = isinstance(after, ResourceDecl) and after.extends
+    return Said(limits, "unlimited" if after.unlimited else "extends" if extends else None)
 
 
 def _switches_of(change: Change) -> dict[str, Any]:

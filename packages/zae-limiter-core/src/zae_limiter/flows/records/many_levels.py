@@ -302,7 +302,7 @@ def _checked_configs(configs: Mapping[ConfigPlace, StoredConfig | None]) -> dict
             raise ValidationError("configs", config, "must be a StoredConfig, or None for nothing")
         if config.on_unavailable is not None and place != SYSTEM:
             raise ValidationError("on_unavailable", config.on_unavailable, "is for the system alone")
-        if config.on_refused is not None and not config.limits and place != SYSTEM:
+        if config.on_refused is not None and not config.said and place != SYSTEM:
             raise ValidationError("on_refused", str(config.on_refused), "without limits is for the system alone")
         if config.on_refused is not None:
             OnRefused.check("on_refused", config.on_refused, place[1])
