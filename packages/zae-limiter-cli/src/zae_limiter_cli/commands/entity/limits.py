@@ -61,14 +61,14 @@ def set_limits(
     """
     if end is not None:
         end.of(repository)  # a wrong one is the first error
+        if mode.unlimited:
+            raise CommandError("--unlimited is of a level: to admit everything for a time, `switch` its bypass on")
     what = f"{'override' if end else 'own limits'} of {entity_id} on {resource}"
     asks: dict[str, Any] = {"yes": yes, "of_override": end is not None, "unlimited": mode.unlimited}
     change = before_change(repository, (entity_id, resource), limits, what=what, **asks)
     given: dict[str, Any] = {"extends": mode.extends, "on_refused": on_refused, "principal": principal}
     if end is None:
         repository.set_limits(entity_id, mode.given(limits), resource, **given)
-    elif mode.unlimited:
-        raise CommandError("--unlimited is of a level: to admit everything for a time, `switch ENTITY --bypass on`")
     else:
         set_override(repository, entity_id, resource, limits, end=end, **given)
     _show(repository, entity_id, resource, output, change)
