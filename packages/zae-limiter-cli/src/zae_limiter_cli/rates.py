@@ -10,6 +10,20 @@ if TYPE_CHECKING:
 PERIODS: Final[Mapping[str, int]] = {"sec": 1, "min": 60, "hour": 3600, "day": 86400}
 
 
+def amount(tokens: float, unit: str) -> str:
+    """Return tokens for people: ``1,500``; those of money as ``$1,234.50``."""
+    if not unit:
+        return f"{tokens:,}"
+    from zae_limiter.values.money import show_amount
+
+    return show_amount(round(tokens), unit)
+
+
+def in_money(unit: str, **amounts: int) -> dict[str, dict[str, str]]:
+    """Return what a JSON document has beside the millionths of a limit of money: the amounts for people."""
+    return {"money": {name: amount(each, unit) for name, each in amounts.items()}} if unit else {}
+
+
 def rate(limit: "Limit") -> str:
     """Return how the tokens of a limit come back: ``100/min``, ``250/month UTC``, ``5 per hour from first use``."""
     from zae_limiter.values.limit_text import write_count, write_refill

@@ -6,10 +6,10 @@ from typing import Any, Final
 
 from attrs import AttrsInstance
 from cattrs import Converter
-from cattrs.gen import make_dict_structure_fn, make_dict_unstructure_fn
+from cattrs.gen import make_dict_structure_fn, make_dict_unstructure_fn, override
 
 from .equal_values import MOST_REMEMBERED, NoKey, key_of, value_of
-from .limit_text import read_limit
+from .limit_text import leaves_open, read_limit
 from .metadata import Metadata
 from .money import CURRENCIES
 from .windows import has_no_rate
@@ -28,6 +28,7 @@ WEIGHTS: Final = "weights"
 SCHEDULE: Final = "schedule"
 ALERT: Final = "alert"
 UNIT: Final = "unit"
+OPEN: Final = "leaves_open"  # of a limit's text, no part of its value
 
 CODES: Final = frozenset(CURRENCIES)
 
@@ -117,6 +118,13 @@ def short_limits(limit: type[AttrsInstance]) -> None:
         limit, CONVERTER, _cattrs_forbid_extra_keys=True, _cattrs_detailed_validation=False
     )
     CONVERTER.register_structure_hook(limit, _once_for_equals(lambda raw: structure(_fields(raw), limit)))
+    unstructure = make_dict_unstructure_fn(
+        limit,
+        CONVERTER,
+        _cattrs_omit_if_default=True,
+        **{OPEN: override(omit=True)},  # type: ignore[arg-type]
+    )
+    CONVERTER.register_unstructure_hook(limit, unstructure)
 
 
 def _once_for_equals(structure: Callable[[Any], Any]) -> Callable[[Any, Any], Any]:
@@ -137,4 +145,6 @@ def _once_for_equals(structure: Callable[[Any], Any]) -> Callable[[Any, Any], An
 
 
 def _fields(raw: Mapping[str, Any] | str, name: str = "") -> Mapping[str, Any]:
-    return read_limit(raw, name) if isinstance(raw, str) else raw
+    if not isinstance(raw, str):
+        return raw
+    return {**read_limit(raw, name), **({OPEN: True} if leaves_open(raw) else {})}

@@ -189,6 +189,9 @@ class LimitDecl:
         ),
     )
 
+    leaves_open: bool = field(kw_only=True, default=False, eq=False, repr=False)
+    """Whether its text had `day` or `month` alone, which says neither rolling nor calendar; no part of its value."""
+
     @burst.default
     def _burst_is_capacity(self) -> int:
         return self.capacity
@@ -245,7 +248,7 @@ def _find_conflicts(limit: Mapping[object, object]) -> Iterator[tuple[object, st
 
 
 short_limits(LimitDecl)
-LIMIT_FIELDS: Final = tuple(each.name for each in fields(LimitDecl))
+LIMIT_FIELDS: Final = tuple(each.name for each in fields(LimitDecl) if each.metadata)
 LIMIT: Final = evolve(
     record_of(LimitDecl), conflicts=_find_conflicts, short={name: name for name in LIMIT_FIELDS}, recurs=True
 )

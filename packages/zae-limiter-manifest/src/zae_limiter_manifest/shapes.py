@@ -236,6 +236,8 @@ def record_of(model: type[AttrsInstance]) -> Record:
     """Return the shape of a model's plain values, from the metadata of its fields."""
     members = {}
     for each in fields(model):
+        if not each.metadata:
+            continue
         shape, text, at_least, off = each.metadata[_KEY]
         default = each.default if isinstance(each.default, int) else None
         members[each.name] = Member(shape, text, each.default is NOTHING, at_least, default, off=off)

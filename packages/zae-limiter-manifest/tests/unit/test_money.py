@@ -6,6 +6,7 @@ from zae_limiter_manifest import Address, LimitDecl, ManifestError, ResourceDecl
 from zae_limiter_manifest.dumping import dump
 from zae_limiter_manifest.limit_text import read_limit
 from zae_limiter_manifest.shares import Shared
+from zae_limiter_manifest.warnings import find_warnings
 
 
 def limits(*lines: str) -> str:
@@ -64,3 +65,36 @@ def test_a_share_of_money_keeps_its_currency() -> None:
 )
 def test_words_say_rolling_or_calendar(word: str, text: str) -> None:
     assert read_limit(f"100/{word}") == read_limit(f"100/{text}")
+
+
+def warned(*lines: str) -> list[str]:
+    return [str(each) for each in find_warnings(load(limits(*lines), "limits.yaml"))]
+
+
+def test_money_as_tokens_is_a_warning() -> None:
+    (told,) = warned("usd: 250/month UTC")
+    assert told == (
+        "shop: system.limits.usd: 250/month UTC is tokens, which price lists count as $0.00025: "
+        "for money write $250/month UTC"
+    )
+    assert warned("eur-team: {capacity: 5, kind: total}")[0].endswith("for money write €5 total")
+    assert warned("usd: $250/month UTC", "calls: 250/month UTC", "usd-calls: 5 concurrent") == []
+
+
+def test_a_day_alone_is_told_once() -> None:
+    (told,) = warned("rpd: 100/day", "tpd: 100/day burst 200", "rph: 100/hour", "month: 100/month")
+    assert told == (
+        "shop: system.limits.rpd (and 1 more): a day is any 24 hours: write `rolling day`, or `calendar day` for one "
+        "that ends at midnight"
+    )
+    assert warned("usd: $100/month")[0].startswith("shop: system.limits.usd: a month is the calendar's, of UTC")
+
+
+@pytest.mark.parametrize("text", ["100/rolling day", "100/calendar day", "100/day Europe/Berlin", "100/1d", "100/7d"])
+def test_a_word_ends_the_warning(text: str) -> None:
+    assert warned(f"rpd: {text}") == []
+
+
+def test_how_a_day_was_written_is_no_value() -> None:
+    open_, said = limit_of("rpd: 100/day"), limit_of("rpd: 100/rolling day")
+    assert (open_, hash(open_), open_.given()) == (said, hash(said), said.given())

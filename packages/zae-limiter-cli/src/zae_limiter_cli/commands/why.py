@@ -12,6 +12,8 @@ from ..options import OutputForm, given_options, output_option
 from ..paging import in_repository
 
 if TYPE_CHECKING:
+    from decimal import Decimal
+
     from zae_limiter import Draw, SyncRepository
 
 
@@ -30,7 +32,7 @@ def why(
     entity_id: str,
     on_resource: str | None,
     resource: str | None,
-    consume: dict[str, int] | None,
+    consume: "dict[str, int | Decimal] | None",
     draws: "list[Draw]",
     cascade: bool,
     output: OutputForm,

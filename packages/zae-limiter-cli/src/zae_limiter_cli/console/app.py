@@ -24,6 +24,7 @@ from zae_limiter import ValidationError, ZAELimiterError
 from ..errors import CommandError, one_line
 from ..live.rows import ORDERS, Place
 from ..live.running import CHANGES, SECONDS, command_of, run
+from ..rates import amount
 from ..skipped import collecting, lines_of, taken
 from ..times import duration
 from .access import COOKIE, HEADERS, Access, same_origin
@@ -254,6 +255,7 @@ TEMPLATES: Final = Environment(
     trim_blocks=True,
     lstrip_blocks=True,
 )
+TEMPLATES.globals["amount"] = amount
 
 
 def application(console: Console, hosts: Sequence[str]) -> ASGIApp:

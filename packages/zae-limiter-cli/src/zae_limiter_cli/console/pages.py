@@ -13,7 +13,7 @@ from ..explanation.report import in_force, read_report
 from ..explanation.showing import amounts_of, asked_by
 from ..live.health import Health
 from ..live.reading import Reader
-from ..live.rows import Order, Place, Reading, Recent, Row, State, rate
+from ..live.rows import Order, Place, Reading, Recent, Row, State, rate, used
 from ..live.tree import Branch, tree_of
 from ..rates import rate as rate_of
 from ..skipped import collecting
@@ -146,7 +146,7 @@ class Pages:
             "report": report,
             "in_force": in_force,
             "rate": rate_of,
-            "asked": amounts_of(report.asked),
+            "asked": amounts_of(report),
             "notes": [*(each.sentence for each in report.unknown), *asked_by(report)],
             "changes": [(event, list(changes(event))) for event in report.changes],
             "steps": next_steps(report, self.options),
@@ -184,7 +184,7 @@ class Pages:
 
 def _shown(row: Row) -> Shown:
     percent = max(0, min(100, round(100 * row.left)))
-    return Shown(row, percent, row.state, rate(row.per_minute), rate(row.refused_per_minute))
+    return Shown(row, percent, row.state, used(row), rate(row.refused_per_minute))
 
 
 def _shoot(branch: Branch, parent: str | None, above: Mapping[Place, tuple[str, ...]]) -> Shoot:

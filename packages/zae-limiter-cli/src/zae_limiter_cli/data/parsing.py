@@ -15,6 +15,8 @@ from ..rates import PERIODS
 from .showing import LevelMode
 
 if TYPE_CHECKING:
+    from decimal import Decimal
+
     from zae_limiter import Draw, Limit
 
 LIMIT_FORM: Final = "LIMIT"
@@ -107,19 +109,34 @@ def _parse_text(text: str) -> "Limit":
         raise CommandError(f"--limit {text!r}: {problem}") from error
 
 
-def parse_amounts(texts: Iterable[str], option: str = "--tokens") -> dict[str, int]:
-    """Return whole tokens by limit. Raises ``CommandError``, which names the option."""
-    amounts: dict[str, int] = {}
+def parse_amounts(texts: Iterable[str], option: str = "--tokens") -> "dict[str, int | Decimal]":
+    """Return whole tokens by limit, money as ``Decimal``. Raises ``CommandError``, which names the option."""
+    amounts: dict[str, int | Decimal] = {}
     for text in texts:
+        name, _, given = text.partition(":")
         found = _AMOUNT.fullmatch(text)
-        if found is None:
-            raise CommandError(f"{option} {text!r}: must be {AMOUNT_FORM}, like rpm:100")
-        if found[1] in amounts:
-            raise CommandError(f"{option} {text!r}: {found[1]} is given twice: pass one amount for each limit")
-        if not (amount := int(found[2])):
+        amount = int(found[2]) if found else _parse_money(name.strip(), given.strip(), f"{option} {text!r}")
+        if amount is None:
+            raise CommandError(f"{option} {text!r}: must be {AMOUNT_FORM}, like rpm:100, or money, like 'usd:$0.25'")
+        if name in amounts:
+            raise CommandError(f"{option} {text!r}: {name} is given twice: pass one amount for each limit")
+        if not amount:
             raise CommandError(f"{option} {text!r}: must be at least 1")
-        amounts[found[1]] = amount
+        amounts[name] = amount
     return amounts
+
+
+def _parse_money(name: str, text: str, said: str) -> "Decimal | None":
+    """Return an amount of money, which a sign, a currency, or decimals of a limit named as one say."""
+    from decimal import Decimal
+
+    from zae_limiter.values.money import CURRENCIES, MICRO, read_money
+
+    try:
+        found = read_money(text, name if name in CURRENCIES and "." in text else "")
+    except ValueError as error:
+        raise CommandError(f"{said}: {error}") from error
+    return None if found is None else Decimal(int(found)) / MICRO
 
 
 def parse_draw(text: str) -> "Draw":
@@ -163,7 +180,7 @@ def limits_option(*, required: bool, parse: Callable[[str], object] = parse_limi
         metavar=LIMIT_FORM,
         callback=lambda *given: [parse(text) for text in given[-1]],
         help="A limit: rpm:100/min, 'tpm: 10k/min burst 20k', '… prefetch 1s' lets a process reserve a second's,"
-        " '… shadow' counts, but refuses no call; usd:250/month, 'parallel: 5 concurrent'. Repeatable.",
+        " '… shadow' counts, but refuses no call; 'usd: $250/month', 'parallel: 5 concurrent'. Repeatable.",
     )
 
 
@@ -190,7 +207,7 @@ tokens_option = click.option(
     required=True,
     metavar=AMOUNT_FORM,
     callback=lambda *given: parse_amounts(given[-1]),
-    help="Number of tokens of a limit. Repeatable.",
+    help="Number of tokens of a limit, or money: 'usd:$5'. Repeatable.",
 )
 
 

@@ -10,7 +10,7 @@ import click
 
 from ..columns import say_columns, say_json
 from ..options import OutputForm
-from ..rates import rate
+from ..rates import amount, in_money, rate
 from ..times import iso, shown
 
 if TYPE_CHECKING:
@@ -173,6 +173,7 @@ def plain_bucket(bucket: "Bucket") -> dict[str, Any]:
                 "consumed": each.consumed,
                 **({} if each.window_ends_ms is None else {"window_ends": iso(_instant(each.window_ends_ms))}),
                 **_plain_limit(each.limit),
+                **in_money(each.limit.unit, available=each.available, consumed=each.consumed),
             }
             for each in bucket.limits
         },
@@ -215,7 +216,7 @@ def values_cells(limit: "Limit", now_ms: int) -> Iterator[tuple[str, ...]]:
 
 def limit_cells(limit: "Limit") -> tuple[str, str, str, str]:
     """Return the cells of a limit, under ``LIMIT_HEAD``."""
-    return _name(limit), f"{limit.capacity:,}", _burst(limit), rate(limit)
+    return _name(limit), amount(limit.capacity, limit.unit), _burst(limit), rate(limit)
 
 
 def word(text: str | None) -> str:
@@ -241,7 +242,7 @@ def _bucket_cells(bucket: "Bucket") -> list[tuple[str, ...]]:
         (
             bucket.resource,
             *_left(each),
-            f"{each.consumed:,}",
+            amount(each.consumed, each.limit.unit),
             f"{bucket.shadowed:,}",
             str(bucket.shard_count),
             expires,
@@ -251,7 +252,8 @@ def _bucket_cells(bucket: "Bucket") -> list[tuple[str, ...]]:
 
 
 def _left(each: "BucketLimit") -> tuple[str, ...]:
-    return _name(each.limit), f"{each.available:,}{of_window(each)}", _burst(each.limit), rate(each.limit)
+    left = amount(each.available, each.limit.unit)
+    return _name(each.limit), f"{left}{of_window(each)}", _burst(each.limit), rate(each.limit)
 
 
 def of_window(each: "BucketLimit") -> str:
@@ -271,7 +273,8 @@ def _name(limit: "Limit") -> str:
 
 
 def _burst(limit: "Limit") -> str:
-    return f"{limit.burst:,} ({limit.usable_burst:,} usable)" if limit.prefetch else f"{limit.burst:,}"
+    burst = amount(limit.burst, limit.unit)
+    return f"{burst} ({amount(limit.usable_burst, limit.unit)} usable)" if limit.prefetch else burst
 
 
 def _plain_limit(limit: "Limit") -> dict[str, Any]:

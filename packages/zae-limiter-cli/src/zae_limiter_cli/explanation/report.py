@@ -11,10 +11,14 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
+from zae_limiter.values.money import MICRO
+
 from ..errors import CommandError
 from .unknown import Unknown, unknown_entity, unknown_names, unknown_resource
 
 if TYPE_CHECKING:
+    from decimal import Decimal
+
     from zae_limiter import Draw, Explanation, Limit, SyncRepository
     from zae_limiter.values import AuditEvent, BucketExplanation, LimitExplanation, Refuser, UsageSummary
 
@@ -68,7 +72,7 @@ def read_report(
     repository: "SyncRepository",
     entity_id: str,
     resource: str,
-    amounts: Mapping[str, int] | None,
+    amounts: "Mapping[str, int | Decimal] | None",
     *,
     draws: "Sequence[Draw]" = (),
     cascade: bool,
@@ -87,7 +91,7 @@ def read_report(
         raise CommandError("; ".join([str(error), *(each.sentence.removesuffix(".") for each in names)])) from error
     since = window_start("hourly", int((explanation.at - LAST).timestamp() * 1000))
     usage = repository.get_usage_summary(entity_id=entity_id, resource=resource, window="hourly", start=since)
-    asked = Asked(amounts, "given") if amounts else _ones(explanation)
+    asked = Asked(_in_millionths(amounts), "given") if amounts else _ones(explanation)
     if not amounts and explanation.passes and _was_refused(explanation, usage):
         likely = (
             _last(explanation, asked)
@@ -114,6 +118,11 @@ def _ones(found: "Explanation") -> Asked:
     drawn = [bucket for bucket in found.buckets if bucket.path[0] == found.entity_id]
     drawn = [bucket for bucket in drawn if bucket.resource == found.resource]
     return Asked({each.limit.name: 1 for bucket in drawn for each in bucket.limits}, "one")
+
+
+def _in_millionths(amounts: "Mapping[str, int | Decimal]") -> dict[str, int]:
+    """Return amounts as limits count them."""
+    return {name: each if isinstance(each, int) else int(each * MICRO) for name, each in amounts.items()}
 
 
 def _last(found: "Explanation", ones: Asked) -> Asked | None:

@@ -9,10 +9,10 @@ import click
 
 from ..columns import counted, say_command, say_wrapped
 from ..data.switches import sentences
-from ..rates import rate
+from ..rates import amount, rate
 from ..times import duration, shown
 from .next_steps import NextStep
-from .report import Asked, Report, in_force
+from .report import Report, in_force
 
 if TYPE_CHECKING:
     from zae_limiter import Explanation, Limit
@@ -66,7 +66,7 @@ def say_report(report: Report, steps: Sequence[NextStep], *, width: int) -> None
 
 def _verdict(report: Report) -> Iterator[str]:
     found = report.explanation
-    what = f"{found.entity_id} on {found.resource}, {amounts_of(report.asked)}"
+    what = f"{found.entity_id} on {found.resource}, {amounts_of(report)}"
     shut = found.disabled
     if shut is not None:
         yield f"{what}: refused, because {shut.entity_id} is disabled."
@@ -95,9 +95,10 @@ def _verdict(report: Report) -> Iterator[str]:
         yield f"Its {who} not asked: {why}."
 
 
-def amounts_of(asked: Asked) -> str:
-    """Return what is asked for: `1 rpm, 8,000 tpm`."""
-    return ", ".join(f"{amount:,} {name}" for name, amount in asked.amounts.items())
+def amounts_of(report: Report) -> str:
+    """Return what is asked for: `1 rpm, 8,000 tpm, $0.50 usd`."""
+    units = {each.limit.name: each.limit.unit for bucket in report.explanation.buckets for each in bucket.limits}
+    return ", ".join(f"{amount(each, units.get(name, ''))} {name}" for name, each in report.asked.amounts.items())
 
 
 def asked_by(report: Report) -> Iterator[str]:
@@ -119,8 +120,10 @@ def _until(passes_at: datetime | None, bucket: "BucketExplanation", limit: "Limi
     if passes_at is None and limit.reason == "quota":
         return "No more come by themselves: credit the bucket."
     if passes_at is None:
-        most = f"{max(each.usable_burst for each in values_of(limit.limit)):,}"
-        return f"Never passes: it asks for {limit.requested:,}, and the bucket holds {most} at most."
+        unit = limit.limit.unit
+        most = amount(max(each.usable_burst for each in values_of(limit.limit)), unit)
+        asked = amount(limit.requested or 0, unit)
+        return f"Never passes: it asks for {asked}, and the bucket holds {most} at most."
     at = passes_at if not passes_at.microsecond else passes_at + timedelta(seconds=1)
     return f"Passes in {duration(limit.wait_seconds)}, at {at:%Y-%m-%d %H:%M:%S} (UTC), if no other call comes first."
 
@@ -159,9 +162,10 @@ def _head(found: "Explanation", bucket: "BucketExplanation") -> str:
 
 
 def _cells(each: "LimitExplanation") -> tuple[str, ...]:
-    asked = "-" if each.requested is None else f"{each.requested:,}"
     limit = in_force(each)
-    return limit.name, asked, f"{each.available:,}", f"{limit.burst:,}", rate(limit), ", ".join(_notes(each))
+    asked = "-" if each.requested is None else amount(each.requested, limit.unit)
+    left, burst = amount(each.available, limit.unit), amount(limit.burst, limit.unit)
+    return limit.name, asked, left, burst, rate(limit), ", ".join(_notes(each))
 
 
 def _notes(each: "LimitExplanation") -> Iterator[str]:
@@ -178,9 +182,9 @@ def _notes(each: "LimitExplanation") -> Iterator[str]:
     if each.schedule:
         yield each.schedule
     if each.limit.prefetch:
-        yield f"{in_force(each).usable_burst:,} of the burst usable"
+        yield f"{amount(in_force(each).usable_burst, each.limit.unit)} of the burst usable"
     if each.prefetched:
-        yield f"{each.prefetched:,} prefetched"
+        yield f"{amount(each.prefetched, each.limit.unit)} prefetched"
 
 
 def _refusals(report: Report) -> Iterator[str]:

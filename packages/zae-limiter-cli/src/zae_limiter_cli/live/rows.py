@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 from ..data.showing import of_window
 from ..data.windows import gains_at_once
+from ..rates import amount
 
 if TYPE_CHECKING:
     from zae_limiter.values import Bucket, Refuser
@@ -63,6 +64,7 @@ class Row:
     rate is ``None`` before a second reading of the bucket.
     ``blocked_by``: the ancestor's limit that refused most of them, as ``acme/rpm``; empty if its own limits did.
     ``until``: the end of the window of which ``available`` is left, as ``until 2026-12-01 00:00``; empty without one.
+    ``unit``: the currency of a limit of money, else empty.
     ``credit``: as many tokens as its capacity has, if a larger limit gives it none now and it lacks some; else 0.
     """
 
@@ -77,6 +79,7 @@ class Row:
     blocked_by: str
     credit: int = 0
     until: str = ""
+    unit: str = ""
 
     @property
     def state(self) -> State:
@@ -156,6 +159,7 @@ def _row(place: Place, reading: Reading, before: Reading | None) -> Row:
         blocked_by=_blocked_by(usage),
         credit=_credit(tightest) if tightest else 0,
         until=of_window(tightest).strip() if tightest else "",
+        unit=tightest.limit.unit if tightest else "",
     )
 
 
@@ -211,9 +215,16 @@ def rate(per_minute: float | None) -> str:
     return f"{per_minute:,.0f}" if per_minute >= 10 or per_minute == int(per_minute) else f"{per_minute:.1f}"
 
 
+def used(row: Row) -> str:
+    """Return what is used of the row's limit in a minute, as text."""
+    if row.unit and row.per_minute is not None:
+        return amount(row.per_minute, row.unit)
+    return rate(row.per_minute)
+
+
 def cells(row: Row, lead: str = "", *, wide: bool, symbols: bool = True) -> Sequence[str]:
     """Return the cells of a row below ``heads``; ``lead`` is what leads to it in a tree."""
-    left = f"{row.available:,}" if row.limit else "-"
+    left = amount(row.available, row.unit) if row.limit else "-"
     short = bar(row.left, 8 if wide else 4, symbols=symbols)
     refused = f"{row.refused:,}"
     if not wide:
@@ -223,7 +234,7 @@ def cells(row: Row, lead: str = "", *, wide: bool, symbols: bool = True) -> Sequ
         row.place.resource,
         row.limit or "-",
         f"{short} {left}",
-        rate(row.per_minute),
+        used(row),
         refused,
         rate(row.refused_per_minute),
         row.blocked_by or "-",

@@ -121,10 +121,10 @@ def test_amounts_are_by_limit() -> None:
 @pytest.mark.parametrize(
     ("texts", "problem"),
     [
-        (["rpm"], "--tokens 'rpm': must be name:amount, like rpm:100"),
+        (["rpm"], "--tokens 'rpm': must be name:amount, like rpm:100, or money, like 'usd:$0.25'"),
         (["rpm:0"], "--tokens 'rpm:0': must be at least 1"),
-        (["rpm:-1"], "--tokens 'rpm:-1': must be name:amount, like rpm:100"),
-        (["rpm:1/min"], "--tokens 'rpm:1/min': must be name:amount, like rpm:100"),
+        (["rpm:-1"], "--tokens 'rpm:-1': must be name:amount, like rpm:100, or money, like 'usd:$0.25'"),
+        (["rpm:1/min"], "--tokens 'rpm:1/min': must be name:amount, like rpm:100, or money, like 'usd:$0.25'"),
         (["rpm:1", "rpm:2"], "--tokens 'rpm:2': rpm is given twice: pass one amount for each limit"),
     ],
 )

@@ -51,6 +51,7 @@ _CRON_FIELD: Final = re.compile(  # in capitals
     r"(?:[-0-9*?#/,LW]|MON|TUE|WED|THU|FRI|SAT|SUN|JAN|FEB|MAR|APR|MAY|JUN|JUL|AUG|SEP|OCT|NOV|DEC)+"
 )
 _LIKE_ZONE: Final = re.compile(r"[A-Za-z][A-Za-z0-9_+-]*(?:/[A-Za-z0-9_+-]+)+|(?i:utc|gmt)")
+_OPEN: Final = re.compile(r"[^/]+/\s*(?:day|days|d|month)(?:\s+[a-z0-9].*)?")
 _FIRST_USE: Final = re.compile(r"(\S+)\s+per\s+(\S+)\s+from\s+first\s+use" + _WORDS)
 _TOTAL: Final = re.compile(r"([^\s/]+)\s+total" + _WORDS)
 _SLOTS: Final = re.compile(r"([^\s/]+)\s+concurrent" + _WORDS)
@@ -196,6 +197,13 @@ def write_time(seconds: float) -> str:
     """Return a time of whole milliseconds: `1s`, `500ms`."""
     milliseconds = round(seconds * 1000)
     return f"{milliseconds}ms" if milliseconds % 1000 else f"{milliseconds // 1000}s"
+
+
+def leaves_open(text: str) -> bool:
+    """Return whether a text that is a limit has `day` or `month` alone, which does not say whether it is the
+    calendar's.
+    """
+    return _OPEN.fullmatch(text.strip()) is not None
 
 
 def near_zone(text: str) -> str | None:

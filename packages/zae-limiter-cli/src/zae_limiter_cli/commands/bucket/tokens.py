@@ -20,6 +20,8 @@ from ...paging import in_repository
 from ...principal import principal_option
 
 if TYPE_CHECKING:
+    from decimal import Decimal
+
     from zae_limiter import SyncRepository
     from zae_limiter.values import Bucket
 
@@ -79,7 +81,7 @@ def credit(
     repository: "SyncRepository",
     entity_id: str,
     resource: str,
-    tokens: dict[str, int],
+    tokens: "dict[str, int | Decimal]",
     idempotency_key: str | None,
     principal: str,
     output: OutputForm,

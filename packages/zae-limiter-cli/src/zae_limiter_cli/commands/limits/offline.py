@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 def validate(*, connection: "Connection", files: tuple[str, ...], form: DocumentForm) -> None:  # noqa: ARG001  as of all others
     """Check manifests, and report every mistake with its file, line and column.
 
-    It warns of each level that leaves out a limit which weaker levels have, whose calls lose it, and of ids that look
-    alike.
+    It warns of each level that leaves out a limit which weaker levels have, whose calls lose it, of ids that look
+    alike, of money that counts tokens, and of a day that may be the calendar's.
     """
     from zae_limiter_manifest import ManifestError
     from zae_limiter_manifest.render import as_json

@@ -9,7 +9,7 @@ import click
 from ...columns import say_columns, say_json, say_sentence
 from ...options import FiniteRange, OutputForm, output_option
 from ...paging import bucket_pages, every_row, in_repository, rows_option
-from ...rates import rate
+from ...rates import amount, in_money, rate
 from ...times import duration
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ def _look(repository: "SyncRepository", each: "Near") -> "Look | None":
 
 
 def _cells(each: "Near") -> tuple[str, ...]:
-    used = "-" if each.used_per_second is None else f"{60 * each.used_per_second:,.0f}/min"
+    used = "-" if each.used_per_second is None else f"{_per_minute(each)}/min"
     gone = f"{each.percent:.0f} %"
     return (
         each.entity_id,
@@ -96,7 +96,7 @@ def _cells(each: "Near") -> tuple[str, ...]:
         each.limit.name,
         gone,
         "-" if each.threshold is None else f"{each.threshold} %",
-        f"{each.available:,}",
+        amount(each.available, each.limit.unit),
         used,
         rate(each.limit),
         _lasts(each),
@@ -124,4 +124,10 @@ def _plain(each: "Near") -> dict[str, Any]:
         "burst": each.limit.burst,
         "used_per_second": each.used_per_second,
         "seconds_left": each.seconds_left,
+        **in_money(each.limit.unit, available=each.available, burst=each.limit.burst),
     }
+
+
+def _per_minute(each: "Near") -> str:
+    used = 60 * (each.used_per_second or 0)
+    return amount(used, each.limit.unit) if each.limit.unit else f"{used:,.0f}"

@@ -1,0 +1,68 @@
+"""Limits of money on the command line: given as money, shown as money, beside millionths in JSON."""
+
+from decimal import Decimal
+
+import pytest
+
+from support.cli.by_hand import bucket_rows, document, refused, run, told
+from support.cli.tables import Table
+from zae_limiter import Limit, SyncRateLimiter
+from zae_limiter_cli.data.parsing import parse_amounts
+
+SET = ["entity", "set-limits", "key", "-l", "usd: $1_250.50/rolling day"]
+
+
+@pytest.fixture
+def used(table: Table) -> Table:
+    """`key` has used $50 of $1,250.50."""
+    table.repository.set_limits("key", [Limit.money("usd", "1250.50", per="total")])
+    with SyncRateLimiter(table.repository).acquire("key", "gpt-4", {"usd": Decimal(50)}):
+        pass
+    return table
+
+
+def test_a_limit_of_money_is_set_and_shown(table: Table) -> None:
+    assert told(*SET)[1] == ["usd", "$1,250.50", "$1,250.50", "$1_250.50/rolling", "day"]
+    assert document(*SET)["limits"]["usd"] == {
+        "capacity": 1_250_500_000,
+        "burst": 1_250_500_000,
+        "refill_amount": 1_250_500_000,
+        "refill_period": 86400,
+        "shadow": False,
+        "unit": "usd",
+    }
+
+
+def test_a_bucket_shows_money(used: Table) -> None:
+    assert bucket_rows("key")[1][:6] == ["gpt-4", "usd", "$1,200.50", "$1,250.50", "never", "$50"]
+    (shown,) = document("entity", "show", "key", "-r", "gpt-4")["buckets"]
+    assert (shown["limits"]["usd"]["available"], shown["limits"]["usd"]["unit"]) == (1_200_500_000, "usd")
+    assert shown["limits"]["usd"]["money"] == {"available": "$1,200.50", "consumed": "$50"}
+
+
+def test_money_is_credited(used: Table) -> None:
+    assert told("bucket", "credit", "key", "-r", "gpt-4", "-t", "usd:$49.50")[1][2] == "$1,250"
+
+
+def test_why_asks_for_money(used: Table) -> None:
+    lines = run("why", "key", "-r", "gpt-4", "-c", "usd:$2000").stdout.splitlines()
+    assert lines[0] == "key on gpt-4, $2,000 usd: refused by key/usd."
+    assert lines[2] == "Never passes: it asks for $2,000, and the bucket holds $1,250.50 at most."
+
+
+@pytest.mark.parametrize(
+    ("text", "amount"),
+    [
+        ("usd:$0.0123", Decimal("0.0123")),
+        ("usd:12_300 eur", Decimal(12300)),
+        ("usd:0.50", Decimal("0.5")),
+        ("usd:5", 5),
+    ],
+)
+def test_an_amount_may_be_money(text: str, amount: object) -> None:
+    assert parse_amounts([text]) == {"usd": amount}
+
+
+def test_money_is_refused_for_tokens(table: Table) -> None:
+    table.repository.set_limits("key", ["rpm: 5/min"])
+    assert "counts tokens" in refused("why", "key", "-r", "gpt-4", "-c", "rpm:$5")
