@@ -270,7 +270,10 @@ def test_a_further_bucket_that_refuses_is_named_with_its_resource_and_its_remedy
         ("on", "--draw 'on': must be [ENTITY_ID] [on NAME]"),
         ("team-blue embeddings", "--draw 'team-blue embeddings': must be [ENTITY_ID] [on NAME]"),
         ("team-blue on", "--draw 'team-blue on': must be [ENTITY_ID] [on NAME]"),
-        ("on embeddings tpm:x", "--draw 'on embeddings tpm:x': 'tpm:x': must be name:amount, like rpm:100, or money, like 'usd:$0.25'"),
+        (
+            "on embeddings tpm:x",
+            "--draw 'on embeddings tpm:x': 'tpm:x': must be name:amount, like rpm:100, or money, like 'usd:$0.25'",
+        ),
         ("on _default_", "--draw 'on _default_': resource of a draw '_default_': is reserved"),
         ("key-1", "draws 'key-1/gpt-4': the call draws on this bucket already: name each one once"),
         ("on nothing", "limits 'key-1/nothing': no limits are configured"),
@@ -355,7 +358,10 @@ def test_mistakes_are_one_line(table: Table) -> None:
     assert "unknown limit 'tpm' on resource 'gpt-4' (known: rpm)" in refused(
         "why", "key-1", "-r", "gpt-4", "-c", "tpm:1"
     )
-    assert refused("why", "key-1", "-r", "gpt-4", "-c", "rpm") == "--consume 'rpm': must be name:amount, like rpm:100, or money, like 'usd:$0.25'"
+    assert (
+        refused("why", "key-1", "-r", "gpt-4", "-c", "rpm")
+        == "--consume 'rpm': must be name:amount, like rpm:100, or money, like 'usd:$0.25'"
+    )
 
 
 def test_whose_changes_are_shown_is_said_in_words(table: Table) -> None:
