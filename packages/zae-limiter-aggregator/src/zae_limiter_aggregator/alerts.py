@@ -124,6 +124,18 @@ def detail(crossing: Crossing) -> dict[str, Any]:
         "window_end": _iso(window.end_ms),
         "at": _iso(crossing.at_ms),
         "seconds_left": crossing.seconds_left,
+        **_money(crossing),
+    }
+
+
+def _money(crossing: Crossing) -> dict[str, Any]:
+    """Return the currency of a limit of money, and its amounts for people; nothing for tokens."""
+    limit = crossing.limit
+    if not limit.unit:
+        return {}
+    return {
+        "unit": limit.unit,
+        "money": {"used": limit.show(crossing.used), "capacity": limit.show(crossing.capacity)},
     }
 
 

@@ -1,7 +1,7 @@
 """Limits of a manifest that may mean something else than they say: money as tokens, and days of no calendar.
 
 A limit named `usd` with whole tokens counts millionths of a dollar if its calls ask for what a price list gives, and
-dollars if nobody thought of that. `100/day` is any 24 hours, `250/month` a month of the calendar. None of them is a
+dollars otherwise. `100/day` is any 24 hours, `250/month` a month of the calendar. None of them is a
 mistake, so each is a warning, which a currency or a word ends.
 """
 
