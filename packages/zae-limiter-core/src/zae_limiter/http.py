@@ -35,6 +35,7 @@ TITLES: Final[Mapping[Reason, str]] = {
     "never": "Request Can Never Pass",
 }
 STATUS: Final = 429
+PAYMENT_REQUIRED: Final = 402
 DISABLED: Final = 403
 PATIENCE: Final = 60  # seconds: the longest ``Retry-After`` that the clients of OpenAI and Anthropic follow
 NO_RETRY: Final = {"x-should-retry": "false"}
@@ -65,6 +66,7 @@ def headers(
     names: Names | None = None,
     units: Mapping[str, str] | None = None,
     legacy: bool = False,
+    openai: bool = False,
     now: float | None = None,
 ) -> dict[str, str]:
     """Return the header fields of an answer, by name: ``RateLimit-Policy``, ``RateLimit``, and ``Retry-After`` of a
@@ -75,7 +77,9 @@ def headers(
     another name for the status of a limit, such as ``organisation/NAME``. ``units`` has the quota unit of limits that
     count something else than requests, like ``{"tpm": "tokens"}``; that of money is ``micro-usd`` and so on. ``legacy``
     adds ``X-RateLimit-*`` of the scarcest limit, as slowapi and Flask-Limiter send them: ``X-RateLimit-Reset`` is an
-    instant in seconds of the epoch, ``now`` (by default the system's time) and the ``t`` of the limit. A refusal that
+    instant in seconds of the epoch, ``now`` (by default the system's time) and the ``t`` of the limit. ``openai`` adds
+    those of OpenAI's API, ``x-ratelimit-remaining-tokens`` and so on: of the scarcest limit whose unit is ``tokens``,
+    and of the scarcest one that counts requests, with ``reset`` being the ``t`` of the limit. A refusal that
     can never pass has no ``Retry-After``; it and one with a wait above ``PATIENCE`` have ``x-should-retry: false``, and
     so has ``AccessDisabled``, which has no other field. A lease without statuses (an outage) has no fields, and no
     shadow limit has any. Raises ``ValueError`` for a unit that no field can have, ``ValidationError`` for another
@@ -98,18 +102,25 @@ def headers(
             fields["Retry-After"] = wait
         if result.retry_after_seconds > PATIENCE:
             fields |= NO_RETRY
+    if openai:
+        fields |= _openai([each for each in limits if each.whole], units or {})
     return fields | (_legacy(shown, time.time() if now is None else now) if legacy and shown else {})
 
 
 def problem(
-    refusal: RateLimitExceeded, *, show: Show = "own", names: Names | None = None, instance: str | None = None
+    refusal: RateLimitExceeded,
+    *,
+    show: Show = "own",
+    names: Names | None = None,
+    instance: str | None = None,
+    payment_required: bool = False,
 ) -> dict[str, Any]:
     """Return the problem document of a refusal: JSON of the media type ``application/problem+json``, for status 429.
 
     Its type and ``reason`` are those of ``refusal.reason``. It names limits, amounts of the limits that ``show`` shows,
     and no entity. ``retry-after`` is in seconds, ``None`` if a retry can never pass. For ``AccessDisabled`` it has
     status 403, and nothing of what was given with the switch; where ``show`` names no limit, it is a plain document of
-    status 429.
+    status 429. ``payment_required``: where money is used up (``refusal.spends_money``), the status is 402.
     """
     check_show(show)
     if isinstance(refusal, AccessDisabled):
@@ -120,8 +131,9 @@ def problem(
     wait = refusal.retry_after_header
     detail = "; ".join(_sentence(each) for each in violated)
     violations = [each.name for each in violated]
+    status = PAYMENT_REQUIRED if payment_required and refusal.spends_money else STATUS
     return {
-        **_typed(plain_problem(STATUS, TITLES[refusal.reason], detail, instance), refusal.reason),
+        **_typed(plain_problem(status, TITLES[refusal.reason], detail, instance), refusal.reason),
         "violated-policies": violations,
         "retry-after": None if wait is None else int(wait),
     }
@@ -202,11 +214,37 @@ def _quota(shown: _Limit) -> str:
 
 
 def _legacy(shown: Sequence[_Limit], now: float) -> dict[str, str]:
-    scarcest = min(shown, key=lambda each: each.available / max(1, each.status.limit.capacity))
+    scarcest = _scarcest(shown)
     fields = {"X-RateLimit-Limit": str(scarcest.status.limit.capacity)} if scarcest.whole else {}
     fields["X-RateLimit-Remaining"] = str(scarcest.available)
     seconds = scarcest.reset_seconds
     return fields if math.isinf(seconds) else {**fields, "X-RateLimit-Reset": str(math.ceil(now + seconds))}
+
+
+def _openai(limits: Sequence[_Limit], units: Mapping[str, str]) -> dict[str, str]:
+    """Return the fields of OpenAI's API; slots and money have none there."""
+    fields: dict[str, str] = {}
+    for what in ("requests", "tokens"):
+        counting = [each for each in limits if not each.status.limit.unit and not each.status.limit._has_slots]
+        counting = [each for each in counting if units.get(each.status.limit.name, "requests") == what]
+        if counting:
+            scarcest = _scarcest(counting)
+            fields[f"x-ratelimit-limit-{what}"] = str(scarcest.status.limit.capacity)
+            fields[f"x-ratelimit-remaining-{what}"] = str(scarcest.available)
+            if not math.isinf(scarcest.reset_seconds):
+                fields[f"x-ratelimit-reset-{what}"] = _duration(math.ceil(scarcest.reset_seconds))
+    return fields
+
+
+def _scarcest(limits: Sequence[_Limit]) -> _Limit:
+    return min(limits, key=lambda each: each.available / max(1, each.status.limit.capacity))
+
+
+def _duration(seconds: int) -> str:
+    """Return seconds as OpenAI writes them: ``6m0s``."""
+    minutes, rest = divmod(seconds, 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}h{minutes}m{rest}s" if hours else f"{minutes}m{rest}s" if minutes else f"{rest}s"
 
 
 def _sentence(shown: _Limit) -> str:

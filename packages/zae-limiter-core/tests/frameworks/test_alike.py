@@ -14,6 +14,7 @@ from zae_limiter.integrations.answers import InvalidClientId
 
 KINDS = ["asgi", "fastapi", "flask", "django", "django-async"]
 COST = {"rpm": 1, "usd": 10_180}
+OF_ANSWERS = ("names", "legacy", "units", "style", "payment_required")
 SECRETS = ("acme", "parent", "15000", "4820", "10180")  # id, place, capacity, balance and price
 
 
@@ -69,7 +70,7 @@ class Site:
     async def _fastapi(self, asked: dict[str, Any], fields: list[tuple[str, str]], peer: str) -> Got:
         from fastapi import Depends, FastAPI
 
-        shown = {name: asked.pop(name) for name in ("names", "legacy") if name in asked}
+        shown = {name: asked.pop(name) for name in OF_ANSWERS if name in asked}
         app, limited = FastAPI(), self.module.RateLimited(self.limiter, **asked)
         self.module.install(app, **shown)
 
@@ -97,7 +98,7 @@ class Site:
     async def _flask(self, asked: dict[str, Any], fields: list[tuple[str, str]], peer: str) -> Got:
         from flask import Flask
 
-        shown = {name: asked.pop(name) for name in ("names", "legacy") if name in asked}
+        shown = {name: asked.pop(name) for name in OF_ANSWERS if name in asked}
         app = Flask(__name__)
         self.module.init_app(app, **shown)
         app.testing = True  # raises what a programmer has to see
@@ -177,6 +178,54 @@ async def test_draws_are_a_function_of_the_request(site: Site) -> None:
     assert refused.fields["x-should-retry"] == "false"
     assert await site.call("available", "ann", "api") == {"rpm": 9}  # all or nothing
     assert (await site.call("available", "acme", "budget"))["calls"] == 1
+
+
+OPENAI: Any = {"style": "openai", "units": {"tpm": "tokens"}}
+
+
+@pytest.mark.parametrize(
+    ("limit", "kind", "code", "status"),
+    [
+        (Limit.per_day("rpm", 1), "requests", "rate_limit_exceeded", 429),
+        (Limit.per_day("tpm", 1), "tokens", "rate_limit_exceeded", 429),
+        (Limit.per_month("rpm", 1), "insufficient_quota", "insufficient_quota", 429),
+        (Limit.money("usd", "0.000001", per="month"), "insufficient_quota", "insufficient_quota", 402),
+    ],
+)
+async def test_errors_may_be_those_of_openai(site: Site, limit: Limit, kind: str, code: str, status: int) -> None:
+    asked: dict[str, Any] = {"cost": {limit.name: 1}, "limits": [limit], **OPENAI, "payment_required": True}
+    _, refused = [await site.ask(site.identity("ann"), **asked) for _ in range(2)]
+    assert (refused.status, refused.fields["content-type"]) == (status, "application/json")
+    error = json.loads(refused.body)["error"]
+    assert (error["type"], error["param"], error["code"]) == (kind, None, code)
+    assert limit.name in error["message"]
+    assert refused.fields["x-should-retry"] == "false"
+
+
+async def test_openai_reads_requests_and_tokens_left(site: Site) -> None:
+    limits = [Limit.per_minute("rpm", 60), Limit.per_minute("tpm", 600)]
+    got = await site.ask(site.identity("ann"), cost={"rpm": 1, "tpm": 60}, limits=limits, **OPENAI)
+    assert {name: text for name, text in got.fields.items() if name.startswith("x-")} == {
+        "x-ratelimit-limit-requests": "60",
+        "x-ratelimit-remaining-requests": "59",
+        "x-ratelimit-reset-requests": "1s",
+        "x-ratelimit-limit-tokens": "600",
+        "x-ratelimit-remaining-tokens": "540",
+        "x-ratelimit-reset-tokens": "1s",
+    }
+
+
+async def test_openai_reads_that_access_is_disabled(site: Site) -> None:
+    switched = site.limiter.repository.set_switches("ann", disabled=True, reason="unpaid")
+    if not isinstance(site.limiter, SyncRateLimiter):
+        await switched
+    got = await site.ask(site.identity("ann"), **OPENAI)
+    assert (got.status, json.loads(got.body)["error"]["code"]) == (403, "access_disabled")
+
+
+async def test_an_unknown_style_is_refused(site: Site) -> None:
+    with pytest.raises(ValidationError, match="style 'open': must be one of problem, openai"):
+        await site.ask(site.identity("ann"), style="open")
 
 
 @pytest.mark.parametrize(("show", "fields"), [("retry_after", {"retry-after"}), ("nothing", set())])

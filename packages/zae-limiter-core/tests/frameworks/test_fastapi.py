@@ -144,6 +144,16 @@ def test_the_document_has_every_answer_of_ours_for_the_routes_that_are_limited_a
     assert app.openapi() is app.openapi()
 
 
+def test_the_document_has_the_errors_of_openai() -> None:
+    app = application()
+    install(app, style="openai", payment_required=True)
+    responses = app.openapi()["paths"]["/models/{name}"]["post"]["responses"]
+    assert {
+        status for status, each in responses.items() if "application/problem+json" in each.get("content", {})
+    } == set()
+    assert list(responses["402"]["content"]["application/json"]["schema"]["properties"]) == ["error"]
+
+
 def test_the_document_of_a_router_has_them_too_and_what_a_route_says_itself_stays() -> None:
     app, router = FastAPI(), APIRouter()
 

@@ -122,3 +122,11 @@ async def test_the_retries_of_a_client_are_requests_that_the_limiter_does_not_se
     with pytest.raises((openai.RateLimitError, anthropic.RateLimitError)):
         await caller.call("busy", rollback=False)
     assert (len(provider.asked), (await caller.left())["rpm"]) == (3, 4)
+
+
+@pytest.mark.parametrize("make", [OpenAI, Anthropic])
+async def test_a_client_asks_once_where_no_wait_helps(provider: Provider, make: Any) -> None:
+    caller = make(provider, max_retries=2)
+    with pytest.raises((openai.RateLimitError, anthropic.RateLimitError)):
+        await caller.call("hopeless")
+    assert len(provider.asked) == 1

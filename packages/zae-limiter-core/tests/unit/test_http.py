@@ -314,3 +314,25 @@ def test_an_overflow_that_passes_sooner_gives_the_reason() -> None:
 @pytest.mark.parametrize(("wait", "told"), [(60.0, None), (60.1, "false"), (math.inf, "false")])
 def test_a_wait_beyond_patience_is_not_retried(wait: float, told: str | None) -> None:
     assert headers(RateLimitExceeded([status(DAY, 0, wait=wait)])).get("x-should-retry") == told
+
+
+@pytest.mark.parametrize(("seconds", "told"), [(0.2, "1s"), (59.5, "1m0s"), (360, "6m0s"), (3661, "1h1m1s")])
+def test_openai_reads_times_as_it_writes_them(seconds: float, told: str) -> None:
+    assert headers(Admitted([status(PER_MINUTE, 9, more=seconds)]), openai=True)["x-ratelimit-reset-requests"] == told
+
+
+def test_slots_and_money_have_no_fields_of_openai() -> None:
+    more = [status(SLOTS, 0), status(Limit.money("usd", "5", per="day"), 0)]
+    found = headers(Admitted([status(PER_MINUTE, 9), *more]), openai=True)
+    assert found["x-ratelimit-remaining-requests"] == "9"
+    assert not [name for name in found if name.endswith("-tokens")]
+
+
+@pytest.mark.parametrize("show", ["own", "retry_after"])
+def test_only_spent_money_is_402(show: Show) -> None:
+    money = status(Limit.money("usd", "5", per="month"), 0, wait=900)
+    for short, wanted in ((money, 402), (status(CALENDAR, 0, wait=900), 429), (status(HOUR, 0, wait=9), 429)):
+        document = problem(RateLimitExceeded([short]), show=show, payment_required=True)
+        assert document["status"] == (wanted if show == "own" else 429)
+    assert problem(RateLimitExceeded([money]))["status"] == 429
+    assert not RateLimitExceeded([money, status(PER_MINUTE, 0, wait=math.inf, requested=101)]).spends_money

@@ -2,12 +2,24 @@
 
 import json
 from collections.abc import Mapping
-from typing import Any, Final, TypedDict, cast
+from typing import Any, Final, Literal, TypeAlias, TypedDict, cast, get_args
 from urllib.parse import quote
 
 from ..exceptions import ContentionError, InvalidIdentifierError, RateLimiterUnavailable, ValidationError
 from ..flows.acquire.requests import OwnBucketOptions
-from ..http import PROBLEM_MEDIA_TYPE, HasStatuses, Names, Show, check_show, headers, is_string, plain_problem, problem
+from ..flows.validation import validate_flag
+from ..http import (
+    DISABLED,
+    PROBLEM_MEDIA_TYPE,
+    HasStatuses,
+    Names,
+    Show,
+    check_show,
+    headers,
+    is_string,
+    plain_problem,
+    problem,
+)
 from ..runtime.dataclass import dataclass, field, replace
 from ..values.refusal import RateLimitExceeded
 
@@ -20,6 +32,14 @@ Answered = RateLimitExceeded | RateLimiterUnavailable | ContentionError | Invali
 ANSWERED: Final = (RateLimitExceeded, RateLimiterUnavailable, ContentionError, InvalidClientId)
 INVALID: Final = 400
 UNAVAILABLE: Final = 503
+Style: TypeAlias = Literal["problem", "openai"]
+STYLES: Final = get_args(Style)
+JSON_MEDIA_TYPE: Final = "application/json"
+_OPENAI_KINDS: Final[Mapping[int, tuple[str, str | None]]] = {
+    INVALID: ("invalid_request_error", None),
+    DISABLED: ("invalid_request_error", "access_disabled"),
+    UNAVAILABLE: ("server_error", "limiter_unavailable"),
+}
 UNAVAILABLE_RETRY_SECONDS: Final = "1"  # an unavailable store is asked once a second at least
 
 
@@ -48,15 +68,24 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Answers:
-    """How answers show limits: the options of ``zae_limiter.http.headers``. Raises ``ValidationError``."""
+    """How answers show limits: options of ``zae_limiter.http``, and their ``style``. Raises ``ValidationError``.
+
+    ``style="openai"``: the body is an error of OpenAI's API, the fields have its names, too. ``payment_required``: 402
+    in place of 429 where money is used up.
+    """
 
     show: Show = "own"
     names: Names | None = None
     units: Mapping[str, str] = field(default_factory=dict, hash=False)
     legacy: bool = False
+    style: Style = "problem"
+    payment_required: bool = False
 
     def __post_init__(self) -> None:
         check_show(self.show)
+        if self.style not in STYLES:
+            raise ValidationError("style", self.style, f"must be one of {', '.join(STYLES)}")
+        validate_flag("payment_required", self.payment_required)
         if self.names is not None and not callable(self.names):
             raise ValidationError("names", self.names, "must be a function of a LimitStatus that returns its name")
         if not isinstance(self.units, Mapping):
@@ -68,7 +97,8 @@ class Answers:
 
     def fields(self, result: HasStatuses) -> dict[str, str]:
         """Return the header fields of a lease or a refusal."""
-        return headers(result, show=self.show, names=self.names, units=self.units, legacy=self.legacy)
+        openai = self.style == "openai"
+        return headers(result, show=self.show, names=self.names, units=self.units, legacy=self.legacy, openai=openai)
 
     def showing(self, show: Show | None) -> "Answers":
         """Return the answers of a route that shows more or less than others."""
@@ -77,16 +107,17 @@ class Answers:
     def to(self, error: Answered, path: str) -> Answer:
         """Return the answer to an error of ``ANSWERED``; the path is the request's, decoded."""
         document, fields = self.document(error)
+        if self.style == "openai":
+            return _answer(document["status"], JSON_MEDIA_TYPE, self._openai(error, document), fields)
         # A URI reference on this server: with one slash in front, so that it names no other one.
         instance = "/" + quote(path.lstrip("/"), safe="/:@!$&'()*+,;=", errors="replace")
-        body = json.dumps({**document, "instance": instance}).encode()
-        named = {"Content-Type": PROBLEM_MEDIA_TYPE, "Content-Length": str(len(body)), **fields}
-        return Answer(document["status"], named, body)
+        return _answer(document["status"], PROBLEM_MEDIA_TYPE, {**document, "instance": instance}, fields)
 
     def document(self, error: Answered) -> tuple[dict[str, Any], dict[str, str]]:
         """Return the problem document and the header fields. They name no entity, and no fault of the store."""
         if isinstance(error, RateLimitExceeded):
-            return problem(error, show=self.show, names=self.names), self.fields(error)
+            document = problem(error, show=self.show, names=self.names, payment_required=self.payment_required)
+            return document, self.fields(error)
         if isinstance(error, InvalidClientId):
             detail = "An id in the request is empty, too long, reserved, or has characters that no id can have."
             return plain_problem(INVALID, "Bad Request", detail), {}
@@ -94,14 +125,33 @@ class Answers:
         fields = {} if self.show == "nothing" else {"Retry-After": UNAVAILABLE_RETRY_SECONDS}
         return plain_problem(UNAVAILABLE, "Service Unavailable", detail), fields
 
+    def _openai(self, error: Answered, document: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the body of OpenAI's API for a problem document."""
+        kind, code = _OPENAI_KINDS.get(document["status"], ("requests", "rate_limit_exceeded"))
+        message = document["detail"]
+        if isinstance(error, RateLimitExceeded) and "violated-policies" in document:
+            message = f"{document['title']}: {message}."
+            if self.units.get(error.primary_violation.limit_name) == "tokens":
+                kind = "tokens"
+            if error.reason == "quota":
+                kind = code = "insufficient_quota"
+        return {"error": {"message": message, "type": kind, "param": None, "code": code}}
+
+
+def _answer(status: int, media_type: str, document: Mapping[str, Any], fields: Mapping[str, str]) -> Answer:
+    body = json.dumps(document).encode()
+    return Answer(status, {"Content-Type": media_type, "Content-Length": str(len(body)), **fields}, body)
+
 
 class AnswerOptions(TypedDict, total=False):
-    """How answers show limits: options of ``zae_limiter.http.headers``."""
+    """How answers show limits: the fields of ``Answers``."""
 
     show: Show
     names: Names | None
     units: Mapping[str, str]
     legacy: bool
+    style: Style
+    payment_required: bool
 
 
 class Options(OwnBucketOptions, AnswerOptions, total=False):

@@ -263,8 +263,8 @@ class RateLimitMiddleware:
 
     ``limiter``, ``identity`` (the entity's id), ``resource``, ``cost`` (tokens by limit) and ``draws`` (further
     buckets) are values, or functions of the scope, which may be ``async``. A request that costs nothing (``{}``) is not
-    limited. ``options`` are those of ``acquire``, and ``show``, ``names``, ``units`` and ``legacy`` of
-    ``zae_limiter.http.headers``. ``refund``: ``"never"`` once the application has begun, or ``"before_answer"``.
+    limited. ``options`` are those of ``acquire``, and those of ``zae_limiter.integrations.answers.Answers``.
+    ``refund``: ``"never"`` once the application has begun, or ``"before_answer"``.
     """
 
     def __init__(

@@ -65,7 +65,7 @@ class RateLimits:
 
     ``limiter``, ``identity`` (the entity's id), ``resource``, ``cost`` (tokens by limit) and ``draws`` (further
     buckets) are values, or functions of the request. A request that costs nothing (``{}``) is not limited. ``options``
-    are those of ``acquire``, and ``show``, ``names``, ``units`` and ``legacy`` of ``zae_limiter.http.headers``.
+    are those of ``acquire``, and those of ``zae_limiter.integrations.answers.Answers``.
     ``refund``: ``"never"`` once the view has begun, or ``"before_answer"``.
     """
 

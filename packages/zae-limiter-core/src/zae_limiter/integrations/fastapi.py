@@ -16,12 +16,12 @@ from ..aio.lease import Lease
 from ..aio.limiter import RateLimiter
 from ..exceptions import ValidationError
 from ..flows.acquire.requests import NO_DRAWS, OwnBucketOptions
-from ..http import DISABLED, PROBLEM_MEDIA_TYPE, STATUS, Show, check_show
+from ..http import DISABLED, PAYMENT_REQUIRED, PROBLEM_MEDIA_TYPE, STATUS, Show, check_show
 from ..values.draws import Draw
 from ..values.limit_status import Reason
 from . import asgi
 from .addresses import AddressOptions
-from .answers import INVALID, UNAVAILABLE, AnswerOptions
+from .answers import INVALID, JSON_MEDIA_TYPE, UNAVAILABLE, AnswerOptions, Answers
 from .arguments import Rule, check_cost
 from .asgi import AnswerMiddleware, Exchange
 from .leases import Refund
@@ -44,6 +44,14 @@ _REFUSED: Final = {
         "reason": {"type": "string", "enum": list(get_args(Reason))},
         "violated-policies": {"type": "array", "items": {"type": "string"}},
         "retry-after": {"type": ["integer", "null"], "description": "Seconds; null if a retry can never pass."},
+    },
+}
+_TEXT: Final = {"type": ["string", "null"]}
+_OPENAI: Final = {
+    "type": "object",
+    "required": ["error"],
+    "properties": {
+        "error": {"type": "object", "properties": dict.fromkeys(("message", "type", "param", "code"), _TEXT)}
     },
 }
 _REQUESTS: Final = ("request", "req", "connection", "conn", "scope")  # which no path or query is likely to have
@@ -143,19 +151,32 @@ def install(app: FastAPI, **options: Unpack[AnswerOptions]) -> None:
     """Add the middleware that answers refusals and ends leases, and document ``ANSWERS`` (400, 403, 429, 503) for every
     route that is limited. What a route documents of a status itself stays.
 
-    ``show``, ``names``, ``units`` and ``legacy`` are options of ``zae_limiter.http.headers``.
+    ``show``, ``names``, ``units`` and ``legacy`` are options of ``zae_limiter.http.headers``. ``style="openai"``
+    answers with errors and fields of OpenAI's API, ``payment_required=True`` with 402 where money is used up.
     """
+    answers = _documented(Answers(**options))
     app.add_middleware(AnswerMiddleware, **options)
     plain = app.openapi
 
     def openapi() -> dict[str, Any]:
         document = plain()
         for operation in _limited_operations(app, document["paths"]):
-            for status, answer in ANSWERS.items():
+            for status, answer in answers.items():
                 operation["responses"].setdefault(str(status), answer)
         return document
 
     app.openapi = openapi  # type: ignore[method-assign]  # as FastAPI's documentation extends it
+
+
+def _documented(answers: Answers) -> dict[int, dict[str, Any]]:
+    """Return ``ANSWERS`` as these options give them."""
+    found = {**ANSWERS}
+    if answers.payment_required:
+        found[PAYMENT_REQUIRED] = {**ANSWERS[STATUS], "description": "Payment Required: money is used up"}
+    if answers.style == "openai":
+        content = {JSON_MEDIA_TYPE: {"schema": _OPENAI}}
+        found = {status: {**each, "content": content} for status, each in found.items()}
+    return found
 
 
 def _check_dependency(name: str, given: object) -> None:

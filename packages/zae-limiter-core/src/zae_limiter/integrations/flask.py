@@ -92,7 +92,8 @@ def client_address(**options: Unpack[AddressOptions]) -> Callable[[], str]:
 def init_app(app: Flask, **options: Unpack[AnswerOptions]) -> None:
     """Answer refusals, add header fields to responses, and end leases.
 
-    ``show``, ``names``, ``units`` and ``legacy`` are options of ``zae_limiter.http.headers``.
+    ``show``, ``names``, ``units`` and ``legacy`` are options of ``zae_limiter.http.headers``. ``style="openai"``
+    answers with errors and fields of OpenAI's API, ``payment_required=True`` with 402 where money is used up.
     """
     answers = app.extensions[_EXTENSION] = Answers(**options)
 

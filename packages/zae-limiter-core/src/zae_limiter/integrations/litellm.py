@@ -30,7 +30,7 @@ from ..aio.limiter import RateLimiter
 from ..exceptions import ZAELimiterError
 from ..flows.acquire.lease import check_most
 from ..flows.acquire.requests import NO_DRAWS
-from ..http import STATUS
+from ..http import PAYMENT_REQUIRED, STATUS
 from ..values.draws import Draw
 from ..values.estimates import Estimate
 from ..values.naming import check_resource
@@ -104,8 +104,7 @@ class RateLimits(CustomLogger):
     those that pass on, start a batch or go on in the background, LiteLLM reports no end, so they hold none. ``refund``:
     a call that fails keeps its estimate (``"never"``), or gives it back (``"before_answer"``) unless its answer had
     begun. ``most_settled`` bounds what a provider may claim that one call used, by default as ``lease.settle`` does.
-    ``options`` are those of ``acquire``, and ``show``, ``names``, ``units`` and ``legacy`` of
-    ``zae_limiter.http.headers``.
+    ``options`` are those of ``acquire``, and those of ``zae_limiter.integrations.answers.Answers``.
     """
 
     def __init__(
@@ -410,7 +409,7 @@ def _group_of(deployment: Mapping[str, Any]) -> str | None:
 
 def _is_refusal(error: Exception) -> bool:
     """Tell whether a limit or a budget of the proxy was spent; a provider's own 429 is another error."""
-    spent = isinstance(error, HTTPException) and error.status_code == STATUS
+    spent = isinstance(error, HTTPException) and error.status_code in (STATUS, PAYMENT_REQUIRED)
     return spent or isinstance(error, litellm.exceptions.BudgetExceededError)
 
 
@@ -418,7 +417,8 @@ def _refusal(status: int, detail: str, fields: dict[str, str], call_type: str) -
     """Return the exception whose header fields the endpoint of the call passes on."""
     if not call_type.endswith(("text_completion", "anthropic_messages")):
         return HTTPException(status, detail, fields)
-    kind = {STATUS: "rate_limit_error", INVALID: "invalid_request_error"}.get(status, "api_error")
+    kinds = {STATUS: "rate_limit_error", PAYMENT_REQUIRED: "insufficient_quota", INVALID: "invalid_request_error"}
+    kind = kinds.get(status, "api_error")
     refusal: Any = ProxyException(message=detail, type=kind, param=None, code=status, headers=fields)
     refusal.status_code = status  # older releases answer with it
     return cast("Exception", refusal)

@@ -171,6 +171,11 @@ class RateLimitExceeded(RateLimitError):
         return self._soonest.reason
 
     @property
+    def spends_money(self) -> bool:
+        """Whether money is used up: the ``reason`` is the quota of a limit with a currency."""
+        return self.reason == "quota" and bool(self._soonest.limit.unit)
+
+    @property
     def retry_after_seconds(self) -> float:
         """Seconds until every violated limit has the tokens, here or in the overflow; ``math.inf`` if never."""
         return self._soonest.retry_after_seconds

@@ -11,6 +11,7 @@ The name of the model says what it does:
 | `cut` | streams two parts and closes the connection |
 | `endless` | streams until the client leaves |
 | `slow` | answers after a second |
+| `hopeless` | answers 429 as the web integrations do to a call that can never pass |
 
 Answers of `/v1/responses` are kept. One with `background` is queued until it is fetched twice; those
 of `silent` do not say that they are in the background.
@@ -20,6 +21,7 @@ Lives here: the server. Never: a claim.
 
 import asyncio
 import json
+import math
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -28,12 +30,18 @@ from threading import Thread
 from typing import Any, Final
 from uuid import uuid4
 
+from zae_limiter import Limit, LimitStatus, RateLimitExceeded
+from zae_limiter.integrations.answers import Answers
+
 PROMPT: Final = 10
 ANSWER: Final = 20
 USED: Final = PROMPT + ANSWER
 PARTS: Final = ("one ", "two ", "three ")
 STATUSES: Final = {"broken": 500, "busy": 429}
 NO_WAIT: Final = {"retry-after": "0"}
+HOPELESS: Final = Answers(style="openai")
+_TPM: Final = Limit.per_minute("tpm", 10)
+NEVER: Final = RateLimitExceeded([LimitStatus("ann", "m", "tpm", _TPM, 10, 11, True, math.inf)])
 
 
 class Provider(ThreadingHTTPServer):
@@ -70,7 +78,11 @@ class _Handler(BaseHTTPRequestHandler):
         if model == "slow":
             time.sleep(1)
         kind = self._kind(body)
-        if model in STATUSES:
+        if model == "hopeless":
+            answer = HOPELESS.to(NEVER, self.path)
+            self._begin(answer.status, "application/json", {**answer.headers, "Retry-After": "0"})
+            self.wfile.write(answer.body)
+        elif model in STATUSES:
             error = {"type": "error", "error": {"message": model, "type": model}}
             self._begin(STATUSES[model], "application/json", NO_WAIT)
             self.wfile.write(json.dumps(error).encode())
