@@ -14,8 +14,7 @@ from prometheus_client.multiprocess import MultiProcessCollector
 from pydantic import BaseModel, ConfigDict, Field
 
 from set_up import set_up
-from zae_limiter import Draw, Lease, RateLimiter, RateLimiterUnavailable, RateLimitExceeded, Repository, TokenUsage
-from zae_limiter.http import headers, problem
+from zae_limiter import Draw, Lease, RateLimiter, Repository, TokenUsage
 from zae_limiter.integrations.fastapi import RateLimited, install
 from zae_limiter.integrations.prices import Prices
 from zae_limiter.integrations.tokens import estimate
@@ -23,7 +22,7 @@ from zae_limiter.integrations.usage import UsageReader, read_usage
 from zae_limiter.observers import AcquireEvent, Event
 
 ACQUIRES = Counter("gateway_acquires", "Calls, by what became of them", ["model", "outcome"])
-REFUSALS = Counter("gateway_refusals", "Limits that were short", ["model", "limit"])
+REFUSALS = Counter("gateway_refusals", "Limits that were short", ["model", "limit", "reason"])
 TOKENS = Counter("gateway_tokens", "Tokens that ended calls used", ["model"])
 PRICES = Prices.from_dict(  # dollars for a million tokens; yours are in a file
     {
@@ -123,7 +122,7 @@ def money(call: Call, key: Annotated[Key, Depends(key)]) -> list[Draw]:
 
 limited = RateLimited(shared_limiter, identity=entity, resource=model, cost=cost, draws=money)
 app = FastAPI(lifespan=lifespan)
-install(app, units={"tpm": "tokens"})
+install(app, units={"tpm": "tokens"}, style="openai")  # refusals and outages, as OpenAI answers them
 
 
 @app.post("/v1/chat/completions")
@@ -165,39 +164,12 @@ async def settle(lease: Lease, model: str, usage: TokenUsage | None) -> None:
         await lease.draws[0].settle(usd=PRICES.micro_usd(model, usage))
 
 
-def failed(status: int, kind: str, code: str | None, message: str, fields: dict[str, str] | None = None) -> Response:
-    """Return an error as OpenAI's clients read it."""
-    error = {"message": message, "type": kind, "param": None, "code": code}
-    return JSONResponse({"error": error}, status, fields)
-
-
-@app.exception_handler(RateLimitExceeded)
-async def refused(_: Request, refusal: RateLimitExceeded) -> Response:
-    """Answer a refusal: clients try again after `Retry-After`, but not if the budget is spent."""
-    said, fields = problem(refusal), headers(refusal, units={"tpm": "tokens"}, legacy=True)
-    if said["status"] == 403:
-        return failed(403, "invalid_request_error", "access_disabled", said["detail"])
-    limit = refusal.primary_violation.limit_name
-    if limit == "usd":
-        never = refusal.reason == "never"
-        message = f"The {'call costs more than the' if never else 'account has used up its'} budget of a day."
-        fields["x-should-retry"] = "false"
-        return failed(429, "insufficient_quota", "insufficient_quota", message, fields)
-    kind = "tokens" if limit == "tpm" else "requests"
-    return failed(429, kind, "rate_limit_exceeded", f"Rate limit reached: {said['detail']}.", fields)
-
-
-@app.exception_handler(RateLimiterUnavailable)
-async def unavailable(*_: object) -> Response:
-    """Answer a call in an outage, where limits fail closed."""
-    return failed(503, "server_error", "limiter_unavailable", "Limits cannot be checked.", {"Retry-After": "1"})
-
-
 @app.exception_handler(HTTPException)
 async def wrong(_: Request, error: HTTPException) -> Response:
-    """Answer a wrong key, or a provider that is away."""
+    """Answer a wrong key, or a provider that is away, as OpenAI does."""
     kind = "server_error" if error.status_code >= 500 else "invalid_request_error"
-    return failed(error.status_code, kind, None, error.detail)
+    told = {"message": error.detail, "type": kind, "param": None, "code": None}
+    return JSONResponse({"error": told}, error.status_code)
 
 
 def count(event: Event) -> None:
@@ -205,7 +177,7 @@ def count(event: Event) -> None:
     if isinstance(event, AcquireEvent):
         ACQUIRES.labels(event.resource, event.outcome).inc()
         for status in event.violations:
-            REFUSALS.labels(event.resource, status.limit_name).inc()
+            REFUSALS.labels(event.resource, status.limit_name, status.reason).inc()
 
 
 @app.get("/metrics")

@@ -12,7 +12,7 @@ async def set_up(repository: Repository) -> None:
     await repository.set_tier_limits("batch", batch, on_refused=OnRefused(wait=30))
     await repository.create_entity("acme")
     await repository.set_limits("acme", ["rpm: 500/min", "tpm: 2M/min"])
-    await repository.set_limits("acme", ["usd: 50M/day Europe/Berlin"], "budget")
+    await repository.set_limits("acme", ["usd: $50/day Europe/Berlin"], "budget")
     await repository.create_entity("search", parent_id="acme", cascade=True)
     await repository.set_limits("search", ["rpm: 200/min", "tpm: 1M/min"])
     for key, tier in (("key-ann", None), ("key-bob", None), ("key-nightly", "batch")):

@@ -202,6 +202,12 @@ async def test_errors_may_be_those_of_openai(site: Site, limit: Limit, kind: str
     assert refused.fields["x-should-retry"] == "false"
 
 
+async def test_openai_reads_that_a_call_costs_more_than_a_budget(site: Site) -> None:
+    limits = [Limit.money("usd", "1", per="month")]
+    got = await site.ask(site.identity("ann"), cost={"usd": 1_000_001}, limits=limits, payment_required=True, **OPENAI)
+    assert (got.status, json.loads(got.body)["error"]["code"]) == (429, "insufficient_quota")
+
+
 async def test_openai_reads_requests_and_tokens_left(site: Site) -> None:
     limits = [Limit.per_minute("rpm", 60), Limit.per_minute("tpm", 600)]
     got = await site.ask(site.identity("ann"), cost={"rpm": 1, "tpm": 60}, limits=limits, **OPENAI)
