@@ -6,6 +6,7 @@ No module imports this one before an unknown name is used.
 import warnings
 from collections.abc import Iterable, Mapping
 from importlib import import_module
+from types import FunctionType
 from typing import Any, Final, NoReturn
 
 from .runtime import namesake
@@ -33,12 +34,6 @@ NAMES: Final[Mapping[str, str]] = {
 }
 
 # A method or an attribute of a class, or of its blocking variant: what to write instead.
-_ON_THE_REPOSITORY: Final = (
-    "delete_many_limits delete_override delete_tier_limits get_ancestors get_override get_switches get_tier_limits "
-    "list_entities list_entities_of_tier list_entities_with_custom_limits list_resources_with_defaults "
-    "list_resources_with_entity_configs list_tiers resolve_limits resolve_switches set_many_limits "
-    "set_resource_switches set_switches set_system_switches set_tier_limits update_entity"
-)
 _FOR_MAINTENANCE: Final = (
     "count_live_buckets get_buckets_at get_configs get_entity_records get_provisioner_state get_version_record "
     "list_config_places list_entity_ids list_orphan_namespaces merge_bucket note_applied purge_namespace put_configs "
@@ -47,7 +42,6 @@ _FOR_MAINTENANCE: Final = (
 _MAINTENANCE: Final = "zae_limiter.maintenance.Maintenance(repository)"
 ATTRIBUTES: Final[Mapping[str, Mapping[str, str]]] = {
     "RateLimiter": {
-        **{name: f"limiter.repository.{name}" for name in _ON_THE_REPOSITORY.split()},
         "is_available": "check(...), whose answer has `passes`",
         "count_live_buckets": f"{_MAINTENANCE}.count_live_buckets",
         "tell_live_buckets": f"{_MAINTENANCE}.invalidate_live_buckets",
@@ -75,13 +69,19 @@ def moved(name: str) -> Any:
 
 
 def refuse_attribute(of: object, name: str) -> NoReturn:
-    """Raise ``AttributeError`` for an attribute that an object lacks; it says the new name of an old one."""
+    """Raise ``AttributeError`` for an attribute that an object lacks; it says the new name of an old one, and which
+    methods of a limiter its repository has.
+    """
     kind = type(of).__name__
     message = f"{kind!r} object has no attribute {name!r}"
+    repository = None if name.startswith("_") else getattr(of, "__dict__", {}).get("repository")
+    if isinstance(getattr(type(repository), name, None), FunctionType):
+        message = f"{kind!r} has no {name!r}: it is on the repository: limiter.repository.{name}"
+        raise AttributeError(message, name=name, obj=of)
     for known in type(of).__mro__:
         new = ATTRIBUTES.get(known.__name__.removeprefix("Sync"), {}).get(name)
         if new is not None:
-            here = new.replace("Maintenance(", "SyncMaintenance(") if known.__name__.startswith("Sync") else new
+            here = namesake.in_blocking(new) if known.__name__.startswith("Sync") else new
             message = f"{message}: use {here}"
             break
     else:

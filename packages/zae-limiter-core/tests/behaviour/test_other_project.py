@@ -2,6 +2,7 @@
 
 import copy
 import importlib
+import inspect
 import pickle
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -104,12 +105,71 @@ def test_another_field_of_a_limit_is_named(name: str) -> None:
     assert copy.deepcopy(limit) == pickle.loads(pickle.dumps(limit)) == limit
 
 
+ASKING = ["acquire", "check", "explain", "available", "time_until_available"]
+
+
+@pytest.mark.parametrize("method", ASKING)
 @pytest.mark.parametrize("argument", ["use_stored_limits", "failure_mode"])
-def test_an_acquire_names_what_stands_for_an_argument(argument: str) -> None:
+async def test_an_acquire_names_what_stands_for_an_argument(method: str, argument: str) -> None:
+    named: Any = {argument: True}
+    kinds: list[tuple[Any, Any]] = [(RateLimiter, Repository), (SyncRateLimiter, SyncRepository)]
+    for kind, over in kinds:
+        limiter: Any = kind(over.in_memory())
+        asked: dict[str, Any] = {} if method == "available" else {"consume": {"rpm": 1}}
+        with pytest.raises(TypeError, match=rf"^{kind.__name__}\.{method}\(\) got .*'{argument}': the other .* here: "):
+            await getattr(limiter, method)("e", "r", **asked, **named)
+
+
+def test_stored_limits_move_with_their_defaults() -> None:
+    limiter: Any = SyncRateLimiter(SyncRepository.in_memory())
+    advice = r"leave out both it and `limits`, and pass .* `SyncRateLimiter\(repository, default_limits=…\)`; if False"
+    with pytest.raises(TypeError, match=f"{advice}, .* of ancestors too"):
+        limiter.acquire("e", "r", {"rpm": 1}, [Limit.per_minute("rpm", 5)], use_stored_limits=True)
+
+
+def test_limits_of_a_call_hold_for_ancestors() -> None:
     limiter = SyncRateLimiter(SyncRepository.in_memory())
-    unknown: Any = {argument: True}
-    with pytest.raises(TypeError, match=f"'{argument}': the other zae-limiter has it; here: "):
-        limiter.acquire("e", "r", {"rpm": 1}, **unknown)
+    limiter.create_entity("project")
+    limiter.create_entity("key", parent_id="project", cascade=True)
+    limiter.set_limits("project", [Limit.per_minute("rpm", 1)])
+    with limiter.acquire("key", "r", {"rpm": 5}, [Limit.per_minute("rpm", 9)]):
+        pass
+    assert limiter.available("project", "r", [Limit.per_minute("rpm", 9)]) == {"rpm": 4}
+
+
+def test_a_wait_for_what_is_needed_names_consume() -> None:
+    limiter: Any = SyncRateLimiter(SyncRepository.in_memory())
+    with pytest.raises(TypeError, match="'needed': the other zae-limiter has it; here: consume"):
+        limiter.time_until_available("e", "r", limits=[Limit.per_minute("rpm", 5)], needed={"rpm": 1})
+    assert limiter.time_until_available("e", "r", limits=[Limit.per_minute("rpm", 5)]) == 0
+
+
+@pytest.mark.parametrize(("kind", "over"), [(RateLimiter, Repository), (SyncRateLimiter, SyncRepository)])
+def test_a_limiter_says_what_its_repository_has(kind: Any, over: Any) -> None:
+    limiter = kind(over.in_memory())
+    methods = {name for name, each in inspect.getmembers(over, inspect.isfunction) if name[0] != "_"}
+    assert methods > {"get_usage_summary", "get_usage_snapshots", "get_audit_events", "invalidate_config_cache"}
+    for name in methods - set(dir(kind)):
+        with pytest.raises(AttributeError) as refused:
+            getattr(limiter, name)
+        said = f"{kind.__name__!r} has no {name!r}: it is on the repository: limiter.repository.{name}"
+        assert str(refused.value) == said
+
+
+@pytest.mark.parametrize("name", ["open", "_store", "namespace_id", "acquir"])
+def test_a_limiter_points_to_methods_alone(name: str) -> None:
+    with pytest.raises(AttributeError, match=f"^'SyncRateLimiter' object has no attribute '{name}'$"):
+        getattr(SyncRateLimiter(SyncRepository.in_memory()), name)
+    with pytest.raises(AttributeError, match=f"'{name}'"):
+        getattr(object.__new__(SyncRateLimiter), name)  # a half-made one, as `copy` asks it
+
+
+def test_a_limiter_by_its_name_is_told_how_to_open() -> None:
+    named: Any = {"name": "my-app", "region": "eu-west-1"}
+    with pytest.raises(TypeError, match=r"`await Repository\.open\(stack=…, .*in tests `Repository\.in_memory\(\)`"):
+        RateLimiter(**named)
+    with pytest.raises(TypeError, match=r"`SyncRepository\.open\(stack=…, .*in tests `SyncRepository\.in_memory\(\)`"):
+        SyncRateLimiter(**named)
 
 
 def test_a_repository_by_its_name_is_opened() -> None:

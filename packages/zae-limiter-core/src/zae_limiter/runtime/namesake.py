@@ -4,6 +4,7 @@ here, for the errors of code that was written for it.
 Its names are those of its public documentation. docs/guides/from-zae-limiter.md has the whole comparison.
 """
 
+import re
 import warnings
 from collections.abc import Mapping
 from typing import Final
@@ -11,7 +12,7 @@ from typing import Final
 PAGE: Final = "https://github.com/zae-limiter/zae-limiter/blob/main/docs/guides/from-zae-limiter.md"
 
 _DEPLOY: Final = "no code deploys: run `zae-limiter deploy`, or pass create_table=True to Repository.open"
-_OPEN: Final = "open a repository with Repository.open(stack=…, region=…), and pass that"
+_OPEN: Final = "pass what `await Repository.open(stack=…, region=…)` returns, or in tests `Repository.in_memory()`"
 _BY_POLICY: Final = "on_unavailable='block', 'allow' or 'share', of Repository.open or of acquire"
 
 # A name that code imports: what stands for it here.
@@ -42,6 +43,7 @@ ARGUMENTS: Final[Mapping[str, str]] = {
     "endpoint_url": _OPEN,
     "failure_mode": _BY_POLICY,
     "name": _OPEN,
+    "needed": "consume",  # of time_until_available
     "on_unavailable": _BY_POLICY,  # of the limiter itself
     "rate": "capacity; the ceiling of a bucket is its burst",
     "refill_period_seconds": "refill_period",
@@ -50,7 +52,10 @@ ARGUMENTS: Final[Mapping[str, str]] = {
     "stack_options": _DEPLOY,
     "strict_version": "check_version, of Repository.open",
     "table_name": _OPEN,
-    "use_stored_limits": "leave it out: stored limits hold unless `limits` replaces them",
+    "use_stored_limits": (
+        "if it is True, leave out both it and `limits`, and pass the limits as `RateLimiter(repository, "
+        "default_limits=…)`; if False, leave out only it: `limits` replaces all stored limits, of ancestors too"
+    ),
 }
 
 
@@ -64,10 +69,17 @@ def warn() -> None:
     )
 
 
+def in_blocking(advice: str) -> str:
+    """Return an advice in the words of the blocking variant."""
+    return re.sub(r"(?<!\w)(RateLimiter|Repository|Maintenance)\b", r"Sync\1", advice.replace("await ", ""))
+
+
 def told(problem: str, here: str | None) -> str:
     """Return the message of an error for a name of the other project, with what stands for it here; for any other name,
     ``None``, the problem alone.
     """
     if here is None:
         return problem
+    if problem.lstrip("'").startswith("Sync"):
+        here = in_blocking(here)
     return f"{problem}: the other zae-limiter has it; here: {here}. {PAGE}"

@@ -92,18 +92,18 @@ class SyncRateLimiter(SyncLimitMethods, SyncEntityMethods):
     ) -> SyncLease:
         """Return a ``SyncLease``: its ``with`` block takes tokens of every named limit, or of none.
 
-        ``limits`` replace the stored ones for this call. ``cascade`` also consumes from the entity's parents. An
-        exception or a cancellation in the block gives everything back, unless ``rollback`` is ``False`` or the lease is
-        kept. ``max_wait``: seconds to wait at most if tokens are short; callers are served in the order of their
-        arrival. ``draws``: additional buckets. Either all of them admit the call, or none is charged; adjust each with
-        ``lease.draw``. ``on_refused`` replaces the policy of the levels: wait in the same way, then charge another
+        ``limits`` replace the stored ones for this call, of ancestors too. ``cascade`` also consumes from the entity's
+        parents. An exception or a cancellation in the block gives everything back, unless ``rollback`` is ``False`` or
+        the lease is kept. ``max_wait``: seconds to wait at most if tokens are short; callers are served in the order of
+        their arrival. ``draws``: additional buckets. Either all of them admit the call, or none is charged; adjust each
+        with ``lease.draw``. ``on_refused`` replaces the policy of the levels: wait in the same way, then charge another
         bucket. ``max_hold``: seconds after which slots are released even if the block goes on; see ``lost_slots``.
         Raises ``ValidationError`` here or on entry; on entry ``RateLimitExceeded``, ``RateLimiterUnavailable``.
         """
         if not TYPE_CHECKING and old:
             from ..renamed import refuse_arguments
 
-            refuse_arguments("acquire", old)
+            refuse_arguments(self.acquire.__qualname__, old)
         if (
             limits is None
             and cascade is False
@@ -186,12 +186,18 @@ class SyncRateLimiter(SyncLimitMethods, SyncEntityMethods):
             lambda key, share: state.settled_amounts.quantile(key, share, state.now()),
         )
 
-    def available(self, entity_id: str, resource: str, limits: Sequence[Limit | str] | None = None) -> dict[str, int]:
+    def available(
+        self, entity_id: str, resource: str, limits: Sequence[Limit | str] | None = None, **old: Unpack[OldOptions]
+    ) -> dict[str, int]:
         """Return the whole tokens in the entity's own bucket, by limit; negative in debt. Reads the store.
 
         ``limits`` replace the stored ones, as in ``acquire``. Raises ``RateLimiterUnavailable``, and
         ``ValidationError`` if no level has limits.
         """
+        if not TYPE_CHECKING and old:
+            from ..renamed import refuse_arguments
+
+            refuse_arguments(self.available.__qualname__, old)
         request = validate_request(entity_id, resource, ONE_OF_EACH, limits=limits, default_limits=self._default_limits)
         return self._run(acquiring.inspection.available(self.namespace_state, request))
 
@@ -199,15 +205,20 @@ class SyncRateLimiter(SyncLimitMethods, SyncEntityMethods):
         self,
         entity_id: str,
         resource: str,
-        consume: Mapping[str, Amount],
+        consume: Mapping[str, Amount] | None = None,
         limits: Sequence[Limit | str] | None = None,
+        **old: Unpack[OldOptions],
     ) -> float:
         """Return the seconds until such an acquire can pass; ``math.inf`` if never. Includes every ancestor that the
         entity cascades to.
 
-        ``limits`` replace the stored ones, as in ``acquire``. Reads the store. Raises ``RateLimiterUnavailable``,
-        ``ValidationError``.
+        Without ``consume`` it asks for one token of each limit; ``limits`` replace the stored ones, as in ``acquire``.
+        Reads the store. Raises ``RateLimiterUnavailable``, ``ValidationError``.
         """
+        if not TYPE_CHECKING and old:
+            from ..renamed import refuse_arguments
+
+            refuse_arguments(self.time_until_available.__qualname__, old)
         return (self.check(entity_id, resource, consume, limits)).retry_after_seconds
 
     def check(
@@ -230,7 +241,7 @@ class SyncRateLimiter(SyncLimitMethods, SyncEntityMethods):
         if not TYPE_CHECKING and old:
             from ..renamed import refuse_arguments
 
-            refuse_arguments("check", old)
+            refuse_arguments(self.check.__qualname__, old)
         request = self._asked(entity_id, resource, consume, limits, cascade=cascade, draws=draws)
         return self._run(acquiring.inspection.check(self.namespace_state, request))
 
@@ -255,7 +266,7 @@ class SyncRateLimiter(SyncLimitMethods, SyncEntityMethods):
         if not TYPE_CHECKING and old:
             from ..renamed import refuse_arguments
 
-            refuse_arguments("explain", old)
+            refuse_arguments(self.explain.__qualname__, old)
         request = self._asked(entity_id, resource, consume, limits, cascade=cascade, draws=draws)
         return self._run(acquiring.inspection.explain(self.namespace_state, request))
 
