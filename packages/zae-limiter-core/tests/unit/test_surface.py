@@ -54,7 +54,7 @@ def test_a_limit_shows_no_internals() -> None:
     assert shown == {
         *("blocks", "during", "from_dict", "parse", "text", "to_dict", "usable_burst", "weigh"),
         *("per_second", "per_minute", "per_hour", "per_day", "per_week", "per_month"),
-        *("concurrent", "custom", "quota", "total"),
+        *("concurrent", "custom", "money", "quota", "show", "total"),
     }
 
 
