@@ -4,7 +4,9 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from ..columns import say_columns
+from ..rates import amount
 from ..times import iso, shown
+from .units import NO_UNITS
 
 if TYPE_CHECKING:
     from zae_limiter import UsageSnapshot
@@ -19,18 +21,20 @@ Name = TypeVar("Name")
 ACQUIRES: Final = ("ADMITTED", "REFUSED", "SHADOWED")
 
 
-def say_snapshots(snapshots: Sequence["UsageSnapshot"]) -> None:
+def say_snapshots(snapshots: Sequence["UsageSnapshot"], units: Mapping[str, str] = NO_UNITS) -> None:
     """Print a row for each snapshot, a column for each limit."""
     heads = [(shown(each.window_start), each.entity_id, each.resource) for each in snapshots]
-    _say_rows(("WINDOW (UTC)", "ENTITY", "RESOURCE"), heads, snapshots)
+    _say_rows(("WINDOW (UTC)", "ENTITY", "RESOURCE"), heads, snapshots, units)
 
 
-def say_top(entities: Sequence["EntityUsage"]) -> None:
+def say_top(entities: Sequence["EntityUsage"], units: Mapping[str, str] = NO_UNITS) -> None:
     """Print a row for each entity on each resource, a column for each limit."""
-    _say_rows(("ENTITY", "RESOURCE"), [(each.entity_id, each.resource) for each in entities], entities)
+    _say_rows(("ENTITY", "RESOURCE"), [(each.entity_id, each.resource) for each in entities], entities, units)
 
 
-def _say_rows(titles: Sequence[str], heads: Sequence[Sequence[str]], usages: Sequence["Usage"]) -> None:
+def _say_rows(
+    titles: Sequence[str], heads: Sequence[Sequence[str]], usages: Sequence["Usage"], units: Mapping[str, str]
+) -> None:
     """Print a row for each usage, after its head. Acquires of entities below, uncounted ones and refusals by ancestors
     have columns if there are some.
     """
@@ -49,7 +53,7 @@ def _say_rows(titles: Sequence[str], heads: Sequence[Sequence[str]], usages: Seq
                     *(f"{each.total_below:,}" for _ in below),
                     *(f"{each.total_uncounted:,}" for _ in uncounted),
                     *_cells(each.refused_by, refusers),
-                    *_cells(each.consumed, limits),
+                    *_cells(each.consumed, limits, units),
                 )
                 for head, each in zip(heads, usages, strict=True)
             ),
@@ -57,8 +61,8 @@ def _say_rows(titles: Sequence[str], heads: Sequence[Sequence[str]], usages: Seq
     )
 
 
-def _cells(counts: Mapping[Name, int], names: Sequence[Name]) -> list[str]:
-    return [f"{counts[name]:,}" if name in counts else "-" for name in names]
+def _cells(counts: Mapping[Name, int], names: Sequence[Name], units: Mapping[str, str] = NO_UNITS) -> list[str]:
+    return [amount(counts[name], units.get(str(name), "")) if name in counts else "-" for name in names]
 
 
 def _counts(usage: "Usage | UsageSummary") -> list[str]:
@@ -75,14 +79,19 @@ def summary_line(query: "UsageQuery", summary: "UsageSummary") -> str:
     return f"{query}: acquires {acquires}{uncounted}{refused}; windows with use: {summary.windows:,}"
 
 
-def say_summary(summary: "UsageSummary") -> None:
+def say_summary(summary: "UsageSummary", units: Mapping[str, str] = NO_UNITS) -> None:
     """Print a row for each limit."""
     say_columns(
         [
             ("LIMIT", "TOTAL", "LEAST", "MOST", "MEAN"),
             *(
-                (each.limit_name, f"{each.total:,}", f"{each.minimum:,}", f"{each.maximum:,}", f"{each.average:,.1f}")
+                (
+                    each.limit_name,
+                    *(amount(total, unit) for total in (each.total, each.minimum, each.maximum)),
+                    amount(each.average, unit) if unit else f"{each.average:,.1f}",
+                )
                 for each in summary.limits
+                for unit in (units.get(each.limit_name, ""),)
             ),
         ]
     )

@@ -1,5 +1,6 @@
 """Limits of money on the command line: given as money, shown as money, beside millionths in JSON."""
 
+from datetime import UTC, datetime
 from decimal import Decimal
 
 import pytest
@@ -66,3 +67,13 @@ def test_an_amount_may_be_money(text: str, amount: object) -> None:
 def test_money_is_refused_for_tokens(table: Table) -> None:
     table.repository.set_limits("key", ["rpm: 5/min"])
     assert "counts tokens" in refused("why", "key", "-r", "gpt-4", "-c", "rpm:$5")
+
+
+def test_usage_shows_money(table: Table) -> None:
+    table.repository.set_system_defaults(["usd: $100/month UTC", "rpm: 5/min"])
+    table.used("key", "gpt-4", datetime(2024, 1, 1, tzinfo=UTC), events=3, usd=1_234_500_000, rpm=3)
+    since = ("--resource", "gpt-4", "--since", "2024-01-01")
+    assert told("usage", "top", *since, "--by", "usd")[1][-2:] == ["3", "$1,234.50"]
+    assert told("usage", "list", *since)[1][-2:] == ["3", "$1,234.50"]
+    assert told("usage", "list", *since, "--total")[-1] == ["usd", *["$1,234.50"] * 4]
+    assert document("usage", "top", *since, "--by", "usd")["entities"][0]["consumed"]["usd"] == 1_234_500_000

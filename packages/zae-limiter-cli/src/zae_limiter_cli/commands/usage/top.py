@@ -50,6 +50,7 @@ def top(
     from zae_limiter.values.naming import check_limit_name
 
     from ...usage.showing import plain_top, say_top
+    from ...usage.units import units_of
 
     count = COUNTS.get(by, by)
     if count not in COUNTS.values():
@@ -60,10 +61,11 @@ def top(
         )
         if not found and count not in COUNTS.values():
             _refuse_unknown(repository, query, by)
+        units = units_of(repository, found if output == "table" else ())
     if output == "json":
         say_json(plain_top(query, by, found))
     elif found:
-        say_top(found)
+        say_top(found, units)
     else:
         click.echo(f"No usage by {by}: {query}.")
 

@@ -57,12 +57,13 @@ def list_usage(
 
 def _list_windows(repository: "SyncRepository", query: "UsageQuery", rows: int, output: OutputForm) -> None:
     from ...usage.showing import plain_snapshot, say_snapshots
+    from ...usage.units import units_of
 
     found, more = first_rows(_snapshots(repository, query), rows)
     if output == "json":
         say_json([plain_snapshot(each) for each in found])
     elif found:
-        say_snapshots(found)
+        say_snapshots(found, units_of(repository, found))
     else:
         click.echo(f"No usage: {query}.")
     if more:
@@ -72,6 +73,7 @@ def _list_windows(repository: "SyncRepository", query: "UsageQuery", rows: int, 
 def _show_total(repository: "SyncRepository", query: "UsageQuery", output: OutputForm, *, plot: bool) -> None:
     from ...usage.own import with_own
     from ...usage.showing import plain_summary, say_summary, summary_line
+    from ...usage.units import units_of
 
     found = repository.get_usage_summary(**asdict(query))
     if output == "json":
@@ -83,7 +85,8 @@ def _show_total(repository: "SyncRepository", query: "UsageQuery", output: Outpu
         of_one = query.entity_id is not None
         drawn = list(snapshots) if of_one else [own for _, own in with_own(repository, snapshots)]
         click.echo(summary_line(query, found))
-        say_summary(found)
+        first, _ = first_rows(_snapshots(repository, query), 20)
+        say_summary(found, units_of(repository, first))
         _draw(query, drawn)
 
 
