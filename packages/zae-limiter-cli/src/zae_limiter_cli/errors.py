@@ -141,7 +141,7 @@ def _shown(error: Exception) -> click.ClickException | None:
     from zae_limiter_manifest import ManifestError
 
     if isinstance(error, ManifestError):
-        return _Mistakes(str(error))
+        return _Mistakes(error.with_excerpts())
     if isinstance(error, CommandError):
         return click.ClickException(str(error))
     message = message_of(error)

@@ -25,6 +25,7 @@ from .shapes import (
     Anything,
     Cascading,
     Choice,
+    Choices,
     Entries,
     Flag,
     Integer,
@@ -169,6 +170,18 @@ def _in_choice(shape: Choice, value: object, path: Path) -> Iterator[Finding]:
     if not isinstance(value, str) or value not in shape.words:
         given = value if isinstance(value, str) else None
         yield Finding(path, Hinted(f"must be {shape.alternatives}, not {describe(value)}", given, tuple(shape.words)))
+
+
+def _in_choices(shape: Choices, value: object, path: Path) -> Iterator[Finding]:
+    if not isinstance(value, list | tuple):
+        yield Finding(path, f"must be a list of names, not {describe(value)}")
+        return
+    for place, each in enumerate(value):
+        if not isinstance(each, str) or each not in shape.words:
+            otherwise = f"; known are {', '.join(shape.words)}"
+            yield Finding((*path, place), Hinted(f"{show(each)} is not known here", each, shape.words, otherwise))
+        elif each in value[:place]:
+            yield Finding((*path, place), f"{show(each)} is there already: leave one out")
 
 
 def _in_flag(shape: Flag, value: object, path: Path) -> Sequence[Finding]:
@@ -545,6 +558,7 @@ _FINDERS: Final[Mapping[type, Callable[[Any, object, Path], Iterable[Finding]]]]
     Seconds: _in_decimal,
     Number: _in_decimal,
     Choice: _in_choice,
+    Choices: _in_choices,
     Name: _in_name,
     Window: _in_window,
     Zone: _in_window,

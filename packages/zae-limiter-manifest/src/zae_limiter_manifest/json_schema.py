@@ -17,6 +17,7 @@ from .schedule_text import PATTERN as ENTRY
 from .shapes import (
     Cascading,
     Choice,
+    Choices,
     Entries,
     Flag,
     Integer,
@@ -97,6 +98,8 @@ def _schema(shape: Shape) -> dict[str, Any]:
             return {"enum": ["on", "off", "inherit", True, False]}
         case Choice():
             return {"enum": list(shape.words)}
+        case Choices():
+            return {"type": "array", "items": {"enum": list(shape.words)}, "uniqueItems": True}
         case Name():
             return {"type": "string", **_name(shape.kind)}
         case Names() | Text() | Window() | Zone() | Entries() | Percents() | JsonMap():

@@ -5,60 +5,40 @@ so it is not a mistake; but it cannot be seen in a file, and a call that names t
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
 
-from attrs import frozen
-
-from .declarations import EntityDecl, ResourceDecl
+from .declarations import ResourceDecl
 from .manifest import LimitsManifest
 from .naming import DEFAULT_RESOURCE
 from .problems import Path, format_path
+from .warned import LEFT_OUT, Warned
+from .winners import limits_of, tier_levels
 
 _SHOWN = 3  # levels that have a limit, in a message
 
 _Levels = Mapping[str, Sequence[str]]  # the paths of the levels that have a limit, by its name
 
 
-@frozen
-class LeftOut:
-    """A level at `path` that leaves limits out: `names` has the levels that have each of them, `calls` whose calls lose
-    it.
-    """
-
-    namespace: str
-    path: str
-    names: _Levels
-    calls: str
-
-    def __str__(self) -> str:
-        lost = ", ".join(f"{name} ({' and '.join(at)} {'do' if at[1:] else 'does'})" for name, at in self.names.items())
-        effect = f"{self.calls} are counted, and not limited by {', '.join(self.names)}"
-        return f"{self.namespace}: {self.path} does not limit {lost}: {effect}"
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain values, with the message."""
-        names = {name: list(levels) for name, levels in self.names.items()}
-        return {"namespace": self.namespace, "path": self.path, "names": names, "message": str(self)}
-
-
-def find_left_out(manifest: LimitsManifest) -> Iterator[LeftOut]:
+def find_left_out(manifest: LimitsManifest) -> Iterator[Warned]:
     """Yield each level that leaves limits out, in the order of the manifest."""
     everywhere = _of_resources(manifest)
     system = _named(("system",), None if manifest.system is None else manifest.system.limits)
     for resource, decl in manifest.resources.items():
-        lost = _lost(decl, system)
-        if lost:
+        if lost := _lost(decl, {}, system):
             yield _found(manifest, ("resources", resource), lost, f"calls on {resource}")
     for tier, of_tier in manifest.tiers.items():
         for resource, decl in of_tier.resources.items():
-            below = _below_tier(manifest, tier, resource, everywhere)
-            if lost := _lost(decl, below, system):
+            same, others = _below_tier(manifest, tier, resource, everywhere)
+            if lost := _lost(decl, same, others, system):
                 who = f"calls of entities with tier {tier} {_on(resource, of_tier.resources)}"
                 yield _found(manifest, ("tiers", tier, "resources", resource), lost, who)
+    parents = {parent for each in manifest.entities.values() if each.cascade for parent in each.parents}
     for entity, own in manifest.entities.items():
         for resource, decl in own.resources.items():
-            lost = _lost(decl, _below_entity(manifest, entity, resource, everywhere), system)
+            same, others = _below_entity(manifest, entity, resource, everywhere)
+            lost = _lost(decl, same, others, system)
             above = _limited_above(manifest, entity, resource) if lost else ()
+            if entity in parents:  # the defaults are of single callers: its children have them, and it has the sum
+                lost = {name: at for name, at in lost.items() if at[0].startswith(("entities", "tiers"))}
             if lost := {name: levels for name, levels in lost.items() if name not in above}:
                 who = f"calls of {entity} {_on(resource, own.resources)}"
                 yield _found(manifest, ("entities", entity, "resources", resource), lost, who)
@@ -70,9 +50,11 @@ def _on(resource: str, levels: Mapping[str, ResourceDecl]) -> str:
     return "on all resources" if len(levels) == 1 else "on all other resources"
 
 
-def _found(manifest: LimitsManifest, path: Path, lost: _Levels, calls: str) -> LeftOut:
+def _found(manifest: LimitsManifest, path: Path, lost: _Levels, calls: str) -> Warned:
     names = {name: tuple(dict.fromkeys(lost[name]))[:_SHOWN] for name in sorted(lost)}
-    return LeftOut(manifest.namespace, format_path(path), names, calls)
+    missing = ", ".join(f"{name} ({' and '.join(at)} {'do' if at[1:] else 'does'})" for name, at in names.items())
+    text = f"does not limit {missing}: {calls} are counted, and not limited by {', '.join(names)}"
+    return Warned(LEFT_OUT, manifest.namespace, path, text, names)
 
 
 def _of_resources(manifest: LimitsManifest) -> _Levels:
@@ -88,11 +70,17 @@ def _named(path: Path, limits: Mapping[str, object] | None) -> _Levels:
     return dict.fromkeys(limits or (), (format_path(path),))
 
 
-def _lost(decl: ResourceDecl, *weaker: _Levels) -> dict[str, Sequence[str]]:
-    """Return what the weaker levels have and a level with limits leaves out."""
+def _lost(decl: ResourceDecl, same: _Levels, *others: _Levels) -> dict[str, Sequence[str]]:
+    """Return what the weaker levels of the same resource have and a level with limits leaves out.
+
+    So with the levels of all resources, if it has a limit in common with them: a budget in dollars is measured by
+    itself, and leaves out no requests in a minute.
+    """
     if not decl.limits or decl.extends:
         return {}
-    return {name: each for name, each in _merged(*weaker).items() if name not in decl.limits}
+    general = _merged(*others)
+    weaker = _merged(same, general) if decl.limits.keys() & general.keys() else same
+    return {name: each for name, each in weaker.items() if name not in decl.limits}
 
 
 def _merged(*levels: _Levels) -> dict[str, Sequence[str]]:
@@ -103,33 +91,28 @@ def _merged(*levels: _Levels) -> dict[str, Sequence[str]]:
     return merged
 
 
-def _below_tier(manifest: LimitsManifest, tier: str, resource: str, everywhere: _Levels) -> dict[str, Sequence[str]]:
-    """Return the limits of the levels between a tier's level and the system."""
+def _below_tier(manifest: LimitsManifest, tier: str, resource: str, everywhere: _Levels) -> tuple[_Levels, _Levels]:
+    """Return the limits of the levels between a tier's level and the system: of its resource, and of all."""
     levels = manifest.tiers[tier].resources
     if resource == DEFAULT_RESOURCE:
-        return _on_others(everywhere, levels)
-    return _merged(_of_level(("tiers", tier), levels, DEFAULT_RESOURCE), _of_resource(manifest, resource))
+        return _on_others(everywhere, levels), {}
+    return _of_resource(manifest, resource), _of_level(("tiers", tier), levels, DEFAULT_RESOURCE)
 
 
-def _below_entity(
-    manifest: LimitsManifest, entity: str, resource: str, everywhere: _Levels
-) -> dict[str, Sequence[str]]:
-    """Return the limits of the levels between an entity's level and the system."""
+def _below_entity(manifest: LimitsManifest, entity: str, resource: str, everywhere: _Levels) -> tuple[_Levels, _Levels]:
+    """Return the limits of the levels between an entity's level and the system: of its resource, and of all."""
     own = manifest.entities[entity]
-    tier, levels = ("tiers", own.tier), _levels_of_tier(manifest, own)
+    tier, levels = ("tiers", own.tier), tier_levels(manifest, own)
     if resource == DEFAULT_RESOURCE:
         of_tier = (each for each in levels if each == DEFAULT_RESOURCE or each not in own.resources)
-        return _merged(*(_of_level(tier, levels, each) for each in of_tier), _on_others(everywhere, own.resources))
-    return _merged(
-        _of_level(("entities", entity), own.resources, DEFAULT_RESOURCE),
-        *(_of_level(tier, levels, each) for each in (resource, DEFAULT_RESOURCE)),
-        _of_resource(manifest, resource),
+        return _merged(*(_of_level(tier, levels, each) for each in of_tier), _on_others(everywhere, own.resources)), {}
+    return (
+        _merged(_of_level(tier, levels, resource), _of_resource(manifest, resource)),
+        _merged(
+            _of_level(("entities", entity), own.resources, DEFAULT_RESOURCE),
+            _of_level(tier, levels, DEFAULT_RESOURCE),
+        ),
     )
-
-
-def _levels_of_tier(manifest: LimitsManifest, own: EntityDecl) -> Mapping[str, ResourceDecl]:
-    tier = None if own.tier is None else manifest.tiers.get(own.tier)
-    return {} if tier is None else tier.resources
 
 
 def _of_level(path: Path, levels: Mapping[str, ResourceDecl], resource: str) -> _Levels:
@@ -161,15 +144,5 @@ def _limited_above(manifest: LimitsManifest, entity: str, resource: str) -> set[
         met.update(level)
         for each in level:
             if each in manifest.entities:
-                found.update(_winner(manifest, manifest.entities[each], resource))
+                found.update(limits_of(manifest, manifest.entities[each], ("entities", each), resource))
     return found
-
-
-def _winner(manifest: LimitsManifest, own: EntityDecl, resource: str) -> Mapping[str, object]:
-    of_entity = (own.resources, _levels_of_tier(manifest, own))
-    places = [(levels, each) for levels in of_entity for each in (resource, DEFAULT_RESOURCE)]
-    for levels, each in [*places, (manifest.resources, resource)]:
-        decl = levels.get(each)
-        if decl is not None and decl.limits:
-            return decl.limits
-    return {} if manifest.system is None else manifest.system.limits

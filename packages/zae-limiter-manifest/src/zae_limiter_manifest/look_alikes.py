@@ -7,14 +7,13 @@ case is compared: `user-1` and `user-l`, `modern` and `modem` are often both mea
 """
 
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Final
 from unicodedata import name, normalize
 
-from attrs import frozen
-
-from .declarations import ResourceDecl, SystemDecl
 from .manifest import LimitsManifest
 from .problems import INVISIBLE, Path, format_path
+from .warned import LOOK_ALIKE, Warned
+from .winners import all_levels
 
 _SHOWN = 3  # characters, in a message
 # Also where only the capital letters are alike: case is folded before.
@@ -26,30 +25,12 @@ _LUNATE: Final = str.maketrans("\u03f2\u03f9", "cc")  # before NFKC, in which it
 _LETTERS: Final = _CYRILLIC | _GREEK | _OTHERS | _SIGNS
 
 
-@frozen
-class LookAlike:
-    """An id at `path` that looks like the one at `other`, and is another."""
-
-    namespace: str
-    path: str
-    other: str
-    difference: str
-    two: str = "buckets"
-
-    def __str__(self) -> str:
-        return f"{self.namespace}: {self.path} looks like {self.other}, but differs{self.difference}: two {self.two}"
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain values, with the message."""
-        return {"namespace": self.namespace, "path": self.path, "names": {self.other: []}, "message": str(self)}
-
-
-def find_look_alikes(manifest: LimitsManifest) -> Iterator[LookAlike]:
+def find_look_alikes(manifest: LimitsManifest) -> Iterator[Warned]:
     """Yield each id of an entity, a resource or a tier that looks like one before it."""
     places: dict[tuple[str, str], Path] = {("resources", each): ("resources", each) for each in manifest.resources}
     places |= {("tiers", each): ("tiers", each) for each in manifest.tiers}
     places |= {("entities", each): ("entities", each) for each in manifest.entities}
-    levels = [*_levels(manifest)]
+    levels = [*all_levels(manifest)]
     for path, resource, _ in levels:
         if resource is not None:
             places.setdefault(("resources", resource), path)
@@ -62,19 +43,8 @@ def find_look_alikes(manifest: LimitsManifest) -> Iterator[LookAlike]:
         if known != written:
             other = format_path(places[kind, known])
             two = "tiers" if kind == "tiers" else "buckets"
-            yield LookAlike(manifest.namespace, format_path(path), other, _difference(written, known), two)
-
-
-def _levels(manifest: LimitsManifest) -> Iterator[tuple[Path, str | None, SystemDecl | ResourceDecl]]:
-    """Yield the path of each level, its resource, and the level."""
-    if manifest.system is not None:
-        yield ("system",), None, manifest.system
-    for resource, level in manifest.resources.items():
-        yield ("resources", resource), resource, level
-    for section, named in (("tiers", manifest.tiers), ("entities", manifest.entities)):
-        for each, decl in named.items():
-            for resource, level in decl.resources.items():
-                yield (section, each, "resources", resource), resource, level
+            text = f"looks like {other}, but differs{_difference(written, known)}: two {two}"
+            yield Warned(LOOK_ALIKE, manifest.namespace, path, text, {other: ()})
 
 
 def _looks(written: str) -> str:

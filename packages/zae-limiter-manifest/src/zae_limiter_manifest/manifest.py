@@ -26,11 +26,13 @@ from .declarations import (
     SystemDecl,
     TierDecl,
 )
-from .merging import has_tiers_alone, merge, without_shared_parts
+from .merging import Document, has_tiers_alone, merge, without_shared_parts
 from .naming import NameKind
-from .shapes import Name, NamedMap, about, record_of
+from .shapes import Choices, Name, NamedMap, Number, about, record_of
 from .sortedmap import SortedMap, freeze_names, values_are
 from .source import Reading, Report, read_source
+from .warned import MOST_OVERSUBSCRIBED, OVERSUBSCRIBE
+from .warned import NAMES as WARNINGS
 
 _UNNAMED: Final = "<manifest>"
 _NOTHING_MANAGED: Final = ManagedSet()
@@ -54,6 +56,20 @@ class LimitsManifest:
 
     namespace: str = field(
         metadata=about(Name(NameKind.NAMESPACE), "the namespace of these limits; one manifest for each namespace")
+    )
+    ignore: tuple[str, ...] = field(
+        default=(),
+        kw_only=True,
+        converter=tuple,
+        metadata=about(Choices(WARNINGS), "the names of warnings that `validate` and `plan` do not give"),
+    )
+    oversubscribe: float = field(
+        default=OVERSUBSCRIBE,
+        kw_only=True,
+        metadata=about(
+            Number(MOST_OVERSUBSCRIBED, 3),
+            "how many times their parent's limit those of children may be together without a warning; by default 10",
+        ),
     )
     system: SystemDecl | None = field(
         default=None,
@@ -99,14 +115,15 @@ class LimitsManifest:
             },
         }
         found = find_cross_problems(plain)
-        enforce(MANIFEST, {"namespace": self.namespace, **names}, "LimitsManifest", found)
+        more = {"ignore": self.ignore, "oversubscribe": self.oversubscribe}
+        enforce(MANIFEST, {"namespace": self.namespace, **more, **names}, "LimitsManifest", found)
 
     @classmethod
     def from_yaml(cls, text: str | bytes, name: str = _UNNAMED) -> Self:
         """Return the manifest in a YAML text; raises `ManifestError` with every mistake, placed in the file `name`."""
         with paused_collector():
-            (read,) = _read_all([(name, text)])
-            return CONVERTER.structure(read, cls)
+            (read,) = read_all([(name, text)])
+            return CONVERTER.structure(read.value, cls)
 
     @classmethod
     def from_dict(cls, raw: Mapping[str, Any], name: str = _UNNAMED) -> Self:
@@ -217,11 +234,11 @@ def load_all(sources: Iterable[tuple[str, str | bytes]], report: Report | None =
     `report` gets what loading is at, now and then.
     """
     with paused_collector():
-        return tuple(CONVERTER.structure(value, LimitsManifest) for value in _read_all(sources, report))
+        return tuple(CONVERTER.structure(each.value, LimitsManifest) for each in read_all(sources, report))
 
 
-def _read_all(sources: Iterable[tuple[str, str | bytes]], report: Report | None = None) -> list[Mapping[str, Any]]:
-    """Return the plain values of each namespace, all of them valid; raises `ManifestError` with the mistakes of all."""
+def read_all(sources: Iterable[tuple[str, str | bytes]], report: Report | None = None) -> list[Document]:
+    """Return the document of each namespace, all of them valid; raises `ManifestError` with the mistakes of all."""
     reading = Reading() if report is None else Reading(report=report)
     read = []
     for name, text in sources:
@@ -239,4 +256,4 @@ def _read_all(sources: Iterable[tuple[str, str | bytes]], report: Report | None 
             document.note(finding)
     reading.problems.refuse()
     reading.report("making the declarations")
-    return [document.value for document in documents]
+    return documents

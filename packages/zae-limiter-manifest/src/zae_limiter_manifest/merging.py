@@ -11,7 +11,7 @@ from attrs import frozen
 
 from .checks import Finding
 from .naming import in_nfc
-from .problems import Path, show
+from .problems import Path, Problem, show
 from .source import Source
 
 SHARED: Final = "x-"  # begins the keys of parts that are there to be aliased
@@ -29,12 +29,21 @@ class Document:
 
     def note(self, finding: Finding) -> None:
         """Add the finding to the problems, in the file that has its place."""
+        if (source := self._source_of(finding)) is not None:
+            source.note(finding)
+
+    def locate(self, finding: Finding) -> Problem | None:
+        """Return the finding with its place in the file that has it."""
+        source = self._source_of(finding)
+        return None if source is None else source.locate(finding)
+
+    def _source_of(self, finding: Finding) -> Source | None:
         section, *name = finding.path[:2]
         for source in self._sources:
             there = source.value.get(section) if isinstance(source.value, Mapping) else None
             if not name or (isinstance(there, Mapping) and name[0] in there):
-                source.note(finding)
-                return
+                return source
+        return None
 
 
 def without_shared_parts(value: Any) -> Any:

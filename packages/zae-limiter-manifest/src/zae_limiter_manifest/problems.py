@@ -5,7 +5,7 @@ import re
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import Final
 
-from attrs import frozen
+from attrs import field, frozen
 
 Path = tuple[object, ...]
 """The keys from the top of a manifest down to a value, as they were read; a wrong key need not be a string.
@@ -21,6 +21,7 @@ INVISIBLE: Final = re.compile(
     "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u2d7f\u3164\ufe00-\ufe0f\uffa0"
     "\U0001107f\U00016fe4\U0001d159\U000e0100-\U000e01ef]"
 )
+_MOST_EXCERPTS: Final = 20
 _PLAIN_KEY: Final = re.compile(r"[A-Za-z0-9_-]+")
 _LONGEST_SHOWN: Final = 60
 _LARGEST_SHOWN: Final = 10**30
@@ -43,10 +44,16 @@ class Problem:
     column: int | None
     path: str
     message: str
+    excerpt: str = field(default="", eq=False, repr=False)
+    """The line of the file, and below it a caret at the column; empty if it must not be shown."""
+
+    @property
+    def where(self) -> str:
+        """The file, with the line and the column if they are known."""
+        return self.file if self.line is None else f"{self.file}:{self.line}:{self.column}"
 
     def __str__(self) -> str:
-        place = self.file if self.line is None else f"{self.file}:{self.line}:{self.column}"
-        return printable(f"{place}: {self.path}: {self.message}")
+        return printable(f"{self.where}: {self.path}: {self.message}")
 
 
 class ManifestError(ValueError):
@@ -61,6 +68,13 @@ class ManifestError(ValueError):
 
     def __str__(self) -> str:
         return "\n".join(map(str, self.problems))
+
+    def with_excerpts(self) -> str:
+        """Return `str()` with the line of the file below each of the first mistakes."""
+        shown = (each.excerpt if place < _MOST_EXCERPTS else "" for place, each in enumerate(self.problems))
+        return "\n".join(
+            f"{each}\n{line}" if line else str(each) for each, line in zip(self.problems, shown, strict=True)
+        )
 
 
 class Problems:
@@ -99,6 +113,14 @@ class Problems:
         """Raise `ManifestError` if there are problems."""
         if self._kept:
             raise ManifestError(self.listed())
+
+
+def excerpt(line: str, number: int, column: int) -> str:
+    """Return a line of a file, shortened around the column (from 0), and a caret below it."""
+    begin = max(0, column - _LONGEST_SHOWN) if len(line) > 2 * _LONGEST_SHOWN else 0
+    before, after = printable(line[begin:column]), printable(line[column : begin + 2 * _LONGEST_SHOWN].rstrip())
+    start = "…" if begin else ""
+    return f"{number:>5} | {start}{before}{after}\n{'':>5} | {' ' * len(start + before)}^"
 
 
 def format_path(path: Path) -> str:

@@ -54,6 +54,13 @@ class Choice:
 
 
 @frozen
+class Choices:
+    """A list of some of the words, each once."""
+
+    words: tuple[str, ...]
+
+
+@frozen
 class Flag:
     """True or false; `as_text` also allows either as text."""
 
@@ -208,6 +215,7 @@ Shape = (
     | Seconds
     | Number
     | Choice
+    | Choices
     | Flag
     | Cascading
     | Window

@@ -21,7 +21,7 @@ from yaml.reader import Reader
 
 from .checks import ALREADY_CHECKED, Finding
 from .nodes import Node
-from .problems import Path, Problem, Problems, describe, format_path, show
+from .problems import Path, Problem, Problems, describe, excerpt, format_path, show
 from .scalars import ScalarError, is_merge_key, read_scalar
 
 MAX_BYTES: Final = 10_000_000
@@ -43,6 +43,9 @@ _NODES_BETWEEN_REPORTS: Final = 8192
 
 _NodeEvent = AliasEvent | ScalarEvent | CollectionStartEvent
 _CLOSERS: Final = {"{": "}", "[": "]", '"': '"', "'": "'"}
+_MANIFEST: Final = re.compile(
+    r"""^[{ ]*["']?(?:namespace|system|resources?|tiers?|entit(?:y|ies))["']? *:""", re.MULTILINE
+)
 _LINE_BREAK: Final = re.compile("\r\n|[\n\r\x85\u2028\u2029]")
 
 
@@ -59,7 +62,17 @@ class _Text:
 
     def problem(self, at: int, path: Path, message: str) -> Problem:
         line, column = self.place(at)
-        return Problem(self.file, line + 1, column + 1, format_path(path), message)
+        shown = excerpt(self._line(line), line + 1, column) if self._is_manifest else ""
+        return Problem(self.file, line + 1, column + 1, format_path(path), message, shown)
+
+    def _line(self, line: int) -> str:
+        end = self._starts[line + 1] if line + 1 < len(self._starts) else len(self.text)
+        return self.text[self._starts[line] : end].rstrip("\r\n\x85\u2028\u2029")
+
+    @cached_property
+    def _is_manifest(self) -> bool:
+        """Whether the text is meant as a manifest: nothing is shown of any other file, which may hold secrets."""
+        return _MANIFEST.search(self.text) is not None
 
     def place(self, at: int) -> tuple[int, int]:
         """Return the line and the column of an offset, from 0."""

@@ -1,21 +1,43 @@
-"""What is not a mistake in a manifest, and may not be meant."""
+"""What is not a mistake in a manifest, and may not be meant: all warnings, less those that it ignores."""
 
-from collections.abc import Iterator
-from typing import TypeAlias
+from collections.abc import Iterable, Iterator
 
-from .left_out import LeftOut, find_left_out
-from .look_alikes import LookAlike, find_look_alikes
-from .manifest import LimitsManifest
-from .meanings import BareMoney, RollingOrCalendar, find_bare_money, find_open_days
+from attrs import evolve
 
-Warned: TypeAlias = LeftOut | LookAlike | BareMoney | RollingOrCalendar
+from .checks import Finding
+from .collector import paused_collector
+from .converter import CONVERTER
+from .families import find_in_families
+from .left_out import find_left_out
+from .look_alikes import find_look_alikes
+from .manifest import LimitsManifest, read_all
+from .meanings import find_bare_money, find_open_days
+from .merging import Document
+from .source import Report
+from .unused import find_unused
+from .warned import Warned
+
+_FINDERS = (find_left_out, find_look_alikes, find_bare_money, find_open_days, find_in_families, find_unused)
 
 
 def find_warnings(manifest: LimitsManifest) -> Iterator[Warned]:
-    """Yield the levels that leave limits out, the ids that look like others, money that counts tokens, and days that
-    may be the calendar's.
-    """
-    yield from find_left_out(manifest)
-    yield from find_look_alikes(manifest)
-    yield from find_bare_money(manifest)
-    yield from find_open_days(manifest)
+    """Yield the warnings of a manifest that it does not ignore, without lines."""
+    for find in _FINDERS:
+        yield from (each for each in find(manifest) if each.name not in manifest.ignore)
+
+
+def load_with_warnings(
+    sources: Iterable[tuple[str, str | bytes]], report: Report | None = None
+) -> tuple[tuple[LimitsManifest, tuple[Warned, ...]], ...]:
+    """Return what `load_all` does, each manifest with its warnings and their lines."""
+    with paused_collector():
+        return tuple(map(_with_warnings, read_all(sources, report)))
+
+
+def _with_warnings(document: Document) -> tuple[LimitsManifest, tuple[Warned, ...]]:
+    manifest = CONVERTER.structure(document.value, LimitsManifest)
+    return manifest, tuple(_located(document, each) for each in find_warnings(manifest))
+
+
+def _located(document: Document, warned: Warned) -> Warned:
+    return evolve(warned, place=document.locate(Finding(warned.at, "", on_key=True)))

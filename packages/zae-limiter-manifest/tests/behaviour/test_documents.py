@@ -6,8 +6,9 @@ import pytest
 
 from support.manifest.reference import with_pieces
 from zae_limiter_manifest import LimitsManifest, ManifestError, StackProperties, load, render_template
-from zae_limiter_manifest.left_out import find_left_out
 from zae_limiter_manifest.look_alikes import find_look_alikes
+from zae_limiter_manifest.warned import NAMES
+from zae_limiter_manifest.warnings import load_with_warnings
 
 ROOT = Path(__file__).parents[4]
 REFERENCE = ROOT / "docs" / "manifest.md"
@@ -37,13 +38,25 @@ def test_the_mistakes_of_the_page_are_told_as_it_says() -> None:
 
 def test_the_warning_of_the_page_is_of_the_example_above_it() -> None:
     (_, example, *_), (told, *_) = blocks("yaml"), blocks("text")
-    assert told.rstrip("\n") in [f"Warning: {each}" for each in find_left_out(load(example))]
+    ((_, warnings),) = load_with_warnings([("limits.yaml", example)])
+    assert told.rstrip("\n") in [f"Warning: {each}\n{each.place.excerpt}" for each in warnings if each.place]
 
 
 def test_the_warning_of_ids_on_the_page_is_told_as_it_says() -> None:
     _, told, _ = blocks("text")
     (found,) = find_look_alikes(load("{namespace: tenant-alpha, entities: {acme: {}, Acme: {}}}"))
     assert told.rstrip("\n") == f"Warning: {found}"
+
+
+def test_the_page_has_every_warning() -> None:
+    table = REFERENCE.read_text("utf-8").partition("## Warnings")[2].partition("## Mistakes")[0]
+    assert re.findall(r"^\| `([a-z-]+)` \|", table, re.MULTILINE) == [*NAMES]
+
+
+def test_the_example_of_a_gateway_has_no_warnings() -> None:
+    text = (ROOT / "examples" / "llm-gateway" / "limits.yaml").read_bytes()
+    ((_, warnings),) = load_with_warnings([("limits.yaml", text)])
+    assert warnings == ()
 
 
 def test_the_generated_pieces_of_the_page_are_those_of_the_models() -> None:

@@ -115,7 +115,10 @@ def test_the_system_may_have_either_key(system: dict[str, object]) -> None:
         ({"resource": {}}, 'resource: unknown key "resource", did you mean `resources`?'),
         (
             {"zzz": {}},
-            'zzz: unknown key "zzz"; known here: `namespace`, `system`, `resources`, `tiers`, `entities`',
+            (
+                'zzz: unknown key "zzz"; known here: '
+                "`namespace`, `ignore`, `oversubscribe`, `system`, `resources`, `tiers`, `entities`"
+            ),
         ),
     ],
 )

@@ -25,7 +25,7 @@ def found(text: str) -> dict[str, dict[str, Sequence[str]]]:
 
 
 def test_the_specifications_manifest_leaves_out_three() -> None:
-    messages = [str(each).removeprefix("tenant-alpha: ") for each in find_left_out(load(SEED))]
+    messages = [each.message.removeprefix("tenant-alpha: ") for each in find_left_out(load(SEED))]
     default, own = "entities.user-123.resources._default_", "entities.user-123.resources.gpt-4"
     assert messages == [
         "resources.claude-3 does not limit rpm (system does): calls on claude-3 are counted, and not limited by rpm",
@@ -63,13 +63,8 @@ entities:
 """
     tier = "tiers.gold.resources"
     assert found(text) == {
-        f"{tier}.gpt-4": {"rpd": (f"{tier}._default_",)},
         "entities.e.resources._default_": {"rpd": (f"{tier}._default_",)},
-        "entities.e.resources.gpt-4": {
-            "rpd": (f"{tier}._default_",),
-            "tpm": (f"{tier}.gpt-4",),
-            "usd": ("entities.e.resources._default_",),
-        },
+        "entities.e.resources.gpt-4": {"tpm": (f"{tier}.gpt-4",)},
     }
     own = text.replace("      gpt-4: {limits: {rpm: 1/min}}\n", "")
     names = {"rpd": (f"{tier}._default_",), "tpm": (f"{tier}.gpt-4",)}
@@ -86,3 +81,27 @@ entities:
 """
     assert found(text.replace("CASCADE", "true")) == {}
     assert found(text.replace("CASCADE", "false")).keys() == {"entities.key.resources.gpt-4"}
+
+
+BUDGET = """
+namespace: n
+system: {limits: {rpm: 1/min}}
+resources: {gpt-4: {limits: {rpm: 1/min, streams: 3 concurrent}}}
+entities:
+  org:
+    resources:
+      _default_: {limits: {rpm: 9/min}}
+      budget: {limits: {OTHER: 5/day}}
+  key: {parent: org, cascade: true}
+"""
+
+
+def test_a_level_with_other_names_leaves_out_nothing() -> None:
+    assert found(BUDGET.replace("OTHER", "usd")) == {}
+    partly = BUDGET.replace("OTHER: 5/day", "usd: 5/day, rpm: 1/min").replace("rpm: 9/min", "rpm: 9/min, tpm: 9/min")
+    assert found(partly) == {"entities.org.resources.budget": {"tpm": ("entities.org.resources._default_",)}}
+
+
+def test_a_parent_leaves_out_the_defaults_of_callers() -> None:
+    alone = BUDGET.replace("OTHER", "usd").replace("  key: {parent: org, cascade: true}\n", "")
+    assert found(alone) == {"entities.org.resources._default_": {"streams": ("resources.gpt-4",)}}

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from zae_limiter_manifest import load
+from zae_limiter_manifest.look_alikes import find_look_alikes
 from zae_limiter_manifest.warnings import find_warnings
 
 
@@ -14,7 +15,7 @@ def told(*ids: str, section: str = "entities") -> list[str]:
     level = {"limits": {"rpm": "1/min"}}
     given = {each: {} if section == "entities" else level for each in ids}
     return [
-        str(each) for each in find_warnings(load(json.dumps({"namespace": "n", section: given}, ensure_ascii=False)))
+        each.message for each in find_warnings(load(json.dumps({"namespace": "n", section: given}, ensure_ascii=False)))
     ]
 
 
@@ -69,7 +70,7 @@ def test_letters_and_signs_of_other_scripts_are_alike(id_: str, other: str) -> N
 def test_tiers_are_compared_too() -> None:
     tier = "{resources: {r: {limits: {rpm: 1/min}}}}"
     (found,) = find_warnings(load(f"{{namespace: n, tiers: {{gold: {tier}, Gold: {tier}}}}}"))
-    assert str(found) == "n: tiers.gold looks like tiers.Gold, but differs in case: two tiers"
+    assert found.message == "n: tiers.gold looks like tiers.Gold, but differs in case: two tiers"
 
 
 @pytest.mark.parametrize(
@@ -81,7 +82,7 @@ def test_a_resource_that_only_an_overflow_names_is_compared_too(place: str) -> N
     for each in place.split("."):
         level = level.setdefault(each, {})
     level |= {"limits": {"rpm": "1/min"}, "on_refused": {"overflow": "GPT-4"}}
-    (found,) = find_warnings(load(json.dumps(manifest)))
+    (found,) = find_look_alikes(load(json.dumps(manifest)))
     assert f"n: {place}.on_refused.overflow looks like resources.gpt-4, but differs in case" in str(found)
 
 
@@ -109,10 +110,14 @@ def test_a_resource_that_only_an_entity_names_is_compared_too() -> None:
     text = f"{{namespace: n, resources: {{gpt-4: {level}}}, entities: {{ann: {{resources: {{GPT-4: {level}}}}}}}}}"
     (found,) = find_warnings(load(text))
     assert found.to_dict() == {
+        "name": "look-alike",
         "namespace": "n",
         "path": "entities.ann.resources.GPT-4",
         "names": {"resources.gpt-4": []},
         "message": "n: entities.ann.resources.GPT-4 looks like resources.gpt-4, but differs in case: two buckets",
+        "file": None,
+        "line": None,
+        "column": None,
     }
 
 

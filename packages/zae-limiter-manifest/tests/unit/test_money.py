@@ -68,13 +68,13 @@ def test_words_say_rolling_or_calendar(word: str, text: str) -> None:
 
 
 def warned(*lines: str) -> list[str]:
-    return [str(each) for each in find_warnings(load(limits(*lines), "limits.yaml"))]
+    return [each.message for each in find_warnings(load(limits(*lines), "limits.yaml"))]
 
 
 def test_money_as_tokens_is_a_warning() -> None:
     (told,) = warned("usd: 250/month UTC")
     assert told == (
-        "shop: system.limits.usd: 250/month UTC is tokens, which price lists count as $0.00025: "
+        "shop: system.limits.usd is 250/month UTC, tokens that price lists count as $0.00025: "
         "for money write $250/month UTC"
     )
     assert warned("eur-team: {capacity: 5, kind: total}")[0].endswith("for money write €5 total")
@@ -84,10 +84,12 @@ def test_money_as_tokens_is_a_warning() -> None:
 def test_a_day_alone_is_told_once() -> None:
     (told,) = warned("rpd: 100/day", "tpd: 100/day burst 200", "rph: 100/hour", "month: 100/month")
     assert told == (
-        "shop: system.limits.rpd (and 1 more): a day is any 24 hours: write `rolling day`, or `calendar day` for one "
-        "that ends at midnight"
+        "shop: system.limits.rpd and 1 more say no calendar: a day is any 24 hours: write `rolling day`, or "
+        "`calendar day` for one that ends at midnight"
     )
-    assert warned("usd: $100/month")[0].startswith("shop: system.limits.usd: a month is the calendar's, of UTC")
+    assert warned("usd: $100/month")[0].startswith(
+        "shop: system.limits.usd says no calendar: a month is the calendar's, of UTC"
+    )
 
 
 @pytest.mark.parametrize("text", ["100/rolling day", "100/calendar day", "100/day Europe/Berlin", "100/1d", "100/7d"])

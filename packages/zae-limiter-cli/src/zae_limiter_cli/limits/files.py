@@ -5,13 +5,16 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from zae_limiter_manifest import MAX_BYTES, LimitsManifest, load_all
 
 from ..errors import CommandError
 from ..inputs import read_head, read_stream
 from ..progress import phases
+
+if TYPE_CHECKING:
+    from zae_limiter_manifest.warned import Warned
 
 STANDARD_INPUT: Final = "-"
 SUFFIXES: Final = frozenset({".yaml", ".yml"})
@@ -27,6 +30,24 @@ def load_files(paths: Sequence[str], namespace: str | None = None) -> tuple[Limi
     """
     with phases() as report:
         found = load_all(read_files(paths), report)
+    return _chosen(found, namespace)
+
+
+def load_with_their_warnings(
+    paths: Sequence[str], namespace: str | None = None
+) -> tuple[tuple[LimitsManifest, ...], list["Warned"]]:
+    """Return what ``load_files`` does, and the warnings of these manifests."""
+    from zae_limiter_manifest.warnings import load_with_warnings
+
+    with phases() as report:
+        found = load_with_warnings(read_files(paths), report)
+    chosen = _chosen([manifest for manifest, _ in found], namespace)
+    return chosen, [
+        each for manifest, warnings in found if namespace in (None, manifest.namespace) for each in warnings
+    ]
+
+
+def _chosen(found: Sequence[LimitsManifest], namespace: str | None) -> tuple[LimitsManifest, ...]:
     chosen = tuple(each for each in found if namespace in (None, each.namespace))
     if namespace is not None and not chosen:
         declared = ", ".join(each.namespace for each in found)

@@ -10,7 +10,7 @@ from zae_limiter_manifest import Answer, ApplyEntry, Plan, plans_hash
 from zae_limiter_manifest.render import as_json, as_markdown, as_text, words
 from zae_limiter_manifest.render.sections import code
 from zae_limiter_manifest.render.views import EVERYTHING, View
-from zae_limiter_manifest.warnings import Warned
+from zae_limiter_manifest.warned import Warned
 
 from ..columns import counted, say_sentence
 from ..errors import CommandError
@@ -54,19 +54,24 @@ def show_plans(
 
 
 def say_warnings(warnings: Sequence[Warned]) -> None:
-    """Print warnings on standard error: the first of many, and how many there are."""
-    for line in _lines(warnings):
-        say_sentence(f"Warning: {line}", err=True)
+    """Print warnings on standard error with their lines of the file: the first of many, and how many there are."""
+    for each in warnings[:MOST_WARNINGS]:
+        say_sentence(f"Warning: {each}", err=True)
+        if each.place is not None and each.place.excerpt:
+            click.echo(Terminal.of_stderr().fitted(each.place.excerpt), err=True)
+    if more := _more(warnings):
+        say_sentence(f"Warning: {more}", err=True)
 
 
 def _as_list(warnings: Sequence[Warned]) -> str:
-    lines = "".join(f"- {code(line)}\n" for line in _lines(warnings))
+    shown = [*map(str, warnings[:MOST_WARNINGS]), *filter(None, [_more(warnings)])]
+    lines = "".join(f"- {code(line)}\n" for line in shown)
     return f"\n**Warnings**\n\n{lines}" if lines else ""
 
 
-def _lines(warnings: Sequence[Warned]) -> list[str]:
+def _more(warnings: Sequence[Warned]) -> str:
     more = len(warnings) - MOST_WARNINGS
-    return [*map(str, warnings[:MOST_WARNINGS]), *([f"and {counted(more, 'more warning')}"] if more > 0 else [])]
+    return f"and {counted(more, 'more warning')}" if more > 0 else ""
 
 
 def announce(plans: list[Plan], form: DocumentForm, view: View = EVERYTHING) -> None:

@@ -124,7 +124,7 @@ def test_every_mistake_is_told_with_its_place_and_nothing_is_sent(stack: Stack, 
     file = stack.write(MISTAKES)
     told = stack.run(command, "-f", file)
     assert (told.exit_code, told.stdout) == (1, "")
-    assert [line.split(": ")[:2] for line in told.stderr.splitlines()] == [
+    assert [line.split(": ")[:2] for line in told.stderr.splitlines()[::3]] == [
         [f"{file}:2:1", "resource"],
         [f"{file}:3:26", "system.on_unavailable"],
     ]
@@ -149,10 +149,17 @@ def test_validate_and_plan_warn_of_the_calls_that_lose_a_limit(stack: Stack) -> 
     line = "n: resources.r does not limit tpm (system does): calls on r are counted, and not limited by tpm"
     for command in ("validate", "plan"):
         done = stack.run(command, "-f", file)
-        assert (done.exit_code, " ".join(done.stderr.split())) == (0, f"Warning: {line}")
+        placed = f"{file}:3:13: {line} [left-out]"
+        told, _, excerpt = done.stderr.partition("\n    3 | ")
+        assert (done.exit_code, " ".join(told.split())) == (0, f"Warning: {placed}")
+        assert [line.strip() for line in excerpt.splitlines()] == [
+            "resources: {r: {limits: {rpm: 1/min}}}",
+            f"|{' ' * 13}^",
+        ]
         [warning] = json.loads(stack.ok(command, "-f", file, "-o", "json"))["warnings"]
         assert (warning["path"], warning["names"], warning["message"]) == ("resources.r", {"tpm": ["system"]}, line)
-    assert f"**Warnings**\n\n- `{line}`\n" in stack.ok("plan", "-f", file, "-o", "markdown")
+        assert (warning["name"], warning["line"], warning["column"]) == ("left-out", 3, 13)
+    assert f"**Warnings**\n\n- `{placed}`\n" in stack.ok("plan", "-f", file, "-o", "markdown")
     drawn = stack.write('namespace: n\nentities: {"<b>@org/team": {}, "<B>@org/team": {}}\n')
     [warning] = stack.ok("plan", "-f", drawn, "-o", "markdown").partition("**Warnings**")[2].splitlines()[2:3]
     assert (warning[:3], warning[-1]) == ("- `", "`")

@@ -13,7 +13,7 @@ from ..plan import Plan, plans_hash
 from ..problems import Problem
 from ..protocol import Answer
 from ..states import StateReport
-from ..warnings import Warned
+from ..warned import Warned
 from .views import EVERYTHING, View
 
 SCHEMA_VERSION: Final = 1
@@ -60,8 +60,8 @@ def _applies(entries: Iterable[ApplyEntry]) -> list[dict[str, Any]]:
 
 
 def render_problems(problems: Iterable[Problem], warnings: Iterable[Warned] = ()) -> str:
-    """Return `"kind": "problems"`: each with file, line, column, path and message; and the `warnings`, each with the
-    names that a level leaves out, or the path of the id that it looks like.
+    """Return `"kind": "problems"`: each with file, line, column, path and message; and the `warnings`, each with its
+    name, place, path and message.
     """
     keys = ("file", "line", "column", "path", "message")
     found = [each.to_dict() for each in warnings]

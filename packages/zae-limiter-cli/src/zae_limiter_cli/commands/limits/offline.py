@@ -22,24 +22,22 @@ if TYPE_CHECKING:
 def validate(*, connection: "Connection", files: tuple[str, ...], form: DocumentForm) -> None:  # noqa: ARG001  as of all others
     """Check manifests, and report every mistake with its file, line and column.
 
-    It warns of each level that leaves out a limit which weaker levels have, whose calls lose it, of ids that look
-    alike, of money that counts tokens, and of a day that may be the calendar's.
+    It warns of what may not be meant, such as a limit above its parent's, each by a name; `ignore: [NAME, ...]` in the
+    file silences it.
     """
     from zae_limiter_manifest import ManifestError
     from zae_limiter_manifest.render import as_json
-    from zae_limiter_manifest.warnings import find_warnings
 
-    from ...limits.files import load_files
+    from ...limits.files import load_with_their_warnings
     from ...limits.showing import say_warnings
 
     try:
-        manifests = load_files(files)
+        manifests, warnings = load_with_their_warnings(files)
     except ManifestError as error:
         if form == "text":
             raise
         click.echo(as_json.render_problems(error.problems), nl=False)
         raise click.exceptions.Exit(1) from error
-    warnings = [each for manifest in manifests for each in find_warnings(manifest)]
     if form == "json":
         click.echo(as_json.render_problems((), warnings), nl=False)
         return

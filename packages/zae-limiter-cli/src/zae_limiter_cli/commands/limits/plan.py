@@ -81,10 +81,9 @@ def plan(
     With --out it saves the plan of one namespace; `limits apply FILE` then applies exactly that plan, or fails.
     """
     from zae_limiter_manifest.render.views import View
-    from zae_limiter_manifest.warnings import find_warnings
 
     from ...limits.asking import requests_of
-    from ...limits.files import load_files
+    from ...limits.files import load_with_their_warnings
     from ...limits.provisioner import Planner
     from ...limits.replay.run import replays_of
     from ...limits.saved import SavedPlan
@@ -93,7 +92,7 @@ def plan(
 
     if trace is not None and replay is None:
         raise CommandError("--trace is for a replay: pass --replay, such as --replay 24h, beside it")
-    manifests = load_files(files, namespace)
+    manifests, warnings = load_with_their_warnings(files, namespace)
     if out is not None and len(manifests) != 1:
         raise CommandError(f"--out saves the plan of one namespace, not of {len(manifests)}: plan them one by one")
     planner = Planner(connection, reporter(quiet=False))
@@ -104,7 +103,6 @@ def plan(
     replays = [] if replay is None else replays_of(connection, plans, replay, trace=trace)
     if out is not None:
         SavedPlan(connection.name, manifests[0], plans[0], targets).write(out)
-    warnings = [each for manifest in manifests for each in find_warnings(manifest)]
     show_plans(plans, form, View(full, frozenset(entities), pattern, risks), replays, warnings)
     if exit_code and any(each.changes or each.moves_share for each in plans):
         raise click.exceptions.Exit(2)

@@ -1,0 +1,161 @@
+"""Warn of children and parents that do not go together."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from decimal import Decimal
+from fractions import Fraction
+
+from .declarations import EntityDecl, ResourceDecl
+from .limit_declarations import LimitDecl
+from .manifest import LimitsManifest
+from .naming import DEFAULT_RESOURCE
+from .problems import Path, format_path
+from .warned import CHILD_ABOVE_PARENT, OVERSUBSCRIBED, PARENT_WITHOUT_CASCADE, PARENT_WITHOUT_LIMITS, Warned
+from .winners import limits_of, tier_levels
+
+_Alike = Mapping[object, list[str]]  # entities by their limits: those of a tier that have none of their own are alike
+_Children = Mapping[str, _Alike]  # the entities that cascade to a parent, by its id
+
+
+def find_in_families(manifest: LimitsManifest) -> Iterator[Warned]:
+    """Yield what is odd between parents and children, in the order of the manifest."""
+    children: dict[str, dict[object, list[str]]] = {}
+    above: dict[tuple[Path, Path, str], Warned] = {}
+    for entity, decl in manifest.entities.items():
+        if decl.parents and not decl.cascade:
+            text = f"has {_named(decl.parents)} and no `cascade: true`: its calls take nothing from above"
+            yield Warned(PARENT_WITHOUT_CASCADE, manifest.namespace, ("entities", entity), text)
+        for parent in decl.parents if decl.cascade else ():
+            kind = ("entity", entity) if decl.resources else ("tier", decl.tier)
+            children.setdefault(parent, {}).setdefault(kind, []).append(entity)
+    for parent, alike in children.items():
+        for ids in alike.values():
+            _add_above_parent(manifest, ids[0], parent, above)
+    yield from above.values()
+    yield from _without_limits(manifest, children)
+    yield from _oversubscribed(manifest, children)
+
+
+def _named(parents: Sequence[str]) -> str:
+    return f"the parent{'s' if parents[1:] else ''} {', '.join(parents)}"
+
+
+def _add_above_parent(
+    manifest: LimitsManifest, entity: str, parent: str, found: dict[tuple[Path, Path, str], Warned]
+) -> None:
+    """Add each limit of a child's own, or of its tier's, that exceeds its parent's; once for each pair of levels.
+
+    A default of the resource is every entity's, and not written for the children of one parent.
+    """
+    child, over = manifest.entities[entity], manifest.entities[parent]
+    for resource in _resources(manifest, child, over):
+        mine = limits_of(manifest, child, ("entities", entity), resource)
+        theirs = limits_of(manifest, over, ("entities", parent), resource)
+        for name, limited in mine.items():
+            if not limited.own or name not in theirs or theirs[name].limit.shadow or theirs[name].at == limited.at:
+                continue
+            if (way := _exceeds(limited.limit, theirs[name].limit)) is None:
+                continue
+            at, bound = (*limited.at, "limits", name), theirs[name].at
+            text = f"{way} of its parent {parent} ({format_path(bound)}): its calls never get more than that"
+            found.setdefault((at, bound, name), Warned(CHILD_ABOVE_PARENT, manifest.namespace, at, text))
+
+
+def _resources(manifest: LimitsManifest, *entities: EntityDecl) -> Iterator[str]:
+    """Return the resources on which the levels of these entities may differ, `_default_` for the others."""
+    levels = (levels for each in entities for levels in (each.resources, tier_levels(manifest, each)))
+    return iter(dict.fromkeys((*(resource for each in levels for resource in each), DEFAULT_RESOURCE)))
+
+
+def _exceeds(child: LimitDecl, parent: LimitDecl) -> str | None:
+    """Return how a limit exceeds that of a parent over any long time; None if it does not, or they do not compare."""
+    if child.kind == parent.kind and child.window == parent.window and child.refill_period == parent.refill_period:
+        if child.capacity > parent.capacity:
+            return f"is {child.capacity:,}, above the {parent.capacity:,}"
+        return None
+    mine, theirs = _rate(child), _rate(parent)
+    if mine is None or theirs is None or mine <= theirs:
+        return None
+    return f"is {_text(child)}, above the {_text(parent)}"
+
+
+def _rate(limit: LimitDecl) -> Fraction | None:
+    """Return the tokens in a second of a limit whose tokens come evenly; None for any other."""
+    return Fraction(limit.refill_amount, limit.refill_period) if limit.kind == "token_bucket" else None
+
+
+def _text(limit: LimitDecl) -> str:
+    return limit.text or f"{limit.capacity:,}"
+
+
+def _without_limits(manifest: LimitsManifest, children: _Children) -> Iterator[Warned]:
+    """Yield the parents whose buckets get the defaults of single callers."""
+    default = _default_level(manifest)
+    for parent, alike in children.items():
+        each = [entity for ids in alike.values() for entity in ids]
+        decl = manifest.entities[parent]
+        levels = (*decl.resources.values(), *tier_levels(manifest, decl).values())
+        if default is None or any(map(_says_limits, levels)):
+            continue
+        below = f"{each[0]} and {len(each) - 1:,} more" if each[1:] else each[0]
+        text = f"has no limits of its own, so {below} share the defaults of one entity there ({default})"
+        yield Warned(PARENT_WITHOUT_LIMITS, manifest.namespace, ("entities", parent), text)
+
+
+def _says_limits(level: ResourceDecl) -> bool:
+    return bool(level.limits) or level.unlimited
+
+
+def _default_level(manifest: LimitsManifest) -> str | None:
+    """Return the path of a default that has limits."""
+    for resource, decl in manifest.resources.items():
+        if decl.limits:
+            return format_path(("resources", resource))
+    return "system" if manifest.system is not None and manifest.system.limits else None
+
+
+def _oversubscribed(manifest: LimitsManifest, children: _Children) -> Iterator[Warned]:
+    """Yield each limit of a parent that its children's limits together exceed by more than the factor."""
+    factor = Fraction(Decimal(str(manifest.oversubscribe)))
+    for parent, alike in children.items():
+        over = manifest.entities[parent]
+        told: set[Path] = set()
+        for resource in _resources(manifest, over):
+            theirs = limits_of(manifest, over, ("entities", parent), resource)
+            sums = _sums(
+                manifest,
+                [*alike.values()],
+                resource,
+                {name: each.limit for name, each in theirs.items() if each.own and not each.limit.shadow},
+            )
+            for name, (total, rate) in sums.items():
+                at = (*theirs[name].at, "limits", name)
+                if total > 1 and rate > factor and at not in told:
+                    told.add(at)
+                    text = (
+                        f"is {_text(theirs[name].limit)}, and the {total:,} children of {parent} may take "
+                        f"{float(rate):.4g} times as much: more than `oversubscribe: {manifest.oversubscribe:g}`"
+                    )
+                    yield Warned(OVERSUBSCRIBED, manifest.namespace, at, text)
+
+
+def _sums(
+    manifest: LimitsManifest, alike: Sequence[Sequence[str]], resource: str, limits: Mapping[str, LimitDecl]
+) -> dict[str, tuple[int, Fraction]]:
+    """Return how many children have a limit that compares with the parent's, and their sum as a part of it."""
+    sums: dict[str, tuple[int, Fraction]] = {}
+    for ids in alike if limits else ():
+        mine = limits_of(manifest, manifest.entities[ids[0]], ("entities", ids[0]), resource)
+        for name in mine.keys() & limits.keys():
+            part = _part(mine[name].limit, limits[name])
+            if part is not None:
+                many, total = sums.get(name, (0, Fraction(0)))
+                sums[name] = many + len(ids), total + len(ids) * part
+    return sums
+
+
+def _part(child: LimitDecl, parent: LimitDecl) -> Fraction | None:
+    same = (child.kind, child.window, child.refill_period) == (parent.kind, parent.window, parent.refill_period)
+    if same:
+        return Fraction(child.capacity, parent.capacity) if parent.capacity else None
+    mine, theirs = _rate(child), _rate(parent)
+    return None if mine is None or not theirs else mine / theirs
