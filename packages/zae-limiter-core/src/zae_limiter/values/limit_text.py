@@ -315,7 +315,7 @@ def _read_words(text: str, values: "_Words") -> Fields:
         else:
             _refuse_zone([word])
             if word == "ahead":
-                raise ValueError("`ahead` is `prefetch` now: write `prefetch 1s`")
+                raise ValueError(f"`{word}` is `prefetch` now: write `prefetch 1s`")
             known = ", ".join(values)
             raise ValueError(f"`{word}` is not an option of such a limit (known: {known}, shadow)")
     return fields
