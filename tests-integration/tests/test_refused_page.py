@@ -70,7 +70,7 @@ def test_a_key_that_its_parent_refuses_is_explained_on_a_table(
     monkeypatch.setenv("ZAEL_STACK", table_name)
     monkeypatch.setenv("AWS_ENDPOINT_URL_DYNAMODB", str(target.endpoint_url))
     check(told(SyncRepository.builder().stack(table_name).create_table().build()))
-    assert why(columns=60).startswith("key-1 on gpt-4, 1 rpm: refused by acme-corp/rpm.\n")
+    assert why(columns=60).startswith("key-1 on gpt-4, 1 rpm: refused by acme-corp/rpm: too fast.\n")
 
 
 def test_it_is_explained_on_a_file_as_the_page_shows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
