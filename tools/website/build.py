@@ -16,7 +16,7 @@ from .coverage import missing
 from .machines import write_markdown
 from .manifest import manifest_page
 from .reference import SOURCES, reference_pages
-from .root import page_of_docs, page_of_root
+from .root import page_of_docs, page_of_root, titled
 
 ROOT: Final = Path(__file__).parents[2]
 MERMAID: Final = re.compile(r"https://unpkg\.com/mermaid@[^\"'`]+")
@@ -56,6 +56,8 @@ def stage(folder: Path) -> None:
     for path, text in generated.items():
         (folder / "docs" / path).parent.mkdir(exist_ok=True)
         (folder / "docs" / path).write_text(text, encoding="utf-8")
+    for each in (folder / "docs").rglob("*.md"):
+        each.write_text(titled(each.read_text(encoding="utf-8")), encoding="utf-8")
     paths = ", ".join(str(path) for path in SOURCES)
     (folder / "mkdocs.yml").write_text(config.replace("paths: []", f"paths: [{paths}]"), encoding="utf-8")
 

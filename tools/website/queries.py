@@ -32,4 +32,5 @@ QUERIES: Final[Mapping[str, str]] = {
     "billing": "guides/billing",
     "slowapi": "guides/migrating",
     "deprecation": "support",
+    "set_tier_limits": "reference/repository-limits",
 }

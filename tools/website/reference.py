@@ -129,7 +129,7 @@ def sections() -> Mapping[str, Section]:
             ("zae_limiter.SyncRepositoryBuilder",),
         ),
         "repository-limits": Section(
-            "Repository: limits and switches",
+            "Repository: limits, tiers and switches",
             "Limits of the system, of resources, tiers and entities; overrides; switches.",
             _methods(
                 "set_limits get_limits delete_limits set_resource_defaults get_resource_defaults "

@@ -6,6 +6,7 @@ from typing import Final
 
 PAGES: Final = {"CONTRIBUTING.md": "contributing.md"}  # pages of the root, and where the site has them
 _LINK: Final = re.compile(r"\]\((?!https?:|#)([^)]+)\)")
+_NAMED_FENCE: Final = re.compile(r"^( *```\w+) (?:([\w./-]+\.\w+)|\w+)$", re.MULTILINE)
 
 
 def page_of_root(text: str, host: str) -> str:
@@ -30,3 +31,8 @@ def _linked(text: str, folder: str, site_folder: str, host: str) -> str:
         return f"]({posixpath.relpath(file, site_folder)}{mark}{anchor})"
 
     return _LINK.sub(target, text)
+
+
+def titled(page: str) -> str:
+    """Return a page whose blocks of code have the names of their files as titles: the renderer takes no bare word."""
+    return _NAMED_FENCE.sub(lambda found: f'{found[1]} title="{found[2]}"' if found[2] else found[1], page)
