@@ -92,7 +92,9 @@ def sections() -> Mapping[str, Section]:
                 'with limiter.acquire("user-1", "gpt-4", {"rpm": 1}) as lease:\n    lease.adjust(rpm=1)',
             ),
         ),
-        "limit": Section("Limit", "A limit: how many tokens, and how they come back.", _of("zae_limiter", "Limit")),
+        "limit": Section(
+            "Limit", "A limit: how many tokens, and how they come back.", _of("zae_limiter", "Limit UNLIMITED")
+        ),
         "lease": Section(
             "Lease",
             "What an acquire returns: the tokens that its block holds.",
@@ -158,7 +160,7 @@ def sections() -> Mapping[str, Section]:
                 *_of(
                     "zae_limiter.values",
                     "EntityPage KnownEntity ResolvedLimits SystemDefaults ConfigSource ScheduleEntry SetSwitch "
-                    "ResolvedSwitches BulkResult Namespace AuditEvent AuditPage",
+                    "ResolvedSwitches BulkResult Namespace AuditEvent AuditPage Reason LevelLimits",
                 ),
             ),
         ),
