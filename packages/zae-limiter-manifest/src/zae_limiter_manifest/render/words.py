@@ -1,7 +1,7 @@
 """The phrases that text and Markdown share, without layout or colour."""
 
 from collections.abc import Callable
-from itertools import groupby
+from itertools import groupby, islice
 from typing import Final, NamedTuple
 
 from ..changes import MODE, USABLE_BURST, Action, Change, FieldChange
@@ -20,6 +20,7 @@ NO_CHANGES: Final = "No changes."
 NO_DRIFT: Final = "No drift."
 MARKS: Final[dict[Action, str]] = {"create": "+", "update": "~", "delete": "-"}
 _AMOUNTS: Final = ("capacity", "burst", "refill_amount", USABLE_BURST)
+_SHOWN: Final = 5  # adopted items
 UNCHANGED: Final = "limits stay as they are"
 
 
@@ -218,7 +219,24 @@ def remarks(plan: Plan, quoted: Callable[[str], str] = str) -> list[str]:
         found.append(f"{counted(len(plan.forgotten), 'managed item')} already gone: only the state is corrected.")
     if guard := plan.why_guarded():
         found.append(f"This plan {guard}.")
-    return found
+    return found + cleared(plan, quoted)
+
+
+def cleared(plan: Plan, quoted: Callable[[str], str] = str) -> list[str]:
+    """Return the line on what the adopted items lose, because the manifest does not declare it; none without that."""
+    losses = {change.address: _losses(change) for change in plan.changes if change.adopted}
+    lost = {address: names for address, names in losses.items() if names}
+    if not lost:
+        return []
+    first = "; ".join(f"{quoted(str(address))}: {', '.join(names)}" for address, names in islice(lost.items(), _SHOWN))
+    more = f"; and {len(lost) - _SHOWN:,} more" if len(lost) > _SHOWN else ""
+    return [f"Adoption clears what {counted(len(lost), 'item')} had and the manifest does not declare: {first}{more}."]
+
+
+def _losses(change: Change) -> list[str]:
+    kept = getattr(change.after, "limits", {})
+    gone = (each for each in change.fields() if each.after is None and each.limit not in kept)
+    return list(dict.fromkeys(each.limit or each.field for each in gone))
 
 
 def share_line(plan: Plan) -> str:

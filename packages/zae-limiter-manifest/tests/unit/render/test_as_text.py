@@ -16,10 +16,12 @@ from zae_limiter_manifest import (
     LiveItem,
     ManagedSet,
     Plan,
+    RecordDecl,
     ResourceDecl,
     SystemDecl,
     compute_diff,
 )
+from zae_limiter_manifest.metadata import Metadata
 from zae_limiter_manifest.render import as_text
 
 SYSTEM, GPT_4, OLD, USER = Address(), Address("gpt-4"), Address("old"), Address("gpt-4", "user-123")
@@ -210,3 +212,12 @@ def test_a_plan_that_came_back_from_plain_values_looks_the_same(
     again = Plan.from_dict(plan.to_dict())
     assert as_text.render_plan(again) == as_text.render_plan(plan)
     assert as_text.render_drift(again) == as_text.render_drift(plan)
+
+
+def test_a_plan_says_what_adoption_clears() -> None:
+    before = RecordDecl(("acme",), cascade=True, name="Key of Ann", metadata=Metadata.of({"contract": "C-77"}))
+    key = Change(Address(None, "key-1"), before, RecordDecl(("acme",), cascade=True), adopted=True)
+    limits = Change(GPT_4, resource(rpm=1, tpm=2), resource(rpm=1), adopted=True)
+    told = "Adoption clears what 2 items had and the manifest does not declare: entity key-1: name, metadata; "
+    assert f"{told}resource gpt-4: tpm.\n" in as_text.render_plan(Plan("a", (key, limits)))
+    assert "clears" not in as_text.render_plan(Plan("a", (Change(GPT_4, None, resource(rpm=1)),)))
