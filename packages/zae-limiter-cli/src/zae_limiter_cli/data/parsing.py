@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from decimal import Decimal
 
     from zae_limiter import Draw, Limit
+    from zae_limiter.values.money import Micro
 
 LIMIT_FORM: Final = "LIMIT"
 AMOUNT_FORM: Final = "name:amount"
@@ -67,21 +68,43 @@ def parse_limit(text: str) -> "Limit":
 
 def parse_new_values(text: str) -> "Callable[[Mapping[str, Limit]], Limit]":
     """Return what makes a limit of those that hold, by name: ``rpd:20`` is 20 of whatever kind and period ``rpd`` has,
-    at all times: it has no schedule.
+    ``usd:$20`` so much money, at all times: it has no schedule.
 
     Any other text of ``parse_limit``, and a new name, is the limit that it says. Raises ``CommandError``.
     """
     from zae_limiter import Limit
 
-    limit = parse_limit(text)
+    money = _new_amount(text)
+    limit = parse_limit(text) if money is None else None
+    name = text.partition(":")[0].strip()
 
     def made(known: "Mapping[str, Limit]") -> Limit:
-        if limit.name not in known or not _AMOUNT.fullmatch(text):
+        before = known.get(name)
+        if limit is not None and (before is None or not _AMOUNT.fullmatch(text)):
             return limit
-        amount = limit.capacity
-        return replace(known[limit.name], capacity=amount, burst=amount, refill_amount=amount or 1, schedule=())
+        if before is None or (money is not None and before.unit != money.unit):
+            what = f"there is no limit {name}" if before is None else f"{name} is not of this currency"
+            raise CommandError(f"--limit {text!r}: {what}: write the whole limit, like '{text}/month UTC'")
+        if limit is not None and limit.capacity and before.unit:
+            from zae_limiter.values.money import MICRO, write_money
+
+            way_out = f"{name}:{write_money(limit.capacity * MICRO, before.unit)}"
+            raise CommandError(f"--limit {text!r}: {name} is money: write '{way_out}', in single quotes")
+        amount = limit.capacity if limit is not None else int(money or 0)
+        return replace(before, capacity=amount, burst=amount, refill_amount=amount or 1, schedule=())
 
     return made
+
+
+def _new_amount(text: str) -> "Micro | None":
+    """Return the amount of a text such as ``usd:$20``; ``None`` for any other."""
+    from zae_limiter.values.money import read_money
+
+    _, colon, amount = text.partition(":")
+    try:
+        return read_money(amount.strip()) if colon else None
+    except ValueError as error:
+        raise CommandError(f"--limit {text!r}: {error}") from error
 
 
 def _parse_json(text: str) -> "Limit":

@@ -77,3 +77,15 @@ def test_usage_shows_money(table: Table) -> None:
     assert told("usage", "list", *since)[1][-2:] == ["3", "$1,234.50"]
     assert told("usage", "list", *since, "--total")[-1] == ["usd", *["$1,234.50"] * 4]
     assert document("usage", "top", *since, "--by", "usd")["entities"][0]["consumed"]["usd"] == 1_234_500_000
+
+
+def test_a_lift_keeps_the_kind_of_money(table: Table) -> None:
+    table.repository.set_resource_defaults("gpt-4", ["usd: $100/month UTC"])
+    lift = ("lift", "key", "-r", "gpt-4", "--for", "1h", "-l")
+    assert "usd is money: write 'usd:$20'" in refused(*lift, "usd:20")
+    assert "not of this currency" in refused(*lift, "usd:20 eur")
+    assert "there is no limit eur" in refused(*lift, "eur:20 eur")
+    run(*lift, "usd:$20.50")
+    override = table.repository.get_override("key", "gpt-4")
+    assert override is not None
+    assert [str(each) for each in override.limits] == ["usd: $20.50/month UTC"]
