@@ -24,10 +24,11 @@ def ordered(limits: Iterable[Limit]) -> Limits:
 
 @dataclass(frozen=True)
 class Version:
-    """What one place has from an instant on: limits of its own, and an override with its end."""
+    """What one place has from an instant on: limits of its own with their mode, and an override with its end."""
 
     from_ms: int = 0
     own: Limits = ()
+    mode: str | None = None
     override: Limits = ()
     until_ms: int = 0
 
@@ -62,13 +63,21 @@ class Levels:
 
     def may_hold(self, place: tuple[str, str], limits: Iterable[Limit], span: Span) -> bool:
         """Whether these may be the limits of an entity on a resource: each level may be known as of another instant."""
+        wanted = ordered(limits)
+        open_: set[Limits] = {()}
         for key in config_keys("ns", *place)[:4]:
-            possible = {*_in_force(self._versions[key], span)}
-            if ordered(limits) in possible:
-                return True
-            if () not in possible:
-                return False
-        return False
+            possible, below = {*_in_force(self._versions[key], span)}, set[Limits]()
+            for above in open_:
+                for own, mode in possible:
+                    together = _over(above, own)
+                    if not own and mode is None:
+                        below.add(above)
+                    elif mode == "extends":
+                        below.add(together)
+                    elif together == wanted:
+                        return True
+            open_ = below
+        return bool(wanted) and wanted in open_
 
     def ever(self, place: tuple[str, str], name: str) -> set[Limit]:
         """Every limit of a name that an entity on a resource may have had."""
@@ -78,15 +87,26 @@ class Levels:
     def at(self, place: tuple[str, str], now_ms: int) -> Limits:
         """The limits of an entity on a resource, of which the last change is long ago."""
         now = Span(now_ms, now_ms, now_ms, now_ms)
-        found = (next(_in_force(self._versions[key][-1:], now)) for key in config_keys("ns", *place)[:4])
-        return next((limits for limits in found if limits), ())
+        together: Limits = ()
+        for key in config_keys("ns", *place)[:4]:
+            own, mode = next(_in_force(self._versions[key][-1:], now))
+            together = _over(together, own)
+            if mode == "unlimited" or (own and mode is None):
+                break
+        return together
 
 
-def _in_force(versions: Sequence[Version], span: Span) -> Iterator[Limits]:
+def _over(above: Limits, below: Limits) -> Limits:
+    """The limits of a level, and those of the next one by other names."""
+    names = {limit.name for limit in above}
+    return ordered((*above, *(limit for limit in below if limit.name not in names)))
+
+
+def _in_force(versions: Sequence[Version], span: Span) -> Iterator[tuple[Limits, str | None]]:
     """What a level had at any instant of the span; an override holds before its end by the clock of the process."""
     for version, following in pairwise([*versions, Version(span.newest_ms + 1)]):
         if version.from_ms <= span.newest_ms and following.from_ms >= span.oldest_ms:
             if version.until_ms > span.began_ms:
-                yield version.override
+                yield version.override, None
             if version.until_ms <= span.ended_ms:
-                yield version.own
+                yield version.own, version.mode

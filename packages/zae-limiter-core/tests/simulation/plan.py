@@ -47,7 +47,8 @@ class Plan:
     ``weighs``: bodies settle what a model used. ``scheduled``: the limits that have schedules. ``signed``: writes have
     tokens, as over DynamoDB. ``outages``: how often the table is away for those who go by their shares; ``cut_off``:
     the chance that it is away for some processes alone. ``deploys``: every process is replaced, by one whose limits are
-    others: those of its calls (1), those stored (2), or its default limits (3).
+    others: those of its calls (1), those stored (2), or its default limits (3). ``modes``: changed levels may be
+    unlimited, or extend the next one.
     """
 
     processes: int
@@ -102,6 +103,7 @@ class Plan:
     weighs: bool = False
     signed: bool = False
     scheduled: tuple[kinds.Scheduled, ...] = ()
+    modes: bool = False
     epoch_ms: int = EPOCH_MS
 
     @property
@@ -765,6 +767,11 @@ def _signed(rng: Random) -> Plan:
     return replace(plan, signed=True, processes=processes, network=network)
 
 
+def _levels(rng: Random) -> Plan:
+    """Levels that become unlimited, extend the next one, or replace it, while they are in use."""
+    return replace(_mixed(rng), modes=True, changes=rng.choice((4, 12, 30)))
+
+
 SCENARIOS: Mapping[str, Callable[[Random], Plan]] = {
     "any": draw,
     "prefetch": _prefetch,
@@ -780,4 +787,5 @@ SCENARIOS: Mapping[str, Callable[[Random], Plan]] = {
     "mixed": _all_kinds,
     "signed": _signed,
     "deploys": _deploys,
+    "levels": _levels,
 }

@@ -39,6 +39,7 @@ from zae_limiter.schema.items import BucketId
 from zae_limiter.values.audit import Cause
 from zae_limiter.values.limits import Limit
 from zae_limiter.values.refusal import AccessDisabled
+from zae_limiter.values.resolution import UNLIMITED
 
 from .accounts import Account
 from .bucket_items import SLOTS
@@ -403,10 +404,16 @@ class World:
         rng, entity = self.rng, self.rng.choice(self.plan.entities)
         resource = rng.choice(self.plan.resources)
         place, what = config_keys("ns", entity, resource), rng.randrange(4)
-        cause = self._change_of(place.resource if what % 2 else place.entity, own=ordered(limits) if what < 2 else ())
+        mode = rng.choice((None, "extends", "extends", "unlimited")) if self.plan.modes and what < 2 else None
+        if mode == "extends":
+            limits = tuple(rng.sample(limits, rng.randint(1, len(limits))))
+        own = ordered(limits) if what < 2 and mode != UNLIMITED else ()
+        cause = self._change_of(place.resource if what % 2 else place.entity, own=own, mode=mode)
+        given: Any = UNLIMITED if mode == UNLIMITED else limits
+        extends = mode == "extends"
         versions: list[Flow[object]] = [
-            stored.set_limits(namespace_state, (entity, resource), limits, cause),
-            stored.set_limits(namespace_state, (None, resource), limits, cause),
+            stored.set_limits(namespace_state, (entity, resource), given, cause, extends=extends),
+            stored.set_limits(namespace_state, (None, resource), given, cause, extends=extends),
             stored.delete_limits(namespace_state, (entity, resource), cause),
             stored.delete_limits(namespace_state, (None, resource), cause),
         ]
