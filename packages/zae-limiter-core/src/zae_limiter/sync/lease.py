@@ -324,4 +324,4 @@ def _log(namespace_state: NamespaceState, grant: Grant, what: str, problem: Exce
     if ending is not None:
         where = f"{grant.request.entity_id}/{grant.request.resource}"
         kept = "the block's own error goes on, slots come back when they expire"
-        log.warning("%s: %s: %s: %s; %s%s", where, what, type(problem).__name__, problem, kept, ending)
+        log.warning("%s: %s (%s: %s); %s%s", where, what, type(problem).__name__, problem, kept, ending)
