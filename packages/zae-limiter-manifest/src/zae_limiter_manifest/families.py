@@ -6,6 +6,7 @@ from fractions import Fraction
 
 from .declarations import EntityDecl, ResourceDecl
 from .limit_declarations import LimitDecl
+from .limit_text import write_limit
 from .manifest import LimitsManifest
 from .naming import DEFAULT_RESOURCE
 from .problems import Path, format_path
@@ -68,14 +69,18 @@ def _resources(manifest: LimitsManifest, *entities: EntityDecl) -> Iterator[str]
 
 def _exceeds(child: LimitDecl, parent: LimitDecl) -> str | None:
     """Return how a limit exceeds that of a parent over any long time; None if it does not, or they do not compare."""
-    if child.kind == parent.kind and child.window == parent.window and child.refill_period == parent.refill_period:
-        if child.capacity > parent.capacity:
-            return f"is {child.capacity:,}, above the {parent.capacity:,}"
+    part = _part(child, parent)
+    return None if part is None or part <= 1 else f"is {_text(child)}, above the {_text(parent)}"
+
+
+def _part(child: LimitDecl, parent: LimitDecl) -> Fraction | None:
+    """Return how many times the parent's limit a child's is; None if they do not compare, or the parent's is 0."""
+    if child.unit != parent.unit or not parent.capacity:
         return None
+    if (child.kind, child.window, child.refill_period) == (parent.kind, parent.window, parent.refill_period):
+        return Fraction(child.capacity, parent.capacity)
     mine, theirs = _rate(child), _rate(parent)
-    if mine is None or theirs is None or mine <= theirs:
-        return None
-    return f"is {_text(child)}, above the {_text(parent)}"
+    return None if mine is None or theirs is None else mine / theirs
 
 
 def _rate(limit: LimitDecl) -> Fraction | None:
@@ -84,7 +89,7 @@ def _rate(limit: LimitDecl) -> Fraction | None:
 
 
 def _text(limit: LimitDecl) -> str:
-    return limit.text or f"{limit.capacity:,}"
+    return write_limit(limit.values)
 
 
 def _without_limits(manifest: LimitsManifest, children: _Children) -> Iterator[Warned]:
@@ -151,11 +156,3 @@ def _sums(
                 many, total = sums.get(name, (0, Fraction(0)))
                 sums[name] = many + len(ids), total + len(ids) * part
     return sums
-
-
-def _part(child: LimitDecl, parent: LimitDecl) -> Fraction | None:
-    same = (child.kind, child.window, child.refill_period) == (parent.kind, parent.window, parent.refill_period)
-    if same:
-        return Fraction(child.capacity, parent.capacity) if parent.capacity else None
-    mine, theirs = _rate(child), _rate(parent)
-    return None if mine is None or not theirs else mine / theirs

@@ -53,23 +53,24 @@ def _letters(resource: str) -> tuple[str, str]:
 def _lone_limits(manifest: LimitsManifest) -> Iterator[Warned]:
     """Yield the limits that one level alone has, where weaker levels limit the same calls by other names.
 
-    The one level of a resource of its own, such as a budget, has the names that it needs.
+    The one level of a resource of its own, such as a budget, has the names that it needs; one that `extends` means to
+    add.
     """
-    places: dict[str, list[tuple[Path, str | None]]] = {}
+    places: dict[str, list[tuple[Path, str | None, bool]]] = {}
     limited: dict[str | None, int] = {}
     for path, resource, level in all_levels(manifest):
         if level.limits:
             limited[resource] = limited.get(resource, 0) + 1
         for name in level.limits:
-            places.setdefault(name, []).append((path, resource))
+            places.setdefault(name, []).append((path, resource, getattr(level, "extends", False)))
     names = list(places)[:_MOST_NAMES]
     for name, found in places.items():
-        path, resource = found[0]
+        path, resource, adds = found[0]
         if len(found) > 1:
             continue
         like = _mistyped(name, names)
         if like is not None or (
-            path[0] in ("tiers", "entities") and limited[resource] > 1 and resource != DEFAULT_RESOURCE
+            path[0] in ("tiers", "entities") and not adds and limited[resource] > 1 and resource != DEFAULT_RESOURCE
         ):
             hint = f": did you mean `{like}`?" if like else f", of all that limit {resource or 'the same calls'}"
             text = f"is at {format_path(path)} alone{hint}"

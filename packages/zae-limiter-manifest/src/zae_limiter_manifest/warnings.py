@@ -15,7 +15,7 @@ from .meanings import find_bare_money, find_open_days
 from .merging import Document
 from .source import Report
 from .unused import find_unused
-from .warned import Warned
+from .warned import PARENT_WITHOUT_CASCADE, Warned
 
 _FINDERS = (find_left_out, find_look_alikes, find_bare_money, find_open_days, find_in_families, find_unused)
 
@@ -36,7 +36,13 @@ def load_with_warnings(
 
 def _with_warnings(document: Document) -> tuple[LimitsManifest, tuple[Warned, ...]]:
     manifest = CONVERTER.structure(document.value, LimitsManifest)
-    return manifest, tuple(_located(document, each) for each in find_warnings(manifest))
+    found = (each for each in find_warnings(manifest) if not _is_meant(document, each))
+    return manifest, tuple(_located(document, each) for each in found)
+
+
+def _is_meant(document: Document, warned: Warned) -> bool:
+    """Return whether the file says that what the warning is of is meant: the declarations have no `cascade: false`."""
+    return warned.name == PARENT_WITHOUT_CASCADE and "cascade" in document.value["entities"].get(warned.at[1], {})
 
 
 def _located(document: Document, warned: Warned) -> Warned:

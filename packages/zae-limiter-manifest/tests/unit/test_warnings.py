@@ -47,14 +47,40 @@ def test_a_child_above_its_parent_is_told(child: str, parent: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "parent", ["tpm: 1/min", "rpm: 1/min shadow", "rpm: 1 concurrent", "rpm: 100/day UTC", "rpm: 1 total"]
+    "parent",
+    [
+        "tpm: 1/min",
+        "rpm: 1/min shadow",
+        "rpm: 0/min",
+        "rpm: $1/1min",
+        "rpm: 1 concurrent",
+        "rpm: 100/day UTC",
+        "rpm: 1 total",
+    ],
 )
 def test_limits_that_do_not_compare_raise_no_alarm(parent: str) -> None:
     assert told(family("rpm: 200/min", parent)) == []
 
 
 def test_a_child_without_cascade_is_compared_with_nothing() -> None:
-    assert told(family("rpm: 200/min", cascade="false")) == ["parent-without-cascade entities.key"]
+    silent = family("rpm: 200/min", cascade="false")
+    assert told(silent) == []  # it says so
+    assert told(silent.replace("    cascade: false\n", "")) == ["parent-without-cascade entities.key"]
+
+
+def test_money_above_its_parent_is_told_as_money() -> None:
+    (warned,) = found(family("usd: $50.50/day UTC", "usd: $50/day UTC"))
+    assert warned.text.startswith("is $50.50/day UTC, above the $50/day UTC of its parent org")
+
+
+def test_levels_that_extend_or_are_unlimited_are_resolved() -> None:
+    more = "_default_: {limits: {tpm: 9/min}}, "
+    above = family("rpm: 200/min").replace(
+        "resources: {_default_: {limits: {rpm: 200", "resources: {" + more + "r: {extends: true, limits: {rpm: 200"
+    )
+    assert told(above) == ["child-above-parent entities.key.resources.r.limits.rpm"]
+    free = family("rpm: 200/min").replace("_default_: {limits: {rpm: 100/min}}", "_default_: {limits: unlimited}")
+    assert told(f"system: {{limits: {{rpm: 1/min}}}}\n{free}") == []
 
 
 def test_a_tier_above_several_parents_is_told_once_each() -> None:
@@ -124,6 +150,14 @@ def test_a_limit_that_one_level_alone_has_is_told() -> None:
     text = f"resources: {{gpt-4: {{limits: {{rpm: 1/min}}}}}}\n{entities}"
     assert told(text.replace("NAME", "images")) == ["lone-limit entities.ann.resources.gpt-4.limits.images"]
     assert told(text.replace("NAME: 1/min", "")) == []
+    assert (
+        told(
+            text.replace("NAME", "images").replace(
+                "{gpt-4: {limits: {rpm: 1/min, ", "{gpt-4: {extends: true, limits: {"
+            )
+        )
+        == []
+    )
     assert "did you mean `rpm`" in found(text.replace("NAME", "rpmm"))[0].text
 
 
