@@ -17,7 +17,7 @@ from langchain_openai import ChatOpenAI
 
 from support.core.llm.provider import Provider, providing
 from support.core.llm.proxy import HOOKS, Proxy, proxying
-from zae_limiter import Limit, RateLimiter, RateLimitExceeded, Repository, SyncRateLimiter, SyncRepository
+from zae_limiter import Draw, Limit, RateLimiter, RateLimitExceeded, Repository, SyncRateLimiter, SyncRepository
 from zae_limiter import ValidationError as Invalid
 from zae_limiter.integrations import langchain, litellm
 
@@ -112,6 +112,47 @@ async def test_nobody_renews_the_slot_of_a_cancelled_call_whose_end_langchain_do
         await asyncio.sleep(0.05)  # until LangChain's own tasks have ended
         gc.collect()
     assert holds(limiter) == 0
+
+
+ACCOUNT = [Limit.concurrent("parallel", 1), Limit.money("usd", "1", per="month")]
+
+
+async def test_a_chat_model_draws_by_its_request(provider: Provider, limiter: SyncRateLimiter) -> None:
+    limiter.set_limits("acme", ACCOUNT, "account")
+
+    def account(request: Any) -> list[Draw]:
+        return [Draw("acme", "account", {"parallel": 1, "usd": len(request["messages"])})]
+
+    limits = langchain.TokenLimits(limiter, **PLACE, draws=account)
+    with limiter.acquire("acme", "account", {"parallel": 1}):
+        with pytest.raises(RateLimitExceeded) as refused:
+            await model_of(provider, "plain", limits).ainvoke("hello")
+        assert (refused.value.refused_by, refused.value.reason) == ("acme", "concurrency")
+        assert limiter.available("ann", "model")["rpm"] == 100  # all or nothing
+    await model_of(provider, "plain", limits).ainvoke("hello")
+    assert limiter.available("acme", "account") == {"parallel": 1, "usd": 999_999}
+
+
+async def test_a_proxy_draws_by_key_and_body_and_a_fallback_takes_one_slot() -> None:
+    limiter = RateLimiter(Repository.in_memory(), default_limits=LIMITS)
+    await limiter.set_limits("acme", ACCOUNT, "account")
+    asked: list[str] = []
+
+    def account(user: str, request: Any) -> list[Draw]:
+        asked.append(request["model"])
+        return [Draw(user, "account", {"parallel": 1, "usd": request["max_tokens"]})]
+
+    named: Any = {"identity": lambda user: "ann", "resource": lambda request: request["model"]}
+    limits = litellm.RateLimits(limiter, draws=account, **named)
+    data: Any = {"model": "first", "messages": ASKED, "max_tokens": 9}
+    await limits.async_pre_call_hook("acme", None, data, "acompletion")
+    assert await limiter.available("acme", "account") == {"parallel": 0, "usd": 999_991}
+    chosen: Any = {"model_name": "second", "litellm_params": {"model": "openai/second"}}
+    await limits.async_filter_deployments("second", [chosen], ASKED, data)
+    assert asked == ["first", "second"]
+    assert await limiter.available("acme", "account") == {"parallel": 0, "usd": 999_982}
+    await limits.async_post_call_failure_hook(data, RuntimeError("busy"), "acme")
+    assert await limiter.available("acme", "account") == {"parallel": 1, "usd": 999_982}
 
 
 def test_a_slot_of_a_call_whose_end_nobody_tells_is_renewed_for_an_hour_at_most(
