@@ -283,3 +283,15 @@ def test_an_entry_names_its_source_and_its_bus() -> None:
     [first, _] = aggregator._alerts._untold.values()  # type: ignore[union-attr]
     entry = _entry(first, BUS)
     assert (entry["Source"], entry["EventBusName"], MOST_UNTOLD) == (SOURCE, BUS, 1000)
+
+
+def test_a_threshold_of_money_is_told_as_money() -> None:
+    life = life_with(Limit.money("usd", 250, per="month", alert=(80,)))
+    use(life, 200_000_000)
+    life.drain()
+    [event] = life.events
+    assert (event["used"], event["unit"], event["money"]) == (
+        200_000_000,
+        "usd",
+        {"used": "$200", "capacity": "$250"},
+    )
