@@ -9,6 +9,7 @@ from ..aio.limiter import RateLimiter
 from ..exceptions import InvalidIdentifierError, ValidationError
 from ..flows.acquire.requests import OwnBucketOptions, validate_request
 from ..sync.limiter import SyncRateLimiter
+from ..values.estimates import Amount
 from ..wiring import of_call
 from .answers import InvalidClientId
 from .leases import REFUNDS, Refund, with_end
@@ -62,7 +63,9 @@ class Rule:
         limiter, identity, resource, draws = [await resolve(each, request) for each in self._place]
         return self.acquire(limiter, identity, resource, cost, draws)
 
-    def acquire(self, limiter: Any, identity: object, resource: object, cost: Mapping[str, int], draws: object) -> Any:
+    def acquire(
+        self, limiter: Any, identity: object, resource: object, cost: Mapping[str, Amount], draws: object
+    ) -> Any:
         """Return a lease by what was found for a request. Raises ``InvalidClientId``."""
         with ids_of_client():
             return limiter.acquire(identity, resource, cost, draws=draws, **self._options)
@@ -117,7 +120,7 @@ def calls_cost(requests: str | None, tokens: str | None, slots: str | None) -> d
     return {name: 1 for name in (requests, slots) if name}
 
 
-def check_cost(cost: Any) -> Mapping[str, int]:
+def check_cost(cost: Any) -> Mapping[str, Amount]:
     """Return the tokens by limit. Raises ``ValidationError`` unless it is a mapping: ``None`` is a forgotten
     ``return``.
     """

@@ -20,6 +20,7 @@ from ..http import Show
 from ..runtime.elapsed import elapsed_ms
 from ..runtime.log_throttle import LogThrottle
 from ..values.draws import Draw
+from ..values.estimates import Amount
 from . import inbox
 from .addresses import AddressOptions, Proxies
 from .answers import Answer, AnswerOptions, Answers, NotServed, Options, refusal_of, served, split
@@ -274,7 +275,7 @@ class RateLimitMiddleware:
         limiter: OfScope[RateLimiter],
         identity: OfScope[str],
         resource: OfScope[str],
-        cost: OfScope[Mapping[str, int]],
+        cost: OfScope[Mapping[str, Amount]],
         draws: OfScope[Sequence[Draw]] = NO_DRAWS,
         refund: Refund = "never",
         **options: Unpack[Options],

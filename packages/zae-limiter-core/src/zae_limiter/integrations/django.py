@@ -22,6 +22,7 @@ from ..runtime.threads import in_thread
 from ..sync.lease import SyncLease
 from ..sync.limiter import SyncRateLimiter
 from ..values.draws import Draw
+from ..values.estimates import Amount
 from .addresses import AddressOptions, Proxies
 from .answers import ANSWERED, Answered, Answers, NotServed, Options, refusal_of, served, split
 from .arguments import Rule
@@ -78,7 +79,7 @@ class RateLimits:
         *,
         identity: Callable[[Any], str],
         resource: OfRequest[str],
-        cost: OfRequest[Mapping[str, int]],
+        cost: OfRequest[Mapping[str, Amount]],
         draws: OfRequest[Sequence[Draw]] = NO_DRAWS,
         refund: Refund = "never",
         **options: Unpack[Options],
@@ -106,7 +107,7 @@ class AsyncRateLimits:
         *,
         identity: Callable[[Any], str | Awaitable[str]],
         resource: OfRequest[str | Awaitable[str]],
-        cost: OfRequest[Mapping[str, int] | Awaitable[Mapping[str, int]]],
+        cost: OfRequest[Mapping[str, Amount] | Awaitable[Mapping[str, Amount]]],
         draws: OfRequest[Sequence[Draw] | Awaitable[Sequence[Draw]]] = NO_DRAWS,
         refund: Refund = "never",
         **options: Unpack[Options],

@@ -18,6 +18,7 @@ from ..exceptions import ValidationError
 from ..flows.acquire.requests import NO_DRAWS, OwnBucketOptions
 from ..http import DISABLED, PAYMENT_REQUIRED, PROBLEM_MEDIA_TYPE, STATUS, Show, check_show
 from ..values.draws import Draw
+from ..values.estimates import Amount
 from ..values.limit_status import Reason
 from . import asgi
 from .addresses import AddressOptions
@@ -100,7 +101,7 @@ class RateLimited:
         *,
         identity: Callable[..., Any],
         resource: str | Callable[..., Any],
-        cost: Mapping[str, int] | Callable[..., Any],
+        cost: Mapping[str, Amount] | Callable[..., Any],
         draws: Sequence[Draw] | Callable[..., Any] = NO_DRAWS,
         refund: Refund = "never",
         show: Show | None = None,
@@ -126,7 +127,7 @@ class RateLimited:
         limiter: RateLimiter,
         identity: str,
         resource: str,
-        cost: Mapping[str, int],
+        cost: Mapping[str, Amount],
         draws: Sequence[Draw] = NO_DRAWS,
     ) -> Lease | None:
         """Take the tokens. Raises the errors of ``acquire``."""

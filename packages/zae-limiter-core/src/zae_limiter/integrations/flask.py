@@ -17,6 +17,7 @@ from ..http import Show, check_show
 from ..sync.lease import SyncLease
 from ..sync.limiter import SyncRateLimiter
 from ..values.draws import Draw
+from ..values.estimates import Amount
 from .addresses import AddressOptions, Proxies
 from .answers import ANSWERED, Answered, AnswerOptions, Answers, NotServed, served
 from .arguments import Rule
@@ -43,7 +44,7 @@ class RateLimited:
         *,
         identity: Callable[[], str],
         resource: str | Callable[[], str],
-        cost: Mapping[str, int] | Callable[[], Mapping[str, int]],
+        cost: Mapping[str, Amount] | Callable[[], Mapping[str, Amount]],
         draws: Sequence[Draw] | Callable[[], Sequence[Draw]] = NO_DRAWS,
         refund: Refund = "never",
         show: Show | None = None,
