@@ -217,9 +217,9 @@ async def test_a_first_call_that_an_entry_refuses_begins_the_bucket_from_which_t
 
 
 async def test_a_refusal_says_that_the_schedule_never_lets_so_many_come(world: World) -> None:
-    limit = Limit.custom("rpm", 3, burst=6, kind="calendar", window="day", schedule=["n: 06:00-07:00 capacity 0"])
+    limit = Limit.custom("rpm", 3, burst=6, kind="calendar", window="day", schedule=["n: 23:00-01:00 capacity 0"])
     limiter, _ = await world.process(default_limits=[limit])
-    go_to(world, 2026, 5, 5, 0, 10, timezone="UTC")
+    go_to(world, 2026, 5, 5, 1, 10, timezone="UTC")
     refused = await refusal(limiter, rpm=5)
     assert refused.retry_after_seconds == math.inf
     assert "3 available; never so many come by themselves" in str(refused)

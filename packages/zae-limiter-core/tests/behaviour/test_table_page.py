@@ -297,6 +297,9 @@ async def _write_what_windows_need(world: World) -> None:
         played(world.table, remember_told(Crossing(bucket, monthly, window, 80, 4, 5, 1), spread=True))
     async with limiter.acquire("hourly", "gpt-4", {"rpm": 1}, [Limit.quota("rpm", 5, window=3600)]):
         pass
+    with pytest.raises(RateLimitExceeded):  # below what was used
+        async with limiter.acquire("hourly", "gpt-4", {"rpm": 1}, [Limit.quota("rpm", 0, window=3600)]):
+            pass
 
 
 async def _write_what_the_provisioner_needs(world: World) -> None:

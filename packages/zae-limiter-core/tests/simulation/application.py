@@ -18,6 +18,7 @@ class Change(NamedTuple):
     """One limit across one write of a shard: ``before`` is its uncapped balance at that instant, ``net`` what ``tc``
     grew by but for ``counted``, what the write only counted, ``ceiling`` what it is held to, ``whole`` the ceilings of
     all shards, ``others_owe`` their debts; with ``new``, it begins. ``ruled``: by which rule the time before counted.
+    ``gained``: what a change of a quota gave, or took away; it is in ``before``.
     """
 
     before: int
@@ -29,6 +30,7 @@ class Change(NamedTuple):
     new: bool
     counted: int = 0
     ruled: LimitState | None = None
+    gained: int = 0
 
     @property
     def owed(self) -> int:

@@ -42,6 +42,18 @@ class Rule(NamedTuple):
         return bool(self.refill) and not self.window_ms
 
     @property
+    def is_quota(self) -> bool:
+        """Whether what was used counts until a window ends, or for ever."""
+        return bool(self.window_ms) or not self.refill
+
+    def end_of(self, instant_ms: int) -> float:
+        """The end of the window that holds an instant, of a quota."""
+        if not self.window_ms:
+            return math.inf
+        windows = (instant_ms - self.begin_ms) // self.window_ms
+        return self.begin_ms + (windows + 1) * self.window_ms
+
+    @property
     def is_slow(self) -> bool:
         """Whether a millisecond brings less than a millitoken, so that a fraction counts."""
         return self.is_even and not self.times and self.rate() < 1

@@ -103,3 +103,5 @@ def _clock(at_ms: int) -> str:
 
 
 SECOND_KINDS: Final[tuple[Callable[[Random, str], Limit], ...]] = (calendar, calendar, total, first_use, weighted)
+QUOTAS: Final[tuple[Callable[[Random, str], Limit], ...]] = (calendar, total, first_use, token_bucket)
+"""Kinds that the quotas of one history may change to, and back."""

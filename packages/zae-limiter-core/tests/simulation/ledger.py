@@ -4,7 +4,7 @@ Lives here: net admitted <= ceiling + minted, kept as one sweep. Never: how a wr
 """
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
 from itertools import chain, pairwise
 
@@ -25,8 +25,10 @@ class Ledger:
     Of a bucket of several shards, what is ``owed`` by shards in debt is not taken yet: it blocks no other shard.
     """
 
-    def __init__(self, allowance_ms: int) -> None:
+    def __init__(self, allowance_ms: int, rules: Iterable[Rule] = ()) -> None:
+        """``rules``: all that the limit has had, of which some are not the fastest at any time."""
         self._allowance_ms = allowance_ms
+        self._had = {*rules}
         self._rule: Rule | None = None
         self._anchor_ms: int | None = None
         self._moved_ms, self._since_moved = 0, Fraction(0)
@@ -118,7 +120,7 @@ class Ledger:
         return rule.minted(self._anchor_ms, at_ms)
 
     def _slack(self) -> Fraction:
-        return max(rule.most_within(self._allowance_ms) for rule in self._rules)
+        return max(rule.most_within(self._allowance_ms) for rule in self._rules | self._had)
 
 
 def fastest(writes: Sequence[Application], name: str, allowance_ms: int, *, most: bool = False) -> Iterator[Rule]:

@@ -26,6 +26,7 @@ from .kernel import Kernel, Violation
 from .ledger import Ledger, fastest
 from .levels import Levels
 from .prefetch import Bound, check_beside, check_interval, check_usage
+from .quotas import Uses
 from .reservations import Served, drawn
 from .schedules import Planned, Schedules, check_times
 from .shadows import Noted, least_known, was_short, was_there
@@ -70,6 +71,7 @@ class Oracle:
         self._not_taken: list[tuple[Application, str, int]] = []
         self.noted = Noted()
         self._looked: dict[Key, Item] = {}
+        self._uses = Uses()
         self.slots = SlotBook(kernel, skew_ms)
         self._batches: Mapping[str, Batch] = NOTHING
         self.served: list[Served] = []
@@ -197,6 +199,7 @@ class Oracle:
             if change.net < 0 and not (write.moved or write.checked.get(name) or write.unchecked.get(name)):
                 exact.give(-change.net)
                 continue
+            exact.give(change.gained)
             ruled = change.ruled and change.ruled.part
             exact.enter(
                 write.instant_ms,
@@ -211,9 +214,10 @@ class Oracle:
     def _close_bucket(self, writes: Sequence[Application], name: str) -> None:
         """Judge a limit of all shards together by the instants at which their writes took effect."""
         allowance_ms = self.allowance_ms(writes)
-        ledger = Ledger(allowance_ms)
+        ledger = Ledger(allowance_ms, (write.changes[name].state.rule for write in writes))
         for write, rule in zip(writes, fastest(writes, name, allowance_ms), strict=True):
             change = write.changes[name]
+            ledger.give(change.gained)
             ledger.enter(
                 write.applied_ms,
                 rule.with_ceiling(change.whole),
@@ -431,6 +435,7 @@ class Oracle:
             raise Violation(f"the halves of {name} may hold {mine.ceiling} and {others.ceiling} of {old.ceiling}")
         if net_of(before, after, name) or net_of(None, other, name):
             raise Violation(f"a split consumed {name}")
+        self._uses.split(after["PK"], other["PK"], name)
         had, left = old.balance(instant), mine.balance(instant) + others.balance(instant)
         late = (
             had - old.balance(min(decided_ms, instant)) if mine.part.is_slow else 0
@@ -465,20 +470,26 @@ class Oracle:
             raise Violation("two shards merged, and have other limits than before")
         newest = max(halves, key=lambda each: (each["cv"], each["rf"]))
         self.schedules.inherits(key.pk, newest["PK"])
-        changes = {name: self._merged(name, halves, after, instant) for name in limits_of(after)}
+        changes = {name: self._merged(name, halves, after, gone[0][0].pk, instant) for name in limits_of(after)}
         write = self._enter(key, decided_ms, instant, changes, moved=True, splits=True)
         write.merged = gone[0][0].pk
         self._merged_pks.add(write.merged)
         return write
 
-    def _merged(self, name: str, halves: Sequence[Item], after: Item, instant: int) -> Change:
-        state, had = self._state(after, name), 0
+    def _merged(self, name: str, halves: Sequence[Item], after: Item, gone: str, instant: int) -> Change:
+        state, had, gained = self._state(after, name), 0, 0
+        if len(halves) == 1:  # nothing is left of the other one
+            self._uses.begin(gone, name)
         for item in halves:
             if name not in limits_of(item):
                 had += state._replace(shard=int(item["PK"].rpartition("#")[2]), shards=item["shard_count"]).initial
                 continue
             old = limit_state_of(item, name)
-            had += min(old.ceiling, old.balance(instant), old._replace(rule=state.rule).ceiling)
+            as_ruled, there = old._replace(rule=state.rule), min(old.ceiling, old.balance(instant))
+            kept = self._uses.changed(item["PK"], name, old, as_ruled, instant)
+            had += min(there, as_ruled.ceiling) if kept is None else kept
+            gained += 0 if kept is None else kept - there
+        self._uses.merge(after["PK"], gone, name, instant)
         slow = any(limit_state_of(each, name).part.is_slow for each in halves if name in limits_of(each))
         left, lost = state.balance(instant), 3 if slow else 0
         if not had - lost - state.blur <= left <= had + state.blur:
@@ -488,7 +499,7 @@ class Oracle:
             raise Violation(f"two shards had counted {consumed} of {name}, and one has {after[f'b_{name}_tc']}")
         whole, owed = self._family(after, name)
         ruled = limit_state_of(halves[0], name) if name in limits_of(halves[0]) else None
-        return Change(left, 0, state.ceiling, state, whole, owed, new=False, ruled=ruled)
+        return Change(left, 0, state.ceiling, state, whole, owed, new=False, ruled=ruled, gained=gained)
 
     def _forget_counts(self, bucket: str, gone: Item) -> None:
         """What a shard had counted is counted; the one that it merged with has it now."""
@@ -551,8 +562,15 @@ class Oracle:
         if before is None or name not in limits_of(before):
             if balance + net != state.initial:
                 raise Violation(f"{name} is new, and holds {balance} after {net} of {state.initial}")
+            self._uses.begin(after["PK"], name)
             return Change(state.initial, net, state.ceiling, state, whole, owed, new=True, counted=counted)
         old = limit_state_of(before, name, counting.get(name, ()))
+        if (there := self._uses.changed(after["PK"], name, old, state, instant)) is not None:
+            if abs(there - balance - net) > old.part.is_slow + state.part.is_slow:
+                raise Violation(f"{there} of {name} are left of what was used, and a change left {balance + net}")
+            gained = there - min(old.balance(instant), old.ceiling)
+            change = Change(there, net, state.ceiling, state, whole, owed, new=False, ruled=old, counted=counted)
+            return change._replace(gained=gained)
         ceiling = old.ceiling_at(instant) if old.rule.times else min(state.ceiling, old.ceiling)
         alone = self._lossless and self._contended[after["PK"]] <= 0
         slack = 0 if alone or not (old.rule.is_even and state.rule.is_even) else ceiling // 20
@@ -588,7 +606,7 @@ class Oracle:
         if write.moved and not write.splits and change.ruled is not None:  # what a new anchor brings is not there yet
             times = change.ruled.rule.times
             decided_ms = max(write.decided_ms, change.ruled.anchor_ms) if times else write.decided_ms
-            there = min(there, change.ruled.balance(decided_ms))
+            there = min(there, change.ruled.balance(decided_ms) + max(0, change.gained))
         if write.confirmed and checked > max(0, min(change.ceiling, there) + given):
             raise Violation(f"{checked} of {name} admitted, {there} were there")
 

@@ -366,6 +366,33 @@ def _first_use(rng: Random) -> Plan:
     )
 
 
+def _quotas(rng: Random) -> Plan:
+    """Quotas that are changed under load, to other amounts, windows and kinds, and back."""
+    kind = rng.choice((_single_process, _faultless, _faultless, _mixed, _mixed, _mixed))
+    plan, span_us = kind(rng), rng.choice((1_000_000, 5_000_000, 20_000_000, 90_000_000))
+    names = rng.choice((("rpm",), ("rpm",), ("rpm", "tpm")))
+    made = rng.choice(((kinds.calendar,), (kinds.first_use,), (kinds.total,), kinds.QUOTAS, kinds.QUOTAS))
+    whole = kinds.first_use in made
+    limits = tuple(tuple(rng.choice(made)(rng, name) for name in names) for _ in range(4))
+    if kind is not _faultless:
+        plan = replace(plan, changes=rng.choice((2, 6, 12)), conflicting=rng.choice((0.0, 0.0, 0.3, 0.5)))
+    return replace(
+        plan,
+        processes=min(plan.processes, 3),
+        callers=rng.choice((20, 40, 80)),
+        entities=plan.entities[: rng.choice((1, 1, 2))],
+        limits=limits,
+        waiting=0.0,
+        splits=0 if whole else rng.choice((0, plan.splits, 3)),
+        merges=0 if whole else rng.choice((0, plan.merges, 2)),
+        overrides=rng.choice((0, 0, 3)) if plan.changes else 0,
+        failing=rng.choice((0.0, 0.2, 0.5)),
+        one_by_one=False,
+        span_us=span_us,
+        epoch_ms=EPOCH_MS - EPOCH_MS % 60_000 - rng.randrange(1, span_us // 1_000),
+    )
+
+
 def _first_use_limit(rng: Random, name: str) -> Limit:
     return Limit.quota(name, rng.choice((1, 3, 10, 10, 40)), window=rng.choice((1, 1, 2, 5)))
 
@@ -783,6 +810,7 @@ SCENARIOS: Mapping[str, Callable[[Random], Plan]] = {
     "paths": _paths,
     "calendar": _calendar,
     "first-use": _first_use,
+    "quotas": _quotas,
     "outages": _outages,
     "mixed": _all_kinds,
     "signed": _signed,

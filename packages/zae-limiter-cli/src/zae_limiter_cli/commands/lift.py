@@ -1,28 +1,28 @@
 """`zae-limiter lift`: other limits of an entity for a time, which hold at once."""
 
-import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from ..columns import say_columns, say_command, say_json, say_sentence
+from ..columns import say_columns, say_json, say_sentence
 from ..confirmation import confirm
 from ..data.overrides import End, blocks, end_options, limited_resources, own_configs, places_in_words, set_override
 from ..data.parsing import limits_option, parse_new_values
 from ..data.places import composed_beneath
-from ..data.showing import VALUES_HEAD, in_force, plain_limits, values_cells
-from ..data.windows import gains_at_once
+from ..data.showing import VALUES_HEAD, plain_limits, values_cells
 from ..errors import CommandError
 from ..now import live_line
-from ..options import FiniteRange, OutputForm, connected, given_options, in_namespace, output_option, yes_option
+from ..options import FiniteRange, OutputForm, connected, in_namespace, output_option, yes_option
 from ..paging import open_namespace
 from ..principal import principal_option
+from ..rates import amount
 from ..times import iso, shown
 
 if TYPE_CHECKING:
     from zae_limiter import Limit, SyncRepository
+    from zae_limiter.values import Bucket
     from zae_limiter.values.schedules import ScheduleEntry
 
     from ..connection import Connection
@@ -101,16 +101,19 @@ def _lift(
         lifted = {limit.name: _times(limit, by) for limit in beneath}
     if not lifted:
         raise CommandError(f"no level has limits for {entity_id} on {resource}: there is nothing to multiply")
+    bucket = repository.get_bucket(entity_id, resource)
     until, live = set_override(repository, entity_id, resource, [*lifted.values()], end=end, principal=principal)
+    left = {} if bucket is None else _left(repository, bucket)
     now_ms = repository.namespace_state.now()
     if output == "json":
         plain = {"until": iso(until), "limits": plain_limits([*lifted.values()], now_ms), "live_buckets": live}
+        plain |= {"left": {name: {"before": each.before, "now": each.now} for name, each in left.items()}}
         say_json({"entity_id": entity_id, "resources": [resource], "action": "lifted", **plain})
     else:
         say_sentence(f"{entity_id} has other limits until {shown(until)} (UTC) on {resource}: {live_line(live)}.")
         say_columns([VALUES_HEAD, *(row for limit in lifted.values() for row in values_cells(limit, now_ms))])
-    known = {limit.name: in_force(limit, now_ms) for limit in beneath}
-    _say_what_comes_later(entity_id, resource, known, {n: in_force(limit, now_ms) for n, limit in lifted.items()})
+        for name, (before, now, unit) in left.items():
+            say_sentence(f"{name}: {amount(before, unit)} left -> {amount(now, unit)}.")
 
 
 def _end(
@@ -154,19 +157,22 @@ def _multiplied(values: "Limit | ScheduleEntry", factor: float) -> dict[str, Any
     return {each: max(1, round(getattr(values, each) * factor)) for each in ("capacity", "burst", "refill_amount")}
 
 
-def _say_what_comes_later(
-    entity_id: str, resource: str, before: "Mapping[str, Limit]", lifted: "Mapping[str, Limit]"
-) -> None:
-    """Say which limits have no token more now, and the command that gives as many, up to what the bucket holds."""
-    more = {
-        limit.name: min(lifted[limit.name].capacity - limit.capacity, limit.usable_burst)
-        for limit in before.values()
-        if not gains_at_once(lifted[limit.name]) and limit.capacity < lifted[limit.name].capacity
+class _Left(NamedTuple):
+    """What is left of a limit before a change and after it, in whole tokens."""
+
+    before: int
+    now: int
+    unit: str
+
+
+def _left(repository: "SyncRepository", bucket: "Bucket") -> dict[str, _Left]:
+    """Return what is left now of each quota of a bucket, as it was before, by limit."""
+    from zae_limiter import SyncRateLimiter
+
+    quotas = [each for each in bucket.limits if each.limit.kind not in ("token_bucket", "concurrent")]
+    there = SyncRateLimiter(repository).available(bucket.entity_id, bucket.resource) if quotas else {}
+    found = {
+        each.limit.name: _Left(each.available, there.get(each.limit.name, each.available), each.limit.unit)
+        for each in quotas
     }
-    if not more:
-        return
-    words = [word for name, amount in more.items() for word in ("-t", f"{name}:{amount}")]
-    command = ["zae-limiter", "bucket", "credit", "-r", resource, *words, *given_options(), "--", entity_id]
-    later = f"A larger limit gives no token of {', '.join(more)} before the next window, if there is one."
-    say_sentence(f"{later} A credit does:", err=True)
-    say_command(shlex.join(command), err=True)
+    return {name: left for name, left in found.items() if left.before != left.now}

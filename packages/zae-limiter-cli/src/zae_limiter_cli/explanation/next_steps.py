@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ..data.places import ALL_RESOURCES
-from ..data.windows import gains_at_once
 from .report import Report, in_force
 
 if TYPE_CHECKING:
@@ -72,7 +71,7 @@ def _remedies(bucket: "BucketExplanation", limit: "LimitExplanation") -> Iterato
         yield _Step("End the override.", "lift", entity_id, [*place, "--end", "--yes"])
     elif limit.blocked and stored:
         yield _Step(f"Give {entity_id} 60 {name} a minute for an hour.", "lift", entity_id, [*on, "-l", f"{name}:60"])
-    elif _comes_at_once(limit):
+    elif _wants_credit(limit):
         more = max(1, (limit.requested or 1) - limit.available)
         yield _Step(f"Give {entity_id} {more} {name} now.", "bucket credit", entity_id, [*on, "-t", f"{name}:{more}"])
     elif stored and (factor := _factor(limit)) <= LARGEST_FACTOR:
@@ -113,9 +112,10 @@ def _views(report: Report) -> Iterator[_Step]:
     yield _Step(f"See all changes of the {what} that decide.", "audit list", None, subject)
 
 
-def _comes_at_once(limit: "LimitExplanation") -> bool:
-    """Return whether a larger limit would give no token before the next window, if there is one; a credit does."""
-    return not gains_at_once(limit.limit) and (limit.requested or 1) <= in_force(limit).usable_burst
+def _wants_credit(limit: "LimitExplanation") -> bool:
+    """Return whether what lacks is given by a credit: of a quota or a total, for a window or for ever."""
+    is_quota = limit.limit.kind not in ("token_bucket", "concurrent")
+    return is_quota and (limit.requested or 1) <= in_force(limit).usable_burst
 
 
 def _factor(limit: "LimitExplanation") -> int:

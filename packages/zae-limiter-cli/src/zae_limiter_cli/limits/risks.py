@@ -1,4 +1,6 @@
-"""Say what the limits that a plan cuts were used for: of the largest cuts, from hourly usage, with the caller's rights.
+"""Say what limits that a plan changes are used for: of the largest cuts the last day, of quotas what is left of them.
+
+Both are read with the caller's rights, from hourly usage and live buckets.
 
 The planner does not do it: its role reads no usage, and a plan without the question costs no request more.
 """
@@ -15,12 +17,16 @@ from zae_limiter_manifest.naming import DEFAULT_RESOURCE
 
 from ..connection import Connection
 from ..paging import open_namespace
+from ..rates import amount
 
 if TYPE_CHECKING:
     from zae_limiter import Limit, SyncRepository, UsageSnapshot
 
 LARGEST_CUTS: Final = 20
 """The most cuts of one namespace that are looked up, with a query each."""
+
+CHANGED_QUOTAS: Final = 20
+"""The most changed quotas of one namespace whose bucket is read, twice each."""
 
 SNAPSHOTS: Final = 1000
 """The most entities of a resource that are compared."""
@@ -30,7 +36,9 @@ DAY: Final = 24 * HOUR
 
 
 def risks_of(connection: Connection, plans: Iterable[Plan], now: datetime | None = None) -> dict[Address, str]:
-    """Return a line on the use of the last day for each of the largest cuts, by address."""
+    """Return a line on the use of the last day for each of the largest cuts, and on what is left of changed quotas, by
+    address.
+    """
     at = now or datetime.now(UTC)
     found: dict[Address, str] = {}
     for plan in plans:
@@ -38,7 +46,47 @@ def risks_of(connection: Connection, plans: Iterable[Plan], now: datetime | None
             with open_namespace(connection, plan.namespace) as repository:
                 lines = ((change.address, _risk(repository, change, at)) for change in cuts)
                 found |= {address: line for address, line in lines if line}
+        if quotas := _changed_quotas(plan):
+            with open_namespace(connection, plan.namespace) as repository:
+                left = ((change.address, _left(repository, change)) for change in quotas)
+                found |= {each: "; ".join(filter(None, (found.get(each), line))) for each, line in left if line}
     return found
+
+
+def _changed_quotas(plan: Plan) -> list[Change]:
+    """Return the first changes of an entity's limits on a resource, of which one is a quota before or afterwards."""
+    return [change for change in plan.changes if _quotas_of(change)][:CHANGED_QUOTAS]
+
+
+def _quotas_of(change: Change) -> list[str]:
+    """Return the limits of a change of which what was used counts."""
+    address, before, after = change.address, change.before, change.after
+    if address.entity is None or address.resource in (None, DEFAULT_RESOURCE):
+        return []
+    if before is None or after is None or isinstance(before, RecordDecl) or isinstance(after, RecordDecl):
+        return []
+    both = [name for name in after.limits if name in before.limits and before.limits[name] != after.limits[name]]
+    kinds = {name: {before.limits[name].kind, after.limits[name].kind} for name in both}
+    return [name for name in both if kinds[name] - {"token_bucket"} and "concurrent" not in kinds[name]]
+
+
+def _left(repository: "SyncRepository", change: Change) -> str:
+    """Return what a live bucket has of changed quotas now, and what it has after the change."""
+    from zae_limiter import Limit, SyncRateLimiter
+
+    entity_id, resource, after = str(change.address.entity), str(change.address.resource), change.after
+    bucket = repository.get_bucket(entity_id, resource)
+    if bucket is None or after is None or isinstance(after, RecordDecl):
+        return ""
+    limits = [Limit(name, **limit.values) for name, limit in after.limits.items()]
+    there = SyncRateLimiter(repository).available(entity_id, resource, limits)
+    names, found = _quotas_of(change), list[str]()
+    for each in bucket.limits:
+        if (name := each.limit.name) in names:
+            new = next(limit for limit in limits if limit.name == name)
+            now = f"{amount(each.available, each.limit.unit)} of {amount(each.limit.capacity, each.limit.unit)} left"
+            found.append(f"{name}: {now} -> {amount(there[name], new.unit)} of {amount(new.capacity, new.unit)}")
+    return "; ".join(found)
 
 
 def _largest_cuts(plan: Plan) -> list[Change]:

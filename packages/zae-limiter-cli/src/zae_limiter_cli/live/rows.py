@@ -7,7 +7,6 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 from ..data.showing import of_window
-from ..data.windows import gains_at_once
 from ..rates import amount
 
 if TYPE_CHECKING:
@@ -65,7 +64,6 @@ class Row:
     ``blocked_by``: the ancestor's limit that refused most of them, as ``acme/rpm``; empty if its own limits did.
     ``until``: the end of the window of which ``available`` is left, as ``until 2026-12-01 00:00``; empty without one.
     ``unit``: the currency of a limit of money, else empty.
-    ``credit``: as many tokens as its capacity has, if a larger limit gives it none now and it lacks some; else 0.
     """
 
     place: Place
@@ -77,7 +75,6 @@ class Row:
     refused: int
     refused_per_minute: float | None
     blocked_by: str
-    credit: int = 0
     until: str = ""
     unit: str = ""
 
@@ -157,7 +154,6 @@ def _row(place: Place, reading: Reading, before: Reading | None) -> Row:
         refused=usage.refused if usage else 0,
         refused_per_minute=_refused_per_minute(place, reading, before),
         blocked_by=_blocked_by(usage),
-        credit=_credit(tightest) if tightest else 0,
         until=of_window(tightest).strip() if tightest else "",
         unit=tightest.limit.unit if tightest else "",
     )
@@ -165,10 +161,6 @@ def _row(place: Place, reading: Reading, before: Reading | None) -> Row:
 
 def _left(limit: "BucketLimit") -> float:
     return limit.available / limit.limit.usable_burst if limit.limit.burst else 0.0
-
-
-def _credit(limit: "BucketLimit") -> int:
-    return 0 if gains_at_once(limit.limit) or limit.available >= limit.limit.usable_burst else limit.limit.capacity
 
 
 def _used_per_minute(

@@ -48,21 +48,12 @@ def command_of(what: str, place: Place, options: Sequence[str]) -> list[str]:
 
 
 def change_of(what: str, row: Row, options: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Return what to know before a change of a row, in sentences, and the words of the command.
-
-    To lift a limit of which a larger capacity gives no token now is to credit it.
-    """
+    """Return what to know before a change of a row, in sentences, and the words of the command."""
     words, told = command_of(what, row.place, options), list[str]()
     if what != "lift":
         return told, words
     if row.blocked_by:
         told.append(f"Most refusals of {row.place.entity_id} come from {row.blocked_by}, which this does not change.")
-    if row.credit:
-        told.append(
-            f"A larger limit gives no token of {row.limit} before the next window, if there is one. This credit does."
-        )
-        tokens = f"{row.limit}:{row.credit}"
-        words = ["bucket", "credit", "-r", row.place.resource, "-t", tokens, *options, "--", row.place.entity_id]
     return told, words
 
 

@@ -1,7 +1,7 @@
 """`zae-limiter top`: printed once, and on a screen that a pilot types at."""
 
 import asyncio
-import shlex
+import json
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
@@ -294,46 +294,35 @@ def quota(tmp_path: Path) -> Path:
     return path
 
 
-@pytest.mark.long(keep=1)
-@pytest.mark.parametrize("width", [60, 120])
-async def test_a_quota_that_is_used_up_is_credited_where_a_lift_gives_nothing(quota: Path, width: int) -> None:
+async def test_a_lift_of_a_used_up_quota_lets_in_at_once(quota: Path) -> None:
     with SyncRepository.sqlite(quota) as repository:
         top = top_of(quota, repository, ChangingScreen)
-        async with top.run_test(size=(width, 30)) as pilot:
+        async with top.run_test(size=(120, 30)) as pilot:
             await until(pilot, lambda: len(texts(top)) == 1)
             await pilot.press("l")
             await until(pilot, lambda: isinstance(top.screen, Ask))
-            asked = str(top.screen.query_one("#asked", Static).render())
-            assert asked.startswith("A larger limit gives no token of rpd before the next window, if there is one.")
-            assert "zae-limiter bucket credit -r gpt-4 -t rpd:10 --store" in asked
-            await pilot.press(*"credit", "enter")
-            await until(pilot, lambda: "10" in _output(top))
-        bucket = repository.get_bucket("--key", "gpt-4")
-        assert bucket is not None
-        assert bucket.available == {"rpd": 10}
-        assert repository.get_override("--key", "gpt-4") is None
-        events = repository.get_audit_events("--key", limit=1).events
-        assert [each.action for each in events] == ["bucket_credited"]
+            await pilot.press(*"lift", "enter")
+            await until(pilot, lambda: "rpd: 0 left -> 10." in _output(top))
+        assert SyncRateLimiter(repository).available("--key", "gpt-4") == {"rpd": 10}
 
 
 @pytest.mark.parametrize("other", [["--by", "0.5"], ["-l", "rpd:5"], ["-l", "rpd: 20/day"]])
-def test_a_lift_that_raises_no_quota_names_no_credit(quota: Path, other: list[str]) -> None:
+def test_a_lift_that_leaves_nothing_more_says_nothing(quota: Path, other: list[str]) -> None:
     words = ["-r", "gpt-4", "--store", f"sqlite:///{quota}", "--", "--key"]
     done = CliRunner().invoke(main, ["lift", *other, *words])
     assert (done.exit_code, done.stderr) == (0, "")
 
 
-@pytest.mark.parametrize("more", [["--by", "3"], ["-l", "rpd:20"]])
-def test_a_lift_of_a_quota_says_which_credit_gives_its_tokens_now(quota: Path, more: list[str]) -> None:
-    words = ["--store", f"sqlite:///{quota}"]
-    done = CliRunner().invoke(main, ["lift", "-r", "gpt-4", *more, *words, "--", "--key"])
-    told, command = done.stderr.splitlines()
-    assert (done.exit_code, told.split(" before ")[0]) == (0, "A larger limit gives no token of rpd")
-    assert CliRunner().invoke(main, shlex.split(command)[1:]).exit_code == 0
-    with SyncRepository.sqlite(quota) as repository:
-        bucket = repository.get_bucket("--key", "gpt-4")
-        assert bucket is not None
-        assert bucket.available == {"rpd": 10}
+@pytest.mark.parametrize("more", [["--by", "3"], ["-l", "rpd:30"]])
+def test_a_lift_says_what_is_left_of_a_quota(quota: Path, more: list[str]) -> None:
+    words = ["lift", "-r", "gpt-4", *more, "--store", f"sqlite:///{quota}", "-o", "json", "--", "--key"]
+    done = CliRunner().invoke(main, words)
+    assert json.loads(done.stdout)["left"] == {"rpd": {"before": 0, "now": 20}}
+    with SyncRepository.sqlite(quota) as repository, SyncRateLimiter(repository) as limiter:
+        with limiter.acquire("--key", "gpt-4", {"rpd": 20}):
+            pass
+        repository.delete_override("--key", "gpt-4")
+        assert limiter.available("--key", "gpt-4") == {"rpd": 0}
 
 
 @pytest.mark.parametrize("what", ["why", "lift", "disable", "usage", "changes"])

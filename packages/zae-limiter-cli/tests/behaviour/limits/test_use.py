@@ -1,12 +1,15 @@
-"""A plan says, on request, what the limits that it cuts were used for."""
+"""A plan says, on request, what the limits that it changes were used for."""
 
+import threading
+import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
-from zae_limiter import SyncRateLimiter, SyncRepository
+from zae_limiter import RateLimitExceeded, SyncRateLimiter, SyncRepository
+from zae_limiter.testing import ManualClock
 from zae_limiter_cli.connection import Connection
 from zae_limiter_cli.limits.risks import LARGEST_CUTS, risks_of
 from zae_limiter_cli.main import main
@@ -80,6 +83,7 @@ def test_the_use_of_a_day_may_be_over_the_limit_of_a_month_but_is_never_within_i
     plan = Plan("a", (cut(address, LimitDecl(capacity, window="month")),))
     found = risks_of(Connection.of_store(URL, source="--store"), [plan], datetime.now(UTC) + timedelta(hours=1))
     line = f"rpm: 40 in 24 h, at most 40 in an hour; {capacity} in each window from now on{verdict}"
+    line += f"; rpm: 10 of 50 left -> {max(0, capacity - 40)} of {capacity}"
     assert found == {address: line}
 
 
@@ -93,3 +97,63 @@ def test_only_the_largest_cuts_are_looked_up() -> None:
     many = tuple(cut(Address("gpt-4", f"key-{number:02}"), LimitDecl(10**6 - 1 - number)) for number in range(30))
     found = risks_of(Connection.of_store(URL, source="--store"), [Plan("a", many)])
     assert set(found) == {Address("gpt-4", f"key-{number:02}") for number in range(30 - LARGEST_CUTS, 30)}
+
+
+QUOTA = "namespace: b\nentities: {{acme: {{resources: {{gpt-4: {{limits: {{calls: {}/month Europe/Berlin}}}}}}}}}}\n"
+
+
+@pytest.fixture
+def clock() -> ManualClock:
+    """A clock that is not before that of a command."""
+    return ManualClock(time.time_ns() // 1_000_000)
+
+
+@pytest.fixture
+def spent(clock: ManualClock) -> SyncRateLimiter:
+    """A limiter by which `acme` has used 140,743 of 150,000 of a month."""
+    Path("limits.yaml").write_text(QUOTA.format(150_000))
+    told("apply", "--yes", "-f", "limits.yaml")
+    limiter = SyncRateLimiter(repository=SyncRepository.sqlite("limits.db", "b", clock=clock))
+    with limiter.acquire("acme", "gpt-4", {"calls": 140_743}):
+        return limiter
+
+
+@pytest.mark.parametrize(("quota", "left"), [(1_500_000, "1,359,257 of 1,500,000"), (100_000, "0 of 100,000")])
+def test_a_plan_says_what_a_changed_quota_leaves(spent: SyncRateLimiter, quota: int, left: str) -> None:
+    Path("limits.yaml").write_text(QUOTA.format(quota))
+    line = f"calls: 9,257 of 150,000 left -> {left}\n"
+    plan = told("plan", "-f", "limits.yaml", "--use")
+    assert line in plan
+    told("apply", "--yes", "-f", "limits.yaml")
+    later = SyncRateLimiter(repository=SyncRepository.sqlite("limits.db", "b"))
+    assert later.available("acme", "gpt-4") == {"calls": int(left.split(maxsplit=1)[0].replace(",", ""))}
+
+
+def test_an_upgrade_under_load_lets_in_exactly(spent: SyncRateLimiter, clock: ManualClock) -> None:
+    """Four threads take until a quota is used up, and go on; an upgrade lets them take the difference, no more."""
+    admitted, full = [0, 0, 0, 0], threading.Barrier(5)
+
+    def load(place: int) -> None:
+        for _ in range(2):
+            try:
+                while True:
+                    with spent.acquire("acme", "gpt-4", {"calls": 257}):
+                        admitted[place] += 257
+            except RateLimitExceeded:
+                full.wait()
+                full.wait()
+
+    threads = [threading.Thread(target=load, args=(place,)) for place in range(4)]
+    for thread in threads:
+        thread.start()
+    full.wait()
+    assert 9_257 - 257 < sum(admitted) <= 9_257
+    Path("limits.yaml").write_text(QUOTA.format(160_000))
+    told("apply", "--yes", "-f", "limits.yaml")
+    clock.advance(1)  # a copy refuses for so long at most
+    full.wait()
+    full.wait()
+    assert 19_257 - 257 < sum(admitted) <= 19_257
+    full.wait()
+    for thread in threads:
+        thread.join()

@@ -15,6 +15,7 @@ from ..runtime.rooms import on_first_use
 if TYPE_CHECKING:
     from . import calendar as calendar
     from . import first_use as first_use
+    from . import quotas as quotas
     from . import schedules as schedules
     from . import total as total
 else:

@@ -9,11 +9,12 @@ scheduling in GCRA, ITU-T I.371 (1993), which stores an instant in place of a co
 Amounts are in millitokens, instants in epoch milliseconds.
 """
 
+from .. import rules
 from ..runtime.dataclass import dataclass, field, replace
 from ..runtime.named_tuple import NamedTuple
-from ..values.limits import Limit
+from ..values.limits import MILLI, Limit
 from .registry import rule_of
-from .rule import Rule
+from .rule import FOREVER_MS, Rule
 from .slots import Lost, Slots
 
 
@@ -29,6 +30,18 @@ def limit_share(limit: Limit, whole: int, shard: int, shards: int) -> int:
     return share(whole, shard, shards)
 
 
+def is_quota(limit: Limit) -> bool:
+    """Return whether what was used of the limit counts until a window ends, or for ever."""
+    return limit.kind not in ("token_bucket", "concurrent")
+
+
+def keeps_use(was: Limit, limit: Limit) -> bool:
+    """Return whether a change from one limit to another keeps what was used (``quotas``), and not what is left."""
+    if (was.kind == limit.kind == "token_bucket") or was._has_slots or limit._has_slots:
+        return False
+    return was != limit
+
+
 @dataclass(slots=True)  # it is never changed; frozen, it would cost each new bucket twice the time
 class ShardLimit:
     """One limit on one shard of a bucket, with the anchor of its balance.
@@ -38,7 +51,8 @@ class ShardLimit:
     that is stored. ``slots`` are those of a limit that has some: their balance is of now, whatever the anchor.
     ``missing``: the shard does not have it yet, so it begins anew at any time. ``fraction`` is that of a slow limit, as
     its item has it; without one the balance is whole at the anchor. ``unit``: the parts of a millitoken in it, 0 for a
-    limit that has none. ``part`` mints what the shard gets.
+    limit that has none. ``part`` mints what the shard gets. ``excess`` was used until a window ends, beside what the
+    balance shows: only a change of the limit asks for it.
     """
 
     limit: Limit
@@ -50,6 +64,8 @@ class ShardLimit:
     slots: Slots | None = None
     missing: bool = False
     fraction: int | None = None
+    excess: int = 0
+    excess_until_ms: int = FOREVER_MS
     rule: Rule = field(init=False, repr=False, compare=False)
     part: Rule = field(init=False, repr=False, compare=False)
     unit: int = field(init=False, repr=False, compare=False)
@@ -83,7 +99,19 @@ class ShardLimit:
         limit, fraction = limit or self.limit, None
         if unit := rule_of(limit).unit(self.shards):
             fraction = rule_of(limit).remainder(at_ms, self.shard, self.shards) - self.part.beyond(at_ms, unit)
-        return ShardLimit(limit, at_ms, self.shard, self.shards, mark, begun_ms, None, self.missing, fraction)
+        excess = self.excess, self.excess_until_ms
+        return ShardLimit(limit, at_ms, self.shard, self.shards, mark, begun_ms, None, self.missing, fraction, *excess)
+
+    @property
+    def nominal_milli(self) -> int:
+        """What the shard has of which nothing was used: without what was carried over or credited."""
+        limit = self.limit
+        whole = limit.capacity * MILLI if is_quota(limit) else limit._ceiling_milli
+        return limit_share(limit, whole, self.shard, self.shards)
+
+    def excess_at(self, at_ms: int) -> int:
+        """Return the excess of a window that has not ended."""
+        return self.excess if at_ms < self.excess_until_ms else 0
 
     def minted(self, t_ms: int) -> int:
         """Return the millitokens minted up to ``t_ms``."""
@@ -178,9 +206,12 @@ def move_anchor(
     shard_limit: ShardLimit, tokens_milli: int, at_ms: int, limit: Limit | None = None
 ) -> tuple[ShardLimit, int]:
     """Return the limit, or another one in its place, and its balance as of another anchor: with at most what each of
-    the two may hold.
+    the two may hold, or what a changed quota leaves.
     """
-    balance, moved = refill_bucket(shard_limit, tokens_milli, at_ms), shard_limit.moved(at_ms, limit)
+    balance = refill_bucket(shard_limit, tokens_milli, at_ms)
+    if limit is not None and keeps_use(shard_limit.limit, limit):
+        return rules.quotas.change(shard_limit, balance, limit, at_ms)
+    moved = shard_limit.moved(at_ms, limit)
     if moved.unit and balance >= min(shard_limit.ceiling_milli, moved.ceiling_milli):
         moved = replace(moved, fraction=None)
     return moved, min(balance, moved.ceiling_milli)

@@ -63,6 +63,18 @@ def carry_through(
     return arrive(ruled, due, minted, ceiling, full_ms)
 
 
+def follow(shard_limit: ShardLimit, tokens_milli: int, declared: Limit, to_ms: int) -> tuple[ShardLimit, int]:
+    """Return a quota and its balance at an instant: at each boundary of its schedule what was used counts."""
+    timetable, at_ms, part = timetable_of(declared), shard_limit.anchor_ms, Part(shard_limit, tokens_milli)
+    piece = timetable.at(at_ms)
+    while True:
+        if part.shard_limit.limit != piece.limit:
+            part = Part(*move_anchor(*part, at_ms, piece.limit))
+        if to_ms < piece.end_ms:
+            return move_anchor(*part, to_ms)
+        at_ms, piece = piece.end_ms, timetable.after(piece)
+
+
 def wait_through(declared: Limit | None, parts: Sequence[Part], cost_milli: int, now_ms: int) -> float:
     """Return the seconds until the shards cover a cost, as ``calculate_wait``, over the boundaries of a schedule."""
     if declared is None:

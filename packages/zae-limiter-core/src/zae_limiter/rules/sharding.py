@@ -95,12 +95,15 @@ class Part(NamedTuple):
 
 class Merged(NamedTuple):
     """One limit of two shards in one, in millitokens as of the new anchor; ``fraction``, in units of the merged shard,
-    is 0 for a limit that has none. ``begun_ms``: of its window, if one of the first use has begun.
+    is 0 for a limit that has none. ``begun_ms``: of its window, if one of the first use has begun. ``excess``: what was
+    used beside what the balance shows.
     """
 
     tokens: int
     fraction: int
     begun_ms: int | None
+    excess: int
+    excess_until_ms: int
 
 
 def merge(halves: Sequence[Part], limit: Limit, at_ms: int) -> Merged:
@@ -126,7 +129,9 @@ def merge(halves: Sequence[Part], limit: Limit, at_ms: int) -> Merged:
         tokens -= whole
         if not mine.rule.unit(count):  # it is not slow any more
             tokens, fraction = tokens - (fraction > 0), 0
-    return Merged(tokens, fraction, _later_begin(moved, at_ms))
+    excess = sum(half.shard_limit.excess_at(at_ms) for half in moved)
+    until_ms = max(half.shard_limit.excess_until_ms for half in moved if half.shard_limit.excess or not excess)
+    return Merged(tokens, fraction, _later_begin(moved, at_ms), excess, until_ms)
 
 
 def _later_begin(halves: Sequence[Part], at_ms: int) -> int | None:

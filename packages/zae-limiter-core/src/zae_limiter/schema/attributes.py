@@ -171,6 +171,8 @@ _SUFFIXES: Final = {
     "held_odd": "ho",
     "begun": "bg",
     "fraction": "fr",
+    "excess": "xs",
+    "excess_until": "xu",
     "schedule_id": "si",
     "capacity": "cp",
     "burst": "bx",
@@ -193,7 +195,7 @@ CAPACITY_SUFFIX: Final = f"_{_SUFFIXES['capacity']}"  # which every limit of a c
 _FIELDS: Final = {suffix: field for field, suffix in _SUFFIXES.items()}
 _OF_SLOTS: Final = ("epoch", "epoch_began", "held_even", "held_odd")
 _OF_STATE: Final = frozenset(
-    ("tokens", "consumed", "minted", *_OF_SLOTS, "begun", "fraction", "schedule_id")
+    ("tokens", "consumed", "minted", *_OF_SLOTS, "begun", "fraction", "excess", "excess_until", "schedule_id")
 )  # the fields of a bucket beside the rule
 OF_TEXT: Final = frozenset(("schedule_id", "kind", "window", "timezone", "alert", "unit"))
 _OF_CONFIG: Final = frozenset(
@@ -209,6 +211,7 @@ class BucketAttributes(NamedTuple):
     even and in odd epochs.
     ``begun`` is the instant, in epoch ms, at which its window began, of a limit whose windows begin with the first use.
     ``fraction`` is the part of a millitoken that does not count of a slow limit, in ``1 / (period * shards)``.
+    ``excess`` is what was used beside what the balance shows, ``excess_until`` the end of that window in epoch ms.
     ``schedule_id`` names the schedule that the rule is a piece of, if any.
     """
 
@@ -221,6 +224,8 @@ class BucketAttributes(NamedTuple):
     held_odd: str
     begun: str
     fraction: str
+    excess: str
+    excess_until: str
     schedule_id: str
     capacity: str
     burst: str
@@ -242,7 +247,7 @@ class BucketAttributes(NamedTuple):
     @property
     def rule(self) -> Sequence[str]:
         """The attributes of the rule: what a reshape may change."""
-        return self[10:]
+        return self[12:]
 
 
 class LimitAttributes(NamedTuple):

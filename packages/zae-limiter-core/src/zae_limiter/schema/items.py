@@ -175,6 +175,11 @@ class BucketState(NamedTuple):
         """Return the attributes of the item that hold the begins of windows."""
         return tuple(at for name in self.shard_limits if (at := bucket_attributes(name).begun) in self.item)
 
+    def excess_attributes(self) -> tuple[str, ...]:
+        """Return the attributes of the item that hold what was used beside what balances show."""
+        found = (at for name in self.shard_limits for at in excess_names(name))
+        return tuple(at for at in found if at in self.item)
+
     @property
     def shard_count(self) -> int:
         """The shard count of the bucket, as far as this shard knows."""
@@ -358,6 +363,8 @@ def _shard_limits(item: Item, limits: Iterable[Limit], shard: int) -> dict[str, 
         at = bucket_attributes(limit.name)
         mark, begun_ms, fraction = item.get(at.minted), item.get(at.begun), item.get(at.fraction, 0)
         each = ShardLimit(limit, anchor_ms, shard, shards, mark, begun_ms, fraction=fraction)
+        if at.excess in item:
+            each.excess, each.excess_until_ms = item[at.excess], item.get(at.excess_until, FOREVER_MS)
         found[limit.name] = _with_slots(each, item) if limit._has_slots else each
     return found
 
@@ -378,6 +385,19 @@ def anchor_attributes(limits: Iterable[Limit], anchor_ms: int) -> Item:
         if (mark := rule_of(limit).mark(anchor_ms)) is not None:
             found[bucket_attributes(limit.name).minted] = mark
     return found
+
+
+def excess_attributes(name: str, excess: int, until_ms: int) -> Item:
+    """Return the attributes of what was used of a limit beside what its balance shows, until a window ends."""
+    at = bucket_attributes(name)
+    found: Item = {at.excess: excess} if excess else {}
+    return found | {at.excess_until: until_ms} if excess and until_ms < FOREVER_MS else found
+
+
+def excess_names(name: str) -> tuple[str, str]:
+    """Return the names of these attributes."""
+    at = bucket_attributes(name)
+    return at.excess, at.excess_until
 
 
 class _IdFields(NamedTuple):

@@ -15,8 +15,8 @@ class BucketLimit:
     """One limit of a bucket, in tokens: ``available`` now (negative in debt), ``consumed`` net since it was made.
 
     ``limit.shadow`` is always ``False``: see ``Bucket``. ``window_ends_ms``: of a calendar or first-use limit, when the
-    window under way ends, in epoch milliseconds. Until then ``available`` is what is left of the amount that the window
-    began with, which a change of the limit or its schedule may have made another one; ``None`` if none is under way.
+    window under way ends, in epoch milliseconds; ``None`` if none is under way. The values are those of the last write:
+    a changed limit comes with the next one.
     """
 
     limit: Limit

@@ -208,6 +208,8 @@ def test_the_stored_names_are_those_of_the_tables_that_exist() -> None:
         "b_rpm_ho",
         "b_rpm_bg",
         "b_rpm_fr",
+        "b_rpm_xs",
+        "b_rpm_xu",
         "b_rpm_si",
         "b_rpm_cp",
         "b_rpm_bx",

@@ -38,7 +38,9 @@ if TYPE_CHECKING:
 @target_option
 @share_option
 @click.option(
-    "--use", is_flag=True, help="Show the use in the last day of the 20 largest cuts; reads the table with your rights."
+    "--use",
+    is_flag=True,
+    help="Show the last day's use of the 20 largest cuts, and what is left of 20 changed quotas; with your rights.",
 )
 @click.option(
     "--replay",

@@ -20,7 +20,7 @@ from typing import Final
 from ...exceptions import RateLimiterUnavailable
 from ...operations.errors import NotApplied, StoreError
 from ...operations.values import NOTHING
-from ...rules.balances import ShardLimit, force_consume, move_anchor, refill_bucket
+from ...rules.balances import ShardLimit, force_consume, is_quota, move_anchor, refill_bucket
 from ...rules.balances import share as split
 from ...rules.registry import rule_of
 from ...rules.rule import FOREVER_MS, Rule
@@ -227,6 +227,12 @@ class SharedLimit(ShardLimit):
         self.part = PartOfRule(self.rule, self.millionths)
         self.ceiling_milli = self.limit._ceiling_milli * self.millionths // MILLION
         self.minted_at_anchor = self.part.minted(self.anchor_ms)
+
+    @property
+    def nominal_milli(self) -> int:
+        """What the part has of which nothing was used."""
+        whole = self.limit.capacity * MILLI if is_quota(self.limit) else self.limit._ceiling_milli
+        return whole * self.millionths // MILLION
 
     def moved(self, at_ms: int, limit: Limit | None = None, mark: int | None = None) -> ShardLimit:
         """Return the same part of a limit, or of another one in its place, as of another anchor."""

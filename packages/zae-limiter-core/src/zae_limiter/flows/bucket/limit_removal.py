@@ -124,6 +124,8 @@ def dropped(state: BucketState, names: Collection[str], at_ms: int, *, cv: int) 
 
 def _is_full(state: BucketState, name: str, at_ms: int) -> bool:
     shard_limit = state.shard_limits[name]
+    if shard_limit.excess_at(at_ms):
+        return False
     return refill_bucket(shard_limit, state.tokens_milli(name), at_ms) >= shard_limit.ceiling_milli
 
 

@@ -4,8 +4,10 @@ from collections.abc import Iterable
 from typing import Final
 
 from ... import rules, values
+from ...rules.balances import Begin, Move, ShardLimit, is_quota
 from ...schema.items import BucketState
 from ...values.resolution import Config
+from .. import bucket
 from ..bucket_queue import BucketRequest
 from .writing import Change, written
 
@@ -54,10 +56,17 @@ def shifted(state: BucketState, config: Config, now_ms: int) -> BucketState:
     scheduled = config.scheduled
     if not scheduled or state.has_values_of(config) or not state.is_of(config):
         return state
-    anchor_ms, moves = max(now_ms, state.anchor_ms + 1), {}
+    anchor_ms, moves, ruled = max(now_ms, state.anchor_ms + 1), dict[str, Move | Begin](), dict[str, ShardLimit]()
     for name, declared in scheduled.items():
-        shard_limit, limit = state.shard_limits[name], config.by_name[name]
-        moves[name] = rules.schedules.carry_through(
-            shard_limit, state.tokens_milli(name), declared, limit, anchor_ms, now_ms
-        )
-    return written(state, Change(anchor_ms, moves, rules=config.by_name), now_ms)
+        shard_limit, limit, tokens = state.shard_limits[name], config.by_name[name], state.tokens_milli(name)
+        if is_quota(limit):
+            moves[name], ruled[name], *_ = bucket.use_kept.changed(
+                shard_limit, tokens, limit, declared, anchor_ms, now_ms
+            )
+        else:
+            moves[name] = rules.schedules.carry_through(shard_limit, tokens, declared, limit, anchor_ms, now_ms)
+    change = Change(anchor_ms, moves, rules=config.by_name)
+    if ruled:
+        kept = bucket.use_kept.kept(state, ruled, moves, now_ms)
+        change = change._replace(values=kept.values, remove=kept.remove)
+    return written(state, change, now_ms)

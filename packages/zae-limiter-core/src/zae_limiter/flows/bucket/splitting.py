@@ -33,7 +33,7 @@ from ...schema.attributes import (
     WRITES_THEN,
     bucket_attributes,
 )
-from ...schema.items import WRITES, BucketId, BucketState, LimitBalance, bucket_item, read_bucket
+from ...schema.items import WRITES, BucketId, BucketState, LimitBalance, bucket_item, excess_attributes, read_bucket
 from ...schema.partitions import is_spread
 from ..process.namespace_state import CachedShard, NamespaceState, bucket_key
 from ..retry import ATTEMPTS, PAUSES, RaceLost, read_all, with_retries
@@ -215,15 +215,24 @@ def halving(state: BucketState, now_ms: int, leftover: Item | None = None) -> Tr
         force,
         give,
         counted={name: -begin[name].tokens for name in moves},
-        values={SHARD_COUNT: count} | ({} if state.id.shard else {WRITES_THEN: state.item[WRITES]}),
+        values={SHARD_COUNT: count} | ({} if state.id.shard else {WRITES_THEN: state.item[WRITES]}) | _excess(state, 1),
         remove=(TTL,),  # also one that was set since
         expected=debts,
     )
-    item = _shard_like(state, other, begin, count=count, anchor_ms=anchor_ms)
+    item = _shard_like(state, other, begin, count=count, anchor_ms=anchor_ms) | _excess(state, 0)
     place = Conditions(absent=(PK,))
     if leftover is not None:
         place = Conditions(equals={ANCHOR: read_bucket(leftover).anchor_ms})
     return Transact((write(state, change, now_ms), Put(item, place)))
+
+
+def _excess(state: BucketState, more: int) -> Item:
+    """Return the attributes of half of what was used beside what balances show; ``more``: of the odd one."""
+    found: Item = {}
+    for name, each in state.shard_limits.items():
+        if each.excess:
+            found |= excess_attributes(name, (each.excess + more) // 2, each.excess_until_ms)
+    return found
 
 
 def _shard_like(

@@ -9,7 +9,7 @@ from typing import Any
 
 from ... import rules
 from ...operations.values import Conditions, Get, Put, Update
-from ...rules.balances import Begin, Move, ShardLimit, become, limit_share, stay
+from ...rules.balances import Begin, Move, ShardLimit, become, is_quota, keeps_use, limit_share, stay
 from ...rules.registry import keeping_ms
 from ...rules.rule import FOREVER_MS
 from ...runtime.named_tuple import NamedTuple
@@ -17,6 +17,7 @@ from ...schema.attributes import CONFIG_AS_OF, PK, REFUSED_ASK, TTL, bucket_attr
 from ...schema.items import BucketState, LimitBalance, bucket_item, new_state, window_end
 from ...values.limits import Limit
 from ...values.resolution import Config
+from .. import bucket
 from ..bucket_queue import BucketRequest
 from ..process.namespace_state import CachedShard, NamespaceState
 from .batch import Batch, Room, fit_batch
@@ -32,7 +33,8 @@ class WritePlan:
     """A write for requests at ``now_ms``: what each limit has for them, and at most, in millitokens.
 
     ``state``: the bucket as it was seen, ``None`` for a new one. ``anchor_ms``: its anchor afterwards. ``reshapes``: it
-    gets the rules of the config. ``slack``: the limits that leave some at their ceiling.
+    gets the rules of the config. ``ruled``: the changed limits of which what was used counts, as they are afterwards.
+    ``slack``: the limits that leave some at their ceiling.
     """
 
     __slots__ = (
@@ -45,6 +47,7 @@ class WritePlan:
         "multiplier",
         "now_ms",
         "reshapes",
+        "ruled",
         "slack",
         "state",
     )
@@ -66,6 +69,7 @@ class WritePlan:
         self.slack = slack
         self.reshapes = False
         self.moves: Mapping[str, Move | Begin] = {}
+        self.ruled: Mapping[str, ShardLimit] = {}
         if state is None:
             assert config is not None, "a request that consumes carries its config"
             self.anchor_ms = now_ms
@@ -142,6 +146,10 @@ class WritePlan:
             whole = limit_share(limit, limit._ceiling_milli, state.id.shard, state.shard_count)
             debt = min(0, self.headroom[name] - change.net(name))
             longest_ms = max(longest_ms, keeping_ms(limit, whole - debt))
+        if self.ruled:
+            kept = bucket.use_kept.kept(state, self.ruled, self.moves, self.now_ms)
+            values, longest_ms = kept.values | values, max(longest_ms, kept.lasts_ms)
+            change = change._replace(remove=kept.remove, expected=kept.expected)
         ttl = expires_at(self, config, longest_ms)
         return change._replace(rules=config.by_name, schedules=schedules, values=values, ttl=ttl)
 
@@ -195,18 +203,15 @@ def reshape(
     """Return the plan of a write that moves the anchor; ``shapes``: it gives the bucket the shape of the config.
 
     Each limit of the item moves to the anchor and keeps its tokens, up to the lower of the two ceilings. A limit that
-    is new to the item starts full; one that the config lacks keeps its rule. If the config is that of the bucket, maybe
-    as of another time, each limit with a schedule has what the values of all times since the anchor make of its tokens.
+    is new to the item starts full; one that the config lacks keeps its rule. Of a quota, what was used counts. If the
+    config is that of the bucket, maybe as of another time, each limit with a schedule has what the values of all times
+    since the anchor make of its tokens.
     """
     plan = WritePlan(cached, state, now_ms, multiplier, config)
     plan.anchor_ms = anchor_ms = max(now_ms, state.anchor_ms + 1)
     plan.reshapes = shapes
-    shifts, headroom, ceilings, moves = (
-        state.is_of(config),
-        dict[str, int](),
-        dict[str, int](),
-        dict[str, Move | Begin](),
-    )
+    shifts, headroom, ceilings = state.is_of(config), dict[str, int](), dict[str, int]()
+    moves, use_kept = dict[str, Move | Begin](), dict[str, ShardLimit]()
     for name, limit in ({name: each.limit for name, each in state.shard_limits.items()} | dict(config.by_name)).items():
         was = state.shard_limits.get(name)
         ruled = ShardLimit(limit, anchor_ms, state.id.shard, state.shard_count)
@@ -216,8 +221,13 @@ def reshape(
             headroom[name], ceilings[name] = initial, ruled.ceiling_milli
             continue
         tokens = state.tokens_milli(name)
-        if shifts and name in config.scheduled:
-            move = rules.schedules.carry_through(was, tokens, config.scheduled[name], limit, anchor_ms, now_ms)
+        declared = config.scheduled.get(name) if shifts else None
+        if keeps_use(was.limit, limit) if declared is None else is_quota(limit):
+            use = bucket.use_kept.changed(was, tokens, limit, declared, anchor_ms, now_ms)
+            moves[name], use_kept[name], headroom[name], ceilings[name] = use
+            continue
+        if declared is not None:
+            move = rules.schedules.carry_through(was, tokens, declared, limit, anchor_ms, now_ms)
         elif limit._has_slots:  # all holders keep their slots, whatever their number becomes
             gained = was.minted_since_anchor(now_ms) + ruled.ceiling_milli - was.ceiling_milli
             move = Move(gained, gained, ruled.ceiling_milli, gained)
@@ -226,7 +236,7 @@ def reshape(
         moves[name] = move
         ceilings[name] = ruled.ceiling_milli if move.ceiling is None else move.ceiling
         headroom[name] = min(ceilings[name], tokens + move.due)
-    plan.moves, plan.headroom, plan.ceilings = moves, headroom, ceilings
+    plan.moves, plan.headroom, plan.ceilings, plan.ruled = moves, headroom, ceilings, use_kept
     return plan
 
 
@@ -258,12 +268,15 @@ def expires_at(plan: WritePlan, config: Config, longest_ms: int) -> int | None:
 
     ``longest_ms`` is that time by the plan's own balances. Other processes may have consumed since, so it is at least
     the time from empty, and the ``ttl`` is not before the one seen. Return ``None`` for a bucket that does not expire:
-    the entity has limits of its own, the multiplier is 0, there are several shards, or it keeps a schedule.
+    the entity has limits of its own, the multiplier is 0, there are several shards, or it keeps a schedule, or what was
+    used of a total that is another limit by now.
     """
     state = plan.state
     if config.own or plan.multiplier == 0 or (state is not None and state.shard_count != 1):
         return None
     if state is not None and not plan.reshapes and any(map(state.schedule_id, state.shard_limits)):
+        return None
+    if state is not None and TTL not in state.item and any(each.excess for each in state.shard_limits.values()):
         return None
     fill_ms = longest_ms if state is None else max(longest_ms, state.fill_ms)
     if fill_ms >= FOREVER_MS:

@@ -221,7 +221,7 @@ def filled(state: BucketState, now_ms: int) -> Update:
         initial = share(shard_limit.limit._initial_milli, shard_limit.shard, shard_limit.shards)
         minted = shard_limit.moved_by_anchor(anchor_ms) - shard_limit.moved_by_anchor(now_ms)
         moves[name] = Begin(initial + minted, shard_limit.whole_at(now_ms) if shard_limit.unit else None)
-    return write(state, Change(anchor_ms, moves, remove=state.begun_attributes()), now_ms)
+    return write(state, Change(anchor_ms, moves, remove=state.begun_attributes() + state.excess_attributes()), now_ms)
 
 
 def credited(state: BucketState, credit: Mapping[str, int], now_ms: int) -> Update:
