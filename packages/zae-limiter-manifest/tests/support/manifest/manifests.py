@@ -102,6 +102,8 @@ resources = (
         st.sampled_from(SWITCHES),
     )
     | st.sampled_from(SWITCHES).map(lambda switches: ResourceDecl(**switches))
+    | st.builds(lambda limits: ResourceDecl(limits, extends=True), limit_maps)
+    | st.just(ResourceDecl(unlimited=True))
 )
 
 
