@@ -1,5 +1,6 @@
 """Warn of tiers that no entity has, and of names that stand once and look mistyped."""
 
+import re
 from collections.abc import Iterator
 from difflib import get_close_matches
 from typing import Final
@@ -10,7 +11,8 @@ from .problems import Path, format_path
 from .warned import LONE_LIMIT, UNNAMED_RESOURCE, UNUSED_TIER, Warned
 from .winners import all_levels
 
-_MOST_NAMES: Final = 1000  # that a lone one is compared with
+_MOST_NAMES: Final = 200  # of limits, of which each may be compared with each
+_DIGITS: Final = re.compile("[0-9]+")
 _CLOSE: Final = 0.85  # `rpmm` to `rpm`; `input_tokens` and `output_tokens` are two
 
 
@@ -63,7 +65,7 @@ def _lone_limits(manifest: LimitsManifest) -> Iterator[Warned]:
             limited[resource] = limited.get(resource, 0) + 1
         for name in level.limits:
             places.setdefault(name, []).append((path, resource, getattr(level, "extends", False)))
-    names = list(places)[:_MOST_NAMES]
+    names = list(places) if len(places) <= _MOST_NAMES else []
     for name, found in places.items():
         path, resource, adds = found[0]
         if len(found) > 1:
@@ -78,5 +80,6 @@ def _lone_limits(manifest: LimitsManifest) -> Iterator[Warned]:
 
 
 def _mistyped(name: str, known: list[str]) -> str | None:
-    """Return the known name that was probably meant, if one is close."""
-    return next(iter(get_close_matches(name, [each for each in known if each != name], n=1, cutoff=_CLOSE)), None)
+    """Return the known name that was probably meant, if one is close; names that differ in digits alone are several."""
+    close = get_close_matches(name, [each for each in known if each != name], n=3, cutoff=_CLOSE)
+    return next((each for each in close if _DIGITS.sub("", each) != _DIGITS.sub("", name)), None)

@@ -158,6 +158,7 @@ def test_a_limit_that_one_level_alone_has_is_told() -> None:
         )
         == []
     )
+    assert told("resources: {a: {limits: {tokens-1: 1/min}}, b: {limits: {tokens-2: 1/min}}}\n") == []
     assert "did you mean `rpm`" in found(text.replace("NAME", "rpmm"))[0].text
 
 
