@@ -20,8 +20,8 @@ def find_unused(manifest: LimitsManifest) -> Iterator[Warned]:
     """Yield unused tiers, resources that no level of this file limits, and limits that one level alone has."""
     used = {each.tier for each in manifest.entities.values()}
     for tier in manifest.tiers:
-        if tier not in used and manifest.entities:  # a file of tiers alone is for entities that others name
-            text = "is the tier of no entity of this file"
+        if tier not in used and used - {None}:  # else programs give entities their tiers
+            text = "is the tier of no entity of this file, which gives others tiers"
             yield Warned(UNUSED_TIER, manifest.namespace, ("tiers", tier), text)
     yield from _unnamed_resources(manifest)
     yield from _lone_limits(manifest)

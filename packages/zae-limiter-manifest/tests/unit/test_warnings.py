@@ -126,11 +126,12 @@ def test_a_parent_without_limits_is_told_if_there_are_defaults() -> None:
     assert told(f"system: {{limits: {{rpm: 1/min}}}}\n{families}") == ["parent-without-limits entities.org"]
 
 
-def test_an_unused_tier_is_told_in_a_file_of_entities() -> None:
-    tiers = "tiers: {gold: {resources: {_default_: {limits: {rpm: 1/min}}}}}\n"
-    assert told(tiers) == []
-    assert told(f"{tiers}entities: {{ann: {{}}}}\n") == ["unused-tier tiers.gold"]
-    assert told(f"{tiers}entities: {{ann: {{tier: gold}}}}\n") == []
+def test_an_unused_tier_is_told_beside_used_ones() -> None:
+    level = "{resources: {_default_: {limits: {rpm: 1/min}}}}"
+    tiers = f"tiers: {{free: {level}, gold: {level}}}\n"
+    assert told(tiers) == told(f"{tiers}entities: {{ann: {{}}}}\n") == []
+    assert told(f"{tiers}entities: {{ann: {{tier: gold}}}}\n") == ["unused-tier tiers.free"]
+    assert told(f"{tiers}entities: {{ann: {{tier: gold}}, bob: {{tier: free}}}}\n") == []
 
 
 def test_a_resource_that_nothing_else_names_is_told() -> None:

@@ -6,8 +6,8 @@ from support.cli.limits_stack import Stack
 from zae_limiter_manifest import load
 
 FIRST = "namespace: tenant-alpha\nresources:\n  z: {limits: {rpm: 5/min}}\n  gpt-4: {limits: {rpm: 5/min}}\n"
-SECOND = "entities:\n  key-1: {parent: acme}\n  acme: {}\nnamespace: tenant-alpha\n"
-ORDERED = "namespace: tenant-alpha\nentities:\n  acme: {}\n  key-1: {parent: acme}\n"
+SECOND = "entities:\n  key-1: {parent: acme, cascade: false}\n  acme: {}\nnamespace: tenant-alpha\n"
+ORDERED = "namespace: tenant-alpha\nentities:\n  acme: {}\n  key-1: {parent: acme, cascade: false}\n"
 
 
 def written(stack: Stack) -> Path:

@@ -13,6 +13,7 @@ from zae_limiter_manifest import Address, Change, LimitDecl, Plan, RecordDecl, R
 
 MANIFEST = """\
 namespace: a
+ignore: [unused-tier, child-above-parent]
 system: {{limits: {{rpm: {{capacity: 100, refill_period: 3600}}}}}}
 tiers:
   gold: {{resources: {{_default_: {{limits: {{rpm: {{capacity: {gold}, refill_period: 3600}}}}}}}}}}
