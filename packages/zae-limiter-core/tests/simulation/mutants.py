@@ -713,6 +713,14 @@ MUTANTS: tuple[Mutant, ...] = (
         scenario="deploys",
         found_by=3,
     ),
+    Mutant(
+        "a lowered quota that forgets what was used",
+        "a change never lowers what counts as used",
+        "left of what was used",
+        setting(lambda _: 0, "_xs"),
+        scenario="quotas",
+        found_by=1001,
+    ),
 )
 
 
