@@ -188,6 +188,7 @@ OPENAI: Any = {"style": "openai", "units": {"tpm": "tokens"}}
     [
         (Limit.per_day("rpm", 1), "requests", "rate_limit_exceeded", 429),
         (Limit.per_day("tpm", 1), "tokens", "rate_limit_exceeded", 429),
+        (Limit.parse("usd: $0.000001/rolling day"), "requests", "rate_limit_exceeded", 429),
         (Limit.per_month("rpm", 1), "insufficient_quota", "insufficient_quota", 429),
         (Limit.money("usd", "0.000001", per="month"), "insufficient_quota", "insufficient_quota", 402),
     ],

@@ -133,7 +133,7 @@ class Answers:
             message = f"{document['title']}: {message}."
             if self.units.get(error.primary_violation.limit_name) == "tokens":
                 kind = "tokens"
-            if error.reason == "quota" or error.primary_violation.limit.unit:
+            if error.reason == "quota" or (error.reason == "never" and error.primary_violation.limit.unit):
                 kind = code = "insufficient_quota"
         return {"error": {"message": message, "type": kind, "param": None, "code": code}}
 
