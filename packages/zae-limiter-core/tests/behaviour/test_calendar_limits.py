@@ -53,6 +53,20 @@ async def test_the_quota_of_a_month_comes_on_its_first_day_in_its_zone(world: Wo
     assert await drain(limiter, "e", "r", "usd") == 5
 
 
+async def test_the_quota_of_a_leap_year_lasts_until_january(world: World) -> None:
+    limiter, _ = await world.process(default_limits=[Limit.per_year("calls", 5, timezone=BERLIN)])
+    go_to(world, 2028, 2, 29)
+    assert await drain(limiter, "e", "r", "calls") == 5
+    refused = await refusal(limiter, calls=1)
+    assert refused.reason == "quota"
+    world.clock.advance(refused.retry_after_seconds - 0.001)
+    assert not await passes(limiter, "e", "r", calls=1)
+    world.clock.advance(0.001)
+    assert await drain(limiter, "e", "r", "calls") == 5
+    begin = datetime(2028, 12, 31, 23, tzinfo=UTC)
+    assert refused.retry_after_seconds == (begin - datetime(2028, 2, 29, tzinfo=UTC)).total_seconds()
+
+
 async def test_an_unused_quota_ends_with_its_window(world: World) -> None:
     limiter, _ = await world.process(default_limits=[Limit.per_day("usd", 5, window="calendar", timezone=BERLIN)])
     go_to(world, 2026, 3, 28, 12, timezone=BERLIN)

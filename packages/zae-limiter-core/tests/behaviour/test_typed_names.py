@@ -86,7 +86,9 @@ def test_a_repository_that_is_constructed_says_how_to_open_one(kind: Any, given:
         kind(*given, **named)
 
 
-@pytest.mark.parametrize("name", ["per_second", "per_minute", "per_hour", "per_day", "per_week", "per_month", "custom"])
+@pytest.mark.parametrize(
+    "name", ["per_second", "per_minute", "per_hour", "per_day", "per_week", "per_month", "per_year", "custom"]
+)
 def test_an_error_of_a_constructor_names_it_as_it_was_written(name: str) -> None:
     for given in ((), ("rpm",)):
         with pytest.raises(TypeError, match=rf"^Limit\.{name}\(\) missing"):

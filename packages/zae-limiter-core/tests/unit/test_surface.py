@@ -53,7 +53,7 @@ def test_a_limit_shows_no_internals() -> None:
     shown = public(Limit) - {each.name for each in fields(Limit)}
     assert shown == {
         *("blocks", "during", "from_dict", "parse", "text", "to_dict", "usable_burst", "weigh"),
-        *("per_second", "per_minute", "per_hour", "per_day", "per_week", "per_month"),
+        *("per_second", "per_minute", "per_hour", "per_day", "per_week", "per_month", "per_year"),
         *("concurrent", "custom", "money", "quota", "show", "total"),
     }
 

@@ -10,8 +10,8 @@ from .limit_declarations import LimitDecl
 from .switches import SwitchesDecl
 
 DAY: Final = 86400
-LENGTHS: Final = {"minute": 60, "hour": 3600, "day": DAY, "week": 7 * DAY, "month": 30 * DAY}
-"""Of the windows with names, in seconds; a month has thirty days."""
+LENGTHS: Final = {"minute": 60, "hour": 3600, "day": DAY, "week": 7 * DAY, "month": 30 * DAY, "year": 365 * DAY}
+"""Of the windows with names, in seconds; a month has thirty days, a year 365."""
 
 
 class Cut(NamedTuple):

@@ -110,8 +110,8 @@ class LimitDecl:
         converter=as_window,
         metadata=about(
             Window(),
-            "the calendar window at whose begin all tokens come: `minute`, `hour`, `day`, `week`, `month`, or a cron "
-            "expression of five fields",
+            "the calendar window at whose begin all tokens come: `minute`, `hour`, `day`, `week`, `month`, `year`, or "
+            "a cron expression of five fields",
         ),
     )
     timezone: str = field(

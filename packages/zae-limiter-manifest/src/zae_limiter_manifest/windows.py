@@ -12,7 +12,7 @@ from .problems import show
 
 UTC: Final = "UTC"
 KINDS: Final = ("token_bucket", "calendar", "first_use", "total", "concurrent")
-WINDOWS: Final = ("minute", "hour", "day", "week", "month")
+WINDOWS: Final = ("minute", "hour", "day", "week", "month", "year")
 LAST_START: Final = {"week": 7, "month": 31}
 MAX_EXPIRES: Final = {"concurrent": 86_400, "total": 315_360_000}  # a day, ten years
 LEAST_OF_TOTAL: Final = 86_400

@@ -28,6 +28,7 @@ def share(before: LimitDecl, after: LimitDecl) -> float:
         (TOTAL, LimitDecl(300, kind="total"), 0.5),
         (DAILY, MONTHLY, 1 - 1 / 30),
         (MONTHLY, DAILY, 0),
+        (DAILY, LimitDecl(600, window="year"), 1 - 1 / 365),
         (MONTHLY, LimitDecl(60, window="day"), 0),
         (BUCKET, DAILY, 1 - 1 / 1440),
         (BUCKET, LimitDecl(600, window="minute"), 0),

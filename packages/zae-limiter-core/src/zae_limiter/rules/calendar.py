@@ -63,7 +63,7 @@ class Calendar(Rule):
         return min(FOREVER_MS, self.window_ms(milli) + self._periods.shift_ms)
 
     def window_ms(self, milli: int) -> int:
-        """Return the length of the windows in which so much is minted; a month has 31 days."""
+        """Return the length of the windows in which so much is minted; a month has 31 days, a year 366."""
         return min(FOREVER_MS, -(-milli // self._amount) * self._periods.longest_ms)
 
 

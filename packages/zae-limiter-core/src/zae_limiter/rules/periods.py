@@ -45,6 +45,8 @@ def periods_of(window: str, timezone: str, starts_on: int) -> Periods:
         return Elapsed(SECONDS[window] * 1000)
     if window == "month":
         dates: Dates = Months(starts_on)
+    elif window == "year":
+        dates = Years()
     elif window == "week":
         dates = Days(7, starts_on)
     else:
@@ -153,6 +155,20 @@ class Months(Dates):
         year, month = divmod(number, 12)
         day = min(self._first, monthrange(year, month + 1)[1])
         return datetime(year, month + 1, day)  # noqa: DTZ001  of a wall clock
+
+
+class Years(Dates):
+    """Years of the calendar; one that begins on another day is a cron expression."""
+
+    longest_ms = SECONDS["year"] * 1000
+
+    def number(self, wall: datetime) -> int:
+        """Return the year of a time."""
+        return wall.year
+
+    def begin(self, number: int) -> datetime:
+        """Return the midnight at which a year begins."""
+        return datetime(number, 1, 1)  # noqa: DTZ001  of a wall clock
 
 
 class Firings(Dates):

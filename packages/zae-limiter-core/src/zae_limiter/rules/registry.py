@@ -63,7 +63,7 @@ def due_ms(rule: Rule, milli: int, now_ms: int) -> int:
 def window_seconds(limit: Limit) -> int | None:
     """Return the seconds in which the capacity comes, rounded up; those of one token if the limit blocks.
 
-    A month has 31 days. ``None`` if nothing comes by itself.
+    A month has 31 days, a year 366. ``None`` if nothing comes by itself.
     """
     window_ms = rule_of(limit).window_ms(max(1, limit.capacity) * MILLI)
     return None if window_ms >= FOREVER_MS else -(-window_ms // 1000)

@@ -30,7 +30,10 @@ def compared_seconds(limit: Limit) -> int:
 
 
 def period_seconds(limit: Limit) -> int | None:
-    """Return the seconds in which ``refill_amount`` comes; a month has 31 days. ``None`` if nothing comes by itself."""
+    """Return the seconds in which ``refill_amount`` comes; a month has 31 days, a year 366.
+
+    ``None`` if nothing comes by itself.
+    """
     period_ms = rule_of(limit).window_ms(limit.refill_amount * MILLI)
     return None if period_ms >= FOREVER_MS else period_ms // 1000
 

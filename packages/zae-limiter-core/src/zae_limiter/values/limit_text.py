@@ -12,10 +12,10 @@ A text says what comes back and when, then words, each once, in any order:
 
 The amount is what comes back. The capacity is that amount unless the text has another, the burst is the capacity. A
 token bucket gets its tokens evenly. A time zone makes a calendar window of the period: `100/day` is any 24 hours,
-`100/day UTC` ends at midnight. A month is always one, of UTC if it has no zone. `100/rolling day` and `100/calendar
-day` say which of both; `rolling week` is any seven days. Amounts may be money, all of one currency: `$5.50/day`,
-`250 eur/month`. So every limit without weights and without a schedule has a text, and only one that `write_limit`
-gives.
+`100/day UTC` ends at midnight. A month or a year is always one, of UTC if it has no zone. `100/rolling day` and
+`100/calendar day` say which of both; `rolling week` is any seven days. Amounts may be money, all of one currency:
+`$5.50/day`, `250 eur/month`. So every limit without weights and without a schedule has a text, and only one that
+`write_limit` gives.
 """
 
 import re
@@ -44,7 +44,7 @@ _RATE: Final = re.compile(r"([^\s/]+)\s*/\s*([^\s/]+)" + _WORDS)
 _CALENDAR: Final = re.compile(r"([^\s/]+)\s*/\s*([a-z]+)" + _ZONE + _WORDS)
 _CALENDAR_WORD: Final = re.compile(r"([^\s/]+)\s*/\s*calendar\s+([a-z]+)(?:" + _ZONE + ")?" + _WORDS)
 _ROLLING: Final = re.compile(r"([^\s/]+)\s*/\s*rolling\s+([^\s/]+)" + _WORDS)
-_MONTH: Final = re.compile(r"([^\s/]+)\s*/\s*(month)()" + _WORDS)
+_MONTH: Final = re.compile(r"([^\s/]+)\s*/\s*(month|year)()" + _WORDS)
 _CRON: Final = re.compile(r"(\S+)\s+cron((?:\s+\S+){5})(?:" + _ZONE + ")?" + _WORDS)
 _LIKE_CRON: Final = re.compile(r"\S+\s+cron\s+(.*)")
 _CRON_FIELD: Final = re.compile(  # in capitals
@@ -77,6 +77,7 @@ _WINDOWS: Final = {
     **dict.fromkeys(("d", "day"), "day"),
     "week": "week",
     "month": "month",
+    "year": "year",
 }
 _WINDOW_WORDS: Final = {"minute": "min"}
 _ROLLING_WORDS: Final = {86400: "rolling day", 604_800: "rolling week"}  # whose words alone may mean the calendar
@@ -87,7 +88,7 @@ _OTHER_UNITS: Final = {
     "month": "has no fixed length: write days, such as 30d",
     "months": "have no fixed length: write month for one of the calendar, or days, such as 90d",
     "year": "has no fixed length: write days, such as 365d",
-    "years": "have no fixed length: write days, such as 365d",
+    "years": "have no fixed length: write year for one of the calendar, or days, such as 730d",
 }
 _MEANT: Final = {
     **dict.fromkeys(("secs", "sek"), "sec"),
@@ -244,7 +245,9 @@ def _read_rate(amount: str, period: str, words: str) -> Fields:
 
 def _read_calendar(amount: str, window: str, zone: str, words: str) -> Fields:
     if window not in _WINDOWS:
-        raise ValueError(f"{window} is not a window of the calendar: write min, hour, day, week or month before {zone}")
+        raise ValueError(
+            f"{window} is not a window of the calendar: write min, hour, day, week, month or year before {zone}"
+        )
     fields = _refilled(amount, words, _OF_CALENDAR, kind="calendar", window=_WINDOWS[window], timezone=zone or _UTC)
     return {"starts_on" if name == "from" else name: value for name, value in fields.items()}
 
@@ -345,8 +348,8 @@ def _read_period(text: str) -> int:
     found = _PERIOD.fullmatch(text)
     unit = found[2] if found else ""
     meant = _MEANT.get(unit.lower(), unit.lower() if unit != "M" else "")
-    if meant == "month" != unit:
-        raise ValueError(f"`{unit}` is not a period: write month")
+    if meant in ("month", "year") and meant != unit:
+        raise ValueError(f"`{unit}` is not a period: write {meant}")
     if meant in _OTHER_UNITS:
         said = f"`{unit}`" if meant == unit else f"`{unit}` is not a period: `{meant}`"
         raise ValueError(f"{said} {_OTHER_UNITS[meant]}")

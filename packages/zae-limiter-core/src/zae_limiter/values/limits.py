@@ -85,7 +85,7 @@ class Limit(NamedLimits):
     prefetch: float = 0.0
     """Seconds for which a process may reserve tokens before it admits by them; 0 for not at all."""
     window: str = ""
-    """Of a calendar limit: ``minute``, ``hour``, ``day``, ``week``, ``month``, or a cron expression."""
+    """Of a calendar limit: ``minute``, ``hour``, ``day``, ``week``, ``month``, ``year``, or a cron expression."""
     timezone: str = UTC
     """Of a calendar limit: the zone by whose clocks its windows begin."""
     starts_on: int = 1

@@ -228,6 +228,26 @@ class NamedLimits:
         return cls.custom(name, capacity, burst=burst, shadow=shadow, weights=weights, alert=alert, **rate)
 
     @classmethod
+    def per_year(
+        cls,
+        name: str,
+        capacity: int,
+        *,
+        timezone: str = UTC,
+        carry_over: int | bool = 0,
+        shadow: bool = False,
+        weights: Mapping[str, float] = NO_WEIGHTS,
+        alert: Sequence[int] = (),
+    ) -> Self:
+        """Return a limit of ``capacity`` tokens a calendar year: all of them at the midnight that begins it.
+
+        A year that begins on another day is a ``Limit.quota`` with a cron expression, like ``0 0 1 4 *``.
+        """
+        burst = burst_of(name, capacity, None, carry_over, CALENDAR)
+        rate = _period(name, CALENDAR, "year", 0.0, timezone)
+        return cls.custom(name, capacity, burst=burst, shadow=shadow, weights=weights, alert=alert, **rate)
+
+    @classmethod
     def quota(
         cls,
         name: str,

@@ -15,8 +15,15 @@ if TYPE_CHECKING:
 
 UTC: Final = "UTC"
 CALENDAR: Final = "calendar"
-SECONDS: Final[Mapping[str, int]] = {"minute": 60, "hour": 3600, "day": 86400, "week": 604_800, "month": 2_678_400}
-"""The seconds of each window by name, when no clock is changed; a month has 31 days."""
+SECONDS: Final[Mapping[str, int]] = {
+    "minute": 60,
+    "hour": 3600,
+    "day": 86400,
+    "week": 604_800,
+    "month": 2_678_400,
+    "year": 31_622_400,
+}
+"""The seconds of each window by name, when no clock is changed; a month has 31 days, a year 366."""
 ELAPSED: Final = frozenset(("minute", "hour"))  # counted in elapsed time, so a zone means nothing
 
 _LAST_START: Final[Mapping[str, int]] = {"week": 7, "month": 31}

@@ -114,6 +114,7 @@ limits = st.one_of(
         st.integers(1, 7),
     ),
     st.builds(lambda zone: Limit.per_day("m", 7, window="calendar", timezone=zone), st.sampled_from(ZONES)),
+    st.builds(lambda zone: Limit.per_year("m", 7, timezone=zone), st.sampled_from(ZONES)),
     st.just(Limit.per_hour("m", 7, window="calendar")),
     st.just(Limit.per_minute("m", 7, window="calendar")),
     st.builds(
@@ -163,6 +164,15 @@ def test_a_month_without_its_first_day_begins_on_its_last_one(starts_on: int) ->
     assert begins == expected
 
 
+def test_a_year_of_any_zone_begins_with_its_january() -> None:
+    rule = rule_of(Limit.per_year("y", 1, timezone="Europe/Berlin"))
+    t, begins = ms(datetime(2023, 6, 1, tzinfo=UTC)), []
+    for _ in range(3):
+        t = rule.reached(rule.minted(t) + 1)
+        begins.append(datetime.fromtimestamp(t / 1000, UTC))
+    assert begins == [datetime(year, 12, 31, 23, tzinfo=UTC) for year in (2023, 2024, 2025)]  # 2024 has 366 days
+
+
 def test_a_time_that_the_clocks_leave_out_comes_at_the_change_and_a_repeated_one_once() -> None:
     limit = Limit.quota("q", 1, cron="30 2 * * *", timezone="Europe/Berlin")
     rule = rule_of(limit)
@@ -184,6 +194,7 @@ def test_a_midnight_that_the_clocks_go_back_over_begins_one_day() -> None:
 
 def test_the_header_has_the_length_of_a_window_without_a_change() -> None:
     assert window_seconds(Limit.per_month("m", 5, timezone="Europe/Berlin")) == 31 * 86_400
+    assert window_seconds(Limit.per_year("m", 5)) == 366 * 86_400
     assert window_seconds(Limit.per_week("m", 5, window="calendar")) == 7 * 86_400
     assert window_seconds(Limit.per_hour("m", 5, window="calendar")) == 3600
     assert window_seconds(Limit.quota("m", 5, cron="0 6 * * MON")) == 7 * 86_400

@@ -13,6 +13,7 @@ KINDS = [
     Limit.per_minute("slow", 7),
     Limit.custom("fast", 100, refill_amount=9, refill_period=2),
     Limit.per_month("month", 40),
+    Limit.per_year("year", 40),
     Limit.quota("window", 30, window=17),
     Limit.quota("cron", 30, cron="14 * * * *"),
     Limit.total("total", 40),

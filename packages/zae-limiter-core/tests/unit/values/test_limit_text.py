@@ -33,6 +33,7 @@ WINDOWS = [("minute", "UTC", 1), ("hour", "UTC", 1), ("day", "Asia/Kolkata", 1),
 WINDOWS += [
     ("month", "Europe/Berlin", 1),
     ("month", "UTC", 31),
+    ("year", "Asia/Kolkata", 1),
     ("0 6 * * MON", "UTC", 1),
     (" 0  6\t* * MON", "UTC", 1),
     ("*/5 1-2 1,2 JAN *", "NZ", 1),
