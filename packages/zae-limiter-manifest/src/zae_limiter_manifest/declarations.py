@@ -113,7 +113,7 @@ def _level(model: type[AttrsInstance]) -> Record:
     )
     first = {key: member for key, member in record.members.items() if key not in (*SWITCH_FIELDS, UNLIMITED, EXTENDS)}
     if EXTENDS in record.members:
-        first[EXTENDS] = record.members[EXTENDS]
+        first = {EXTENDS: record.members[EXTENDS], **first}
     if model is ResourceDecl:
         first["limits"] = evolve(first["limits"], required=True, unless=SWITCHES)
     members = {**first, SHADOW: flag, PREFETCH: prefetch, **{key: record.members[key] for key in SWITCH_FIELDS}}
