@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
 from fractions import Fraction
 
-from .declarations import EntityDecl, ResourceDecl
+from .declarations import EntityDecl
 from .limit_declarations import LimitDecl
 from .limit_text import write_limit
 from .manifest import LimitsManifest
@@ -48,6 +48,8 @@ def _add_above_parent(
     A default of the resource is every entity's, and not written for the children of one parent.
     """
     child, over = manifest.entities[entity], manifest.entities[parent]
+    if not _has_limits(manifest, over):  # which is a warning of its own
+        return
     for resource in _resources(manifest, child, over):
         mine = limits_of(manifest, child, ("entities", entity), resource)
         theirs = limits_of(manifest, over, ("entities", parent), resource)
@@ -98,16 +100,17 @@ def _without_limits(manifest: LimitsManifest, children: _Children) -> Iterator[W
     for parent, alike in children.items():
         each = [entity for ids in alike.values() for entity in ids]
         decl = manifest.entities[parent]
-        levels = (*decl.resources.values(), *tier_levels(manifest, decl).values())
-        if default is None or any(map(_says_limits, levels)):
+        if default is None or _has_limits(manifest, decl):
             continue
-        below = f"{each[0]} and {len(each) - 1:,} more" if each[1:] else each[0]
-        text = f"has no limits of its own, so {below} share the defaults of one entity there ({default})"
+        below = f"{each[0]} and {len(each) - 1:,} more share" if each[1:] else f"{each[0]} takes from"
+        text = f"has no limits of its own, so {below} the defaults of one entity there ({default})"
         yield Warned(PARENT_WITHOUT_LIMITS, manifest.namespace, ("entities", parent), text)
 
 
-def _says_limits(level: ResourceDecl) -> bool:
-    return bool(level.limits) or level.unlimited
+def _has_limits(manifest: LimitsManifest, entity: EntityDecl) -> bool:
+    """Return whether an entity, or its tier, says of any resource which limits it has, or that it has none."""
+    levels = (*entity.resources.values(), *tier_levels(manifest, entity).values())
+    return any(level.limits or level.unlimited for level in levels)
 
 
 def _default_level(manifest: LimitsManifest) -> str | None:

@@ -25,6 +25,7 @@ def live(stack: Stack) -> Stack:
         repository.set_limits(entity, GOLD, "gpt-4")
     for entity in ("y", "n"):  # words that some readers of YAML take for true and false
         repository.set_limits(entity, FREE)
+    repository.set_limits("org", [Limit.per_minute("rpm", 5_000)])
     repository.set_limits("alone", [Limit.per_minute("rpm", 7)])
     repository.set_tier_limits("silver", [Limit.per_minute("rpm", 50)])
     repository.create_entity("tiered", tier="silver")
@@ -35,7 +36,7 @@ def test_entities_with_the_same_limits_share_a_part_of_the_first_file(live: Stac
     file = live.directory / "first.yaml"
     told = live.ok("export", "-N", "tenant-alpha", "--out", str(file))
     assert told.splitlines() == [
-        f"{file}: 11 items of tenant-alpha; 5 entities share 2 parts",
+        f"{file}: 12 items of tenant-alpha; 5 entities share 2 parts",
         f"Next: zae-limiter limits plan --name my-app -f {file}",
     ]
     text = file.read_text(encoding="utf-8")

@@ -57,7 +57,7 @@ class Stack:
         """Standard output of a command that ends so."""
         done = self.run(*args)
         assert done.exit_code == code, done.output
-        assert done.stderr == ""
+        assert done.stderr == "", done.stderr
         return done.stdout
 
     def error(self, *args: str) -> str:
