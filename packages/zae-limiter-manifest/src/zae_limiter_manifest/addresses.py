@@ -115,7 +115,7 @@ def _checked(resource: str | None, entity: str | None) -> tuple[str | None, str 
     elif entity is not None:
         _check(NameKind.ENTITY, entity)
     if resource is not None or tier is not None:
-        _check(NameKind.RESOURCE if entity is None else NameKind.RESOURCE_OR_DEFAULT, resource)
+        _check(NameKind.RESOURCE_OR_PATTERN if entity is None else NameKind.RESOURCE_OR_DEFAULT, resource)
     return resource, entity
 
 

@@ -83,7 +83,10 @@ class LimitsManifest:
         kw_only=True,
         converter=freeze_names,
         validator=values_are(ResourceDecl),
-        metadata=about(NamedMap(NameKind.RESOURCE, RESOURCE), "the defaults of each resource, by its name"),
+        metadata=about(
+            NamedMap(NameKind.RESOURCE_OR_PATTERN, RESOURCE),
+            "the defaults of each resource, by its name, or by a pattern: `anthropic/*`, `*`",
+        ),
     )
     tiers: Mapping[str, TierDecl] = field(
         default=SortedMap({}),

@@ -16,7 +16,7 @@ RESERVED_LIMIT_NAMES: Final = (
 )
 
 DEFAULT_RESOURCE: Final = "_default_"
-PATTERN_END: Final = "*"  # no resource ends with it: who writes `openai/*` means a pattern, and there are none
+PATTERN_END: Final = "*"  # of a pattern of resources, `openai/*`; no resource ends with it
 TIER_SUBJECT: Final = "$TIER:"  # with a tier's name, it stands where others have an entity
 
 
@@ -27,6 +27,7 @@ class NameKind(Enum):
     LIMIT = "limit"
     RESOURCE = "resource"
     RESOURCE_OR_DEFAULT = "resource_or_default"
+    RESOURCE_OR_PATTERN = "resource_or_pattern"
     ENTITY = "entity"
     TIER = "tier"
 
@@ -68,12 +69,18 @@ _RESOURCE_TEXT: Final = _Form.of_text(128, 384)
 _RESOURCE: Final = _RESOURCE_TEXT._replace(
     pattern=re.compile(r"\S*[^\s*]"), rule=f"{_RESOURCE_TEXT.rule}, without a `*` at the end"
 )
+_PATTERN: Final = _RESOURCE_TEXT._replace(
+    pattern=re.compile(r"[^\s*]*\*|\S*[^\s*]"),
+    rule=f"{_RESOURCE_TEXT.rule}; a pattern has one `*`, at its end",
+    reserved=(DEFAULT_RESOURCE,),
+)
 _ENTITY: Final = _Form.of_text(256, 512, ("$SYSTEM",))
 _FORMS: Final = {
     NameKind.NAMESPACE: _SHORT_NAME,
     NameKind.LIMIT: _SHORT_NAME._replace(reserved=RESERVED_LIMIT_NAMES),
     NameKind.RESOURCE: _RESOURCE._replace(reserved=(DEFAULT_RESOURCE,)),
     NameKind.RESOURCE_OR_DEFAULT: _RESOURCE,
+    NameKind.RESOURCE_OR_PATTERN: _PATTERN,
     NameKind.TIER: _SHORT_NAME,
     NameKind.ENTITY: _ENTITY._replace(pattern=re.compile(r"(?!\$(?:RESOURCE|TIER):)\S+")),
 }
@@ -84,7 +91,9 @@ _PLAIN: Final = re.compile(r"[A-Za-z0-9_.:@~\-]")
 
 # What nearly all ids and resources are: it has none of the characters, beginnings and lengths that the rules are about.
 _SIMPLE: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:@~\-]{0,127}")
-_TEXTS: Final = frozenset({NameKind.RESOURCE, NameKind.RESOURCE_OR_DEFAULT, NameKind.ENTITY})
+_TEXTS: Final = frozenset(
+    {NameKind.RESOURCE, NameKind.RESOURCE_OR_DEFAULT, NameKind.RESOURCE_OR_PATTERN, NameKind.ENTITY}
+)
 
 
 def find_name_problem(kind: NameKind, value: object) -> str | None:
@@ -93,10 +102,10 @@ def find_name_problem(kind: NameKind, value: object) -> str | None:
         return "must be a string"
     if kind in _TEXTS and _SIMPLE.fullmatch(value):
         return None
-    if value == DEFAULT_RESOURCE and kind is NameKind.RESOURCE:
+    if value == DEFAULT_RESOURCE and kind in (NameKind.RESOURCE, NameKind.RESOURCE_OR_PATTERN):
         return "is reserved: it means all resources of an entity"
     if kind in (NameKind.RESOURCE, NameKind.RESOURCE_OR_DEFAULT) and value.endswith(PATTERN_END):
-        return "ends with `*`, and there are no patterns of resources: name each one, or use `system`"
+        return "ends with `*`: patterns are for `resources` at the top of the file alone, name each one here"
     form = _FORMS[kind]
     if value in form.reserved:
         return "is a reserved name"

@@ -46,7 +46,7 @@ FOUND = """\
 12:50: resources._default_.limits.x.refill_period: must be an integer, not the boolean true
 14:13: resources.gpt-4.limits: must be a map, not null
 15:3: resources.gpt-4: duplicate key "gpt-4", first in line 13
-16:3: resources["a b"]: "a b" must be 1 to 128 printable characters without white space, at most 384 bytes when all but ASCII letters, digits and `_ - . : @ ~` is percent-encoded, without a `*` at the end
+16:3: resources["a b"]: "a b" must be 1 to 128 printable characters without white space, at most 384 bytes when all but ASCII letters, digits and `_ - . : @ ~` is percent-encoded; a pattern has one `*`, at its end
 16:8: resources["a b"]: the tag "tag:yaml.org,2002:set" is not supported
 17:3: resources[7]: a key must be a string, not the integer 7: put it in quotes
 17:30: resources[7].limits.a.capacity: cannot be read as int: "0b_"

@@ -74,6 +74,7 @@ ON_REFUSED: Final = "on_refused"
 FINGERPRINT: Final = "fingerprint"  # of the provisioner's last write of the config
 OVERRIDE_UNTIL: Final = "override_until"  # epoch ms: the end of the override beside the limits of an entity config
 OVERRIDE_EXTENDS: Final = "override_extends"  # the override adds to what the level has
+PATTERNS: Final = "patterns"  # of the system config: the configs of the patterns of resources, by pattern
 MODE: Final = "level_mode"  # of a level: "extends" or "unlimited"
 DISABLED: Final = "disabled"
 BYPASS: Final = "bypass"

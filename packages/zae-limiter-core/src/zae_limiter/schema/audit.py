@@ -26,7 +26,7 @@ def check_subject(field: str, value: str) -> str:
     """
     prefix = keys.audit_resource("")
     if isinstance(value, str) and value.startswith(prefix):
-        return keys.audit_resource(check_resource(field, value.removeprefix(prefix)))
+        return keys.audit_resource(check_resource(field, value.removeprefix(prefix), allow_pattern=True))
     if isinstance(value, str) and value.startswith(TIER_SUBJECT):
         return keys.audit_tier(check_tier(field, value.removeprefix(TIER_SUBJECT)))
     return value if value == keys.audit_system() else check_identifier(field, value)

@@ -22,6 +22,7 @@ from .attributes import (
     ON_UNAVAILABLE,
     OVERRIDE_EXTENDS,
     OVERRIDE_UNTIL,
+    PATTERNS,
     RESOURCE,
     SWITCHES,
     TTL,
@@ -79,8 +80,9 @@ class Row(NamedTuple):
         return SystemDefaults(self.limits(), None if policy is None else OnUnavailable(policy))
 
     def version(self) -> int:
-        """Return the version, which each change raises; 0 without an item."""
-        return 0 if self.item is None else number(self.item, CONFIG_VERSION)
+        """Return the version, which each change raises; 0 without an item, and for a system with patterns alone."""
+        item = self.item
+        return 0 if item is None or (PATTERNS in item and CONFIG_VERSION not in item) else number(item, CONFIG_VERSION)
 
     def override_end(self) -> int | None:
         """Return the end of the override (epoch ms), passed or not; ``None`` without one."""
@@ -142,10 +144,10 @@ def switch_attributes(switches: Switches) -> Item:
 
 @reads
 def read_config(item: Item, now_ms: int) -> "values.provisioner.StoredConfig | None":
-    """Return a config item as a value; ``None`` if it has nothing but an override that has ended."""
+    """Return a config item as a value; ``None`` if it has nothing but an override that has ended, or patterns."""
     row = Row(item, now_ms)
     said, override, switches, policy = row.said(), row.override(), row.switches(), row.on_unavailable()
-    if not (said or override or switches) and row.override_end() is not None:
+    if not (said or override or switches) and (row.override_end() is not None or not row.version()):
         return None
     return values.provisioner.StoredConfig(
         said.limits, policy, optional(text, item, FINGERPRINT), override, switches, row.on_refused(), said.mode

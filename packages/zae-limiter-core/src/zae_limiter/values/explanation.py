@@ -82,6 +82,8 @@ class BucketExplanation:
     are in shadow."""
     tier: str | None = None
     """The tier that the entity has; whether the limits come from it says ``source``."""
+    pattern: str | None = None
+    """The longest pattern of resources that limits come from; ``None`` if none do."""
     refused_ask: Mapping[str, int] = field(default_factory=dict, hash=False)
     """What the refused acquire of the entity asked for that was counted last, in whole tokens by limit."""
     is_unlimited: bool = False

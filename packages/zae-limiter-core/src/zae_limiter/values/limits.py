@@ -23,7 +23,7 @@ MAX_PERIOD: Final = 100 * 365 * 24 * 3600
 MAX_PREFETCH: Final = 3600
 MAX_LIMITS: Final = 32  # of one bucket: a write of them all has to fit into DynamoDB's expressions
 
-ConfigSource = Literal["entity", "entity_default", "tier", "tier_default", "resource", "system"]
+ConfigSource = Literal["entity", "entity_default", "tier", "tier_default", "resource", "pattern", "system"]
 
 PolicyText: TypeAlias = Literal["block", "allow", "share"]
 POLICIES: Final[tuple[PolicyText, ...]] = get_args(PolicyText)

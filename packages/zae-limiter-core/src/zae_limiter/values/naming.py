@@ -8,7 +8,7 @@ from unicodedata import normalize
 from ..exceptions import InvalidIdentifierError, InvalidNameError, ValidationError
 
 DEFAULT_RESOURCE: Final = "_default_"
-PATTERN_END: Final = "*"  # no resource ends with it: who writes `openai/*` means a pattern, and there are none
+PATTERN_END: Final = "*"  # no resource ends with it: who writes `openai/*` means a pattern (``patterns``)
 
 # A bucket counts its writes as `wcu`; usage sorts by the others, beside the limits.
 RESERVED_LIMIT_NAMES: Final = (
@@ -49,11 +49,14 @@ def check_identifier(field: str, value: object) -> str:
     raise InvalidIdentifierError(field, value, "is reserved" if reserved else _problem(value, _IDENTIFIER_RULE))
 
 
-def check_resource(field: str, value: object, *, allow_default: bool = False) -> str:
+def check_resource(field: str, value: object, *, allow_default: bool = False, allow_pattern: bool = False) -> str:
     """Return ``value`` in NFC if it is a valid resource name; ``InvalidIdentifierError`` otherwise.
 
-    ``allow_default`` also admits ``_default_``, which means all resources of an entity.
+    ``allow_default`` also admits ``_default_``, which means all resources of an entity; ``allow_pattern`` a pattern of
+    resources: ``anthropic/*``, or ``*``.
     """
+    if allow_pattern and isinstance(value, str) and value.endswith(PATTERN_END):
+        return _check_pattern(field, value)
     if isinstance(value, str):
         short = value if len(value) <= LONGEST_RESOURCE else _compose(value, LONGEST_RESOURCE)
         if (checked := _resource(short)) is not None:
@@ -62,8 +65,23 @@ def check_resource(field: str, value: object, *, allow_default: bool = False) ->
             return DEFAULT_RESOURCE
     reserved = "is reserved" if value == DEFAULT_RESOURCE else None
     if isinstance(value, str) and value.endswith(PATTERN_END):
-        reserved = "ends with *, and there are no patterns of resources: name each one, or use the system's limits"
+        reserved = "ends with *: only the defaults of resources may be those of a pattern, name the resource here"
     raise InvalidIdentifierError(field, value, reserved or _problem(value, _RESOURCE_RULE))
+
+
+def is_pattern(resource: str) -> bool:
+    """Return whether the defaults of a resource are those of a pattern: its name ends with ``*``."""
+    return resource.endswith(PATTERN_END)
+
+
+def _check_pattern(field: str, value: str) -> str:
+    short = value if len(value) <= LONGEST_RESOURCE else _compose(value, LONGEST_RESOURCE)
+    pattern = normalize("NFC", str.__str__(short))
+    if PATTERN_END in pattern[:-1]:
+        raise InvalidIdentifierError(field, value, "has more than one *: a pattern has one, at its end")
+    if not _fits(pattern, LONGEST_RESOURCE, _MOST_RESOURCE_BYTES):
+        raise InvalidIdentifierError(field, value, _RESOURCE_RULE)
+    return pattern
 
 
 def check_limit_name(field: str, value: object) -> str:

@@ -273,7 +273,10 @@ def _records(name: str, entities: Sequence[str]) -> tuple[str, ...]:
 def _resources(name: str, resources: Sequence[str], *, allow_default: bool = False) -> tuple[str, ...]:
     if isinstance(resources, str) or not isinstance(resources, Iterable):
         raise ValidationError(name, resources, "must be a list of resources")
-    return tuple(sorted({check_resource(name, each, allow_default=allow_default) for each in resources}))
+    checked = (
+        check_resource(name, each, allow_default=allow_default, allow_pattern=not allow_default) for each in resources
+    )
+    return tuple(sorted(set(checked)))
 
 
 def _check_text(name: str, value: object) -> None:

@@ -3,6 +3,8 @@
 A level without limits of its own leaves the word to the next one. A level with limits replaces all below it; with
 ``extends`` it takes those of the levels below, and overrides those that it names. A level that is ``unlimited`` says
 that there are none: it ends the search as limits do. ``compose`` is the only place that knows this.
+
+Each pattern of a resource is a level of its own, the longest first.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -31,7 +33,15 @@ FOLLOWS = 1 << 62
 LEAST_HELD = 2  # tokens: one of the write's own acquire, and one to hold
 OWN_LEVELS = ("entity", "entity_default")
 TIER_LEVELS = ("tier", "tier_default")
-LEVELS: tuple[ConfigSource, ...] = ("entity", "entity_default", "tier", "tier_default", "resource", "system")
+LEVELS: tuple[ConfigSource, ...] = (
+    "entity",
+    "entity_default",
+    "tier",
+    "tier_default",
+    "resource",
+    "pattern",
+    "system",
+)
 """All levels, the strongest first."""
 NO_NAMES: frozenset[str] = frozenset()
 
@@ -64,11 +74,14 @@ class LevelLimits(list[Limit]):
 
 
 class LimitsInForce(list[Limit]):
-    """The limits that hold; ``sources`` names the level of each."""
+    """The limits that hold; ``sources`` names the level of each, ``pattern`` the longest pattern of resources."""
 
-    def __init__(self, limits: Iterable[Limit], sources: Mapping[str, ConfigSource]) -> None:
+    def __init__(
+        self, limits: Iterable[Limit], sources: Mapping[str, ConfigSource], pattern: str | None = None
+    ) -> None:
         super().__init__(limits)
         self.sources = sources
+        self.pattern = pattern
 
 
 def check_said(limits: Sequence[Limit | str], *, extends: bool = False) -> Said:
@@ -109,7 +122,7 @@ def _over(limits: Sequence[Limit], below: Iterable[Limit]) -> tuple[Limit, ...]:
 
 
 class Level(NamedTuple):
-    """One level: its name and what is there, as it was read at ``read_at_ms``.
+    """One level: its name, and that of its ``pattern``, and what is there, as it was read at ``read_at_ms``.
 
     ``limits`` hold, by ``mode``; ``stored`` is what an override, which ends at ``ends_ms``, may have replaced.
     """
@@ -122,6 +135,7 @@ class Level(NamedTuple):
     on_refused: OnRefused | None = None
     read_at_ms: int = 0
     mode: LevelMode | None = None
+    pattern: str | None = None
 
 
 class Composed(NamedTuple):
@@ -139,6 +153,11 @@ class Composed(NamedTuple):
     def source(self) -> ConfigSource | None:
         """The strongest level that says anything."""
         return self.levels[0].source if self.levels else None
+
+    @property
+    def pattern(self) -> str | None:
+        """The longest pattern of which there are limits."""
+        return next((level.pattern for level in self.levels if level.pattern is not None), None)
 
 
 def compose(levels: Iterable[Level]) -> Composed:
@@ -338,7 +357,8 @@ class Resolved:
     who is refused asks again as soon as what was read at ``seen_ms`` (epoch ms) is too old to refuse by.
     ``on_refused`` is that of the strongest level that has one, whichever level's limits hold. ``tier``: that of the
     entity, whether or not its limits hold. ``dropped``: the limits that other levels have and the winning level leaves
-    out; it decided that they are not limited. ``sources``: the level of each limit. ``is_plain``: a call without limits
+    out; it decided that they are not limited. ``sources``: the level of each limit. ``pattern``: the longest of those
+    that its limits come from. ``is_plain``: a call without limits
     of its own is held to the config as it is: no schedule and no switch changes it.
     """
 
@@ -357,6 +377,7 @@ class Resolved:
     tier: str | None = None
     dropped: frozenset[str] = NO_NAMES
     sources: Mapping[str, ConfigSource] = field(default_factory=dict, compare=False)
+    pattern: str | None = None
     is_plain: bool = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -411,6 +432,11 @@ class ResolvedLimits(NamedTuple):
     limits: LimitsInForce
     on_unavailable: OnUnavailable | None
     source: ConfigSource | None
+
+    @property
+    def pattern(self) -> str | None:
+        """The longest of the patterns of resources that they come from, if any do."""
+        return self.limits.pattern
 
     @property
     def sources(self) -> Mapping[str, ConfigSource]:

@@ -21,6 +21,7 @@ SETTERS: Final[Mapping[ConfigSource, str]] = {
     "tier": "the config of its tier",
     "tier_default": "the config of its tier on all resources",
     "resource": "the config of the resource",
+    "pattern": "the config of a pattern of its resource",
     "system": "the system's config",
 }
 """Each level in words, for a message that has named the entity."""

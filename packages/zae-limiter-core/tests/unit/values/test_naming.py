@@ -26,6 +26,7 @@ CHECKS: dict[str, Callable[[str, object], str]] = {
     "tier": naming.check_tier,
     "resource": naming.check_resource,
     "resource_or_default": partial(naming.check_resource, allow_default=True),
+    "resource_or_pattern": partial(naming.check_resource, allow_pattern=True),
     "entity": naming.check_identifier,
     "parent": naming.check_identifier,
     "limit": naming.check_limit_name,

@@ -152,7 +152,8 @@ class _Records:
 
     def _levels(self, bucket: BucketId) -> ConfigRecords:
         keys, now_ms = self._config_keys(bucket), self._now_ms()
-        return ConfigRecords(*(Record(None if key is None else self.items.get(key), now_ms) for key in keys))
+        found = (Record(None if key is None else self.items.get(key), now_ms) for key in keys)
+        return ConfigRecords(bucket.resource, *found)
 
     def _config_keys(self, bucket: BucketId) -> ConfigKeys:
         """Return the keys of the levels, without those of a tier that is not known."""
@@ -179,6 +180,7 @@ def _explained(records: _Records, claim: Claim, asked: "Asked", *, by_prefetch: 
         path=claim.path,
         switches=claim.resolved.switches,
         tier=claim.resolved.tier,
+        pattern=claim.resolved.pattern,
         unlimited=tuple(sorted(claim.unlimited_names)),
         is_unlimited=claim.config.is_unlimited,
         shard_count=asked.view.states[0].shard_count if asked.view.states else 0,
@@ -222,7 +224,7 @@ def resolve_limits(namespace_state: NamespaceState, entity_id: str, resource: st
     resolved = yield from resolve(namespace_state, cached, bucket_too=False)
     policy = resolved.on_unavailable
     return ResolvedLimits(
-        LimitsInForce(resolved.config.marked, resolved.sources),
+        LimitsInForce(resolved.config.marked, resolved.sources, resolved.pattern),
         None if policy is None else OnUnavailable(policy),
         resolved.source,
     )

@@ -14,10 +14,11 @@ from ...runtime import forks
 from ...runtime.lru import LRU
 from ...runtime.named_tuple import NamedTuple
 from ...schema import keys
-from ...schema.attributes import ON_REFUSED, TIER
+from ...schema.attributes import ON_REFUSED, PATTERNS, RESOURCE, TIER
 from ...schema.configs import Row, read_config
 from ...schema.entities import read_parent_link, read_tier
-from ...schema.record import reads
+from ...schema.record import reads, unreadable
+from ...schema.store_errors import Unreadable
 from ...values.limits import ConfigSource, Policy
 from ...values.naming import DEFAULT_RESOURCE
 from ...values.resolution import LEVELS, NO_NAMES, OWN_LEVELS, TIER_LEVELS, Config, Level, Resolved, compose, lifted
@@ -220,7 +221,7 @@ class ConfigCache:
         for key, record in records.items():
             if record is not missing:
                 check_record(key, record.item, read_at_ms)
-                self.has_on_refused |= ON_REFUSED in found[key]
+                self.has_on_refused |= any(ON_REFUSED in each for each in _configs_in(found[key]))
             if key.sk == META:
                 if (tier := read_tier(record.item)) is not None:
                     self._tiers.put(key, tier)
@@ -265,7 +266,10 @@ class ConfigCache:
         if later_than_ms and not all(key in of_read for key in to_read):
             later_than_ms = 0
         of_tier = () if wanted.tier is not None else (Record(None, found[4].read_at_ms),) * 2
-        records, terms = ConfigRecords(*found, *of_tier), (later_than_ms, self._ttl_ms, generation)
+        records, terms = (
+            ConfigRecords(place[1], *found, *of_tier),
+            (later_than_ms, self._ttl_ms, generation),
+        )
         if not records.are_of_levels:
             return records.resolve(now_ms, *terms)
         return self._resolve_by_levels(place[1], records, now_ms, *terms)
@@ -331,7 +335,23 @@ def check_record(key: Key, item: Item | None, now_ms: int) -> None:
         read_parent_link(item)
         read_tier(item)
     elif item is not None:
-        read_config(item, now_ms)
+        own, *patterns = _configs_in(item)
+        read_config(own, now_ms)
+        for config in patterns:
+            try:
+                read_config(config, now_ms)
+            except Unreadable as error:
+                raise unreadable(item, ValueError(f"of the pattern {config[RESOURCE]}, {error.problem}")) from error
+
+
+@reads
+def _configs_in(item: Item) -> list[Item]:
+    """Return an item, and the configs of patterns in it."""
+    if PATTERNS not in item:
+        return [item]
+    from ...schema.patterns import pattern_items  # which few namespaces have
+
+    return [item, *pattern_items(item)]
 
 
 @reads
@@ -344,14 +364,26 @@ def _level(item: Item | None, source: ConfigSource, now_ms: int, read_at_ms: int
     return Level(source, said.limits, stored, ends_ms, row.switches(), row.on_refused(), read_at_ms, said.mode)
 
 
+def _levels_of_patterns(system: Item, resource: str, now_ms: int, read_at_ms: int) -> list[Level]:
+    """Return the levels of the patterns of a resource, the longest first."""
+    from ...schema.patterns import configs_of
+
+    found = reads(lambda item: [*configs_of(item, resource)])(system)
+    return [_level(item, "pattern", now_ms, read_at_ms)._replace(pattern=pattern) for pattern, item in found]
+
+
 @reads
 def _on_unavailable(item: Item | None) -> Policy | None:
     return Row(item).on_unavailable()
 
 
 class ConfigRecords(NamedTuple):
-    """The records of the levels, and the entity's own, as they were read together or one after another."""
+    """The records of the levels, and the entity's own, as they were read together or one after another.
 
+    That of the system has the patterns, too, of which those of the resource ``on`` are levels.
+    """
+
+    on: str
     entity: Record
     entity_default: Record
     resource: Record
@@ -365,12 +397,17 @@ class ConfigRecords(NamedTuple):
 
         The entity's record says that it has a tier, so the levels of its tier are as old as that at least.
         """
-        records: list[tuple[ConfigSource, Record]] = [(source, getattr(self, source)) for source in LEVELS]
+        records: list[tuple[ConfigSource, Record]] = [
+            (source, getattr(self, source)) for source in LEVELS if source != "pattern"
+        ]
         known_ms = self.meta.read_at_ms
-        return [
+        levels = [
             _level(item, source, now_ms, min(at_ms, known_ms) if source in TIER_LEVELS else at_ms)
             for source, (item, at_ms) in records
         ]
+        if self.system.item is not None and PATTERNS in self.system.item:
+            levels[-1:-1] = _levels_of_patterns(self.system.item, self.on, now_ms, self.system.read_at_ms)
+        return levels
 
     @property
     def are_of_levels(self) -> bool:
@@ -398,7 +435,7 @@ class ConfigRecords(NamedTuple):
         as the entity's own only if it has limits beside an override: an override alone leaves no bucket that never
         expires. Neither do limits of which one is a total that expires.
         """
-        levels, oldest_ms = self.levels(now_ms), min(record.read_at_ms for record in self)
+        levels, oldest_ms = self.levels(now_ms), min(record.read_at_ms for record in self[1:])
         composed = compose(levels)
         if not composed.levels:
             config = Config((), oldest_ms)
@@ -433,6 +470,7 @@ class ConfigRecords(NamedTuple):
             tier=read_tier(self.meta.item),
             dropped=frozenset(named - config.by_name.keys()) or NO_NAMES,
             sources=composed.sources,
+            pattern=composed.pattern,
         )
 
 

@@ -5,7 +5,7 @@ A level is a row, named by a subject and a resource (``ConfigPlace``):
 | level                  | subject        | resource            | invalidated at once             |
 |------------------------|----------------|---------------------|---------------------------------|
 | system                 | none           | none                | nothing                         |
-| resource               | none           | its name            | nothing                         |
+| resource               | none           | name, or a pattern  | nothing                         |
 | tier, on a resource    | ``$TIER:gold`` | name or ``_default_`` | nothing                       |
 | entity, on a resource  | its id         | name or ``_default_`` | the entity's live buckets     |
 
@@ -34,6 +34,7 @@ from typing import Any, Final, TypeVar
 
 from ...exceptions import ValidationError
 from ...operations.errors import StoreError
+from ...operations.sizes import item_size
 from ...operations.values import NOTHING, Conditions, Delete, Item, Key, Put, Query
 from ...runtime.dataclass import replace
 from ...runtime.named_tuple import NamedTuple
@@ -49,6 +50,7 @@ from ...schema.attributes import (
     MODE,
     ON_REFUSED,
     ON_UNAVAILABLE,
+    PATTERNS,
     PK,
     RESOURCE,
     SK,
@@ -56,12 +58,13 @@ from ...schema.attributes import (
 from ...schema.configs import Columns, Row, config_attributes, override_attributes, read_columns, switch_attributes
 from ...schema.items import BucketId
 from ...schema.keys import audit_tier, pk_tier, tier_of_subject
+from ...schema.patterns import fixed_attributes, matches, pattern_items, with_pattern, with_system, without_patterns
 from ...schema.record import item_keys, reads
 from ...values.audit import AuditAction, Cause
 from ...values.buckets import InvalidatedBuckets, LiveBuckets
 from ...values.entities import UNCHANGED, Unchanged
 from ...values.limits import Limit, Policy, check_on_unavailable
-from ...values.naming import DEFAULT_RESOURCE, check_identifier, check_resource, check_tier
+from ...values.naming import DEFAULT_RESOURCE, check_identifier, check_resource, check_tier, is_pattern
 from ...values.on_refused import OnRefused
 from ...values.overrides import Override, new_override
 from ...values.provisioner import ConfigPlace
@@ -79,21 +82,22 @@ from ..retry import KEYS_PER_READ, key_of, parts, read, with_retries
 from ..steps import Flow
 from ..validation import OwnPlace, validate_flag, validate_own_place, validate_system
 from . import audit
-from .listing import entity_config_rows, entity_config_rows_on, resource_rows
+from .listing import entity_config_rows, entity_config_rows_on, read_patterns, resource_rows
 
 Progress = Callable[[int], None]
 Concerns = Callable[[BucketId], bool]
 _AT: Final = len("2024-01-31T14:00:00.000Z")  # an event id begins with the instant of its change
 
 SYSTEM: Final[ConfigPlace] = (None, None)
+LARGEST_SHARED: Final = 256 * 1024  # bytes of the system's config with all patterns; DynamoDB has 400 KB for an item
 POLICIES: Final = frozenset((ON_UNAVAILABLE, ON_REFUSED))  # which a config may have without limits
 
 T = TypeVar("T")
 
 
 def of_resource(resource: object) -> ConfigPlace:
-    """Return the level of a resource. Raises ``ValidationError``."""
-    return None, check_resource("resource", resource)
+    """Return the level of a resource, or of a pattern of resources. Raises ``ValidationError``."""
+    return None, check_resource("resource", resource, allow_pattern=True)
 
 
 def of_tier(tier: str, resource: object) -> ConfigPlace:
@@ -122,6 +126,39 @@ class Place(NamedTuple):
     resource: str | None
 
     @property
+    def own_key(self) -> Key:
+        """The key of its item, or that which the config of a pattern would have as an item of its own."""
+        return Key(self.fixed[PK], self.fixed[SK])
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether other levels are in the same item: that of the system has the patterns, too."""
+        return RESOURCE not in self.fixed or self.own_key != self.key
+
+    def config_in(self, item: Item | None) -> Item | None:
+        """Return the config of the level in the item of its key."""
+        if not self.is_shared:
+            return item
+        if self.resource is None:
+            return without_patterns(item)
+        return next((each for each in pattern_items(item) if each[RESOURCE] == self.resource), None)
+
+    def item_with(self, ns: str, before: Item | None, config: Item | None) -> Item | None:
+        """Return the item of the key with another config of the level."""
+        if not self.is_shared:
+            return config
+        if self.resource is None:
+            item = with_system(ns, before, config)
+        else:
+            item = with_pattern(ns, before, self.resource, config)
+        if item is not None and PATTERNS in item and item_size(item) > LARGEST_SHARED:
+            problem = (
+                f"are more than {LARGEST_SHARED // 1024} KB with the system's limits: have fewer patterns, or limits"
+            )
+            raise ValidationError("patterns", [*item[PATTERNS]], problem)
+        return item
+
+    @property
     def own(self) -> OwnPlace | None:
         """The entity and the resource, if the level is an entity's: its live buckets are invalidated by a change."""
         return (self.fixed[ENTITY_ID], self.fixed[RESOURCE]) if ENTITY_ID in self.fixed else None
@@ -134,7 +171,9 @@ def place_of(namespace_state: NamespaceState, level: ConfigPlace) -> Place:
         fixed, subject = item_keys(ns, keys.pk_system(ns), keys.sk_config()), keys.audit_system()
         return Place(key_of(fixed), fixed, subject, None)
     if subject is None:
-        fixed, subject = item_keys(ns, keys.pk_resource(ns, resource), keys.sk_config()), keys.audit_resource(resource)
+        fixed, subject = fixed_attributes(ns, resource), keys.audit_resource(resource)
+        if is_pattern(resource):
+            return Place(Key(keys.pk_system(ns), keys.sk_config()), fixed, subject, resource)
     elif (tier := tier_of_subject(subject)) is not None:
         fixed = item_keys(ns, pk_tier(ns, tier), keys.sk_config(resource))
     else:
@@ -167,8 +206,9 @@ class Change(NamedTuple):
 
 def get(namespace_state: NamespaceState, level: ConfigPlace, column: Callable[[Row], T]) -> Flow[T]:
     """Return a column of a level, such as ``Row.limits``."""
-    item = yield from read(place_of(namespace_state, level).key)
-    return reads(lambda stored: column(Row(stored, namespace_state.now())))(item)
+    place = place_of(namespace_state, level)
+    item = yield from read(place.key)
+    return reads(lambda stored: column(Row(place.config_in(stored), namespace_state.now())))(item)
 
 
 def set_limits(
@@ -264,14 +304,31 @@ def writes_of(
     namespace_state: NamespaceState, wanted: Change, before: Item | None, cause: Cause, *, number: int = 0
 ) -> tuple[Write, ...]:
     """Return the write of a change, and that of its audit event; none if there is nothing to delete."""
+    after, event = item_after(namespace_state, wanted, before, cause, number=number)
+    if event is None:
+        return ()
+    return write_of(wanted.place.key, before, after, event), event
+
+
+def write_of(key: Key, before: Item | None, after: Item | None, event: Put) -> Put | Delete:
+    """Return the write that replaces an item as it was read, in the transaction of an audit event."""
+    when = Conditions(absent=(PK,)) if before is None else as_read(before, CONFIG_VERSION)
+    return Delete(key, when) if after is None else Put({**after, EVENT_ID: event.item[EVENT_ID]}, when)
+
+
+def item_after(
+    namespace_state: NamespaceState, wanted: Change, before: Item | None, cause: Cause, *, number: int = 0
+) -> tuple[Item | None, Put | None]:
+    """Return the item of a level after a change, and the audit event; no event if there is nothing to delete."""
     place, now_ms = wanted.place, namespace_state.now()
-    columns = read_columns(before, now_ms)
-    after, new_columns = _changed(columns, before, wanted)
+    config = place.config_in(before)
+    columns = read_columns(config, now_ms)
+    after, new_columns = _changed(columns, config, wanted)
     was, will_be = columns.plain(), new_columns.plain()
     keeps_limits = wanted.limits is UNCHANGED
     adds = wanted.limits not in (None, UNCHANGED) or wanted.override not in (None, UNCHANGED) or wanted.extra
     if not adds and {**(was or {}), CONFIG_VERSION: 0} == {**(will_be or {}), CONFIG_VERSION: 0}:
-        return ()  # what it removes is not there
+        return before, None  # what it removes is not there
     action: AuditAction = "limits_set" if wanted.limits is not None else "limits_deleted"
     if keeps_limits and wanted.switches:
         action = "switches_set"
@@ -281,9 +338,9 @@ def writes_of(
     audit_put = audit.event(
         namespace_state, cause, action, subject, before=was, after=will_be, resource=resource, number=number
     )
-    when = Conditions(absent=(PK,)) if before is None else as_read(before, CONFIG_VERSION)
-    write = Delete(place.key, when) if after is None else Put({**after, EVENT_ID: audit_put.item[EVENT_ID]}, when)
-    return write, audit_put
+    if after is not None:
+        after = {**after, EVENT_ID: audit_put.item[EVENT_ID]}
+    return place.item_with(namespace_state.namespace_id, before, after), audit_put
 
 
 def _changed(was: Columns, before: Item | None, wanted: Change) -> tuple[Item | None, Columns]:
@@ -429,7 +486,8 @@ def invalidate_level(
     rows = IndexRows(namespace_state.namespace_id)
     queries, concerns = yield from _begin(namespace_state, rows, resource, for_switches=for_switches)
     # from then on a ``cv`` shows that a bucket was invalidated; never, if the limits do not say when they were changed
-    stored: Item | None = yield from read(place_of(namespace_state, (None, resource)).key)
+    place = place_of(namespace_state, (None, resource))
+    stored = place.config_in((yield from read(place.key)))
     try:
         changed = datetime.fromisoformat(str((stored or {}).get(EVENT_ID, ""))[:_AT])
         newer_than_ms = changed.timestamp() * 1000 + 2 * CLOCKS_MS
@@ -456,21 +514,25 @@ def _begin(
 ) -> Flow[tuple[list[Query], Concerns]]:
     """Return the queries of the buckets, and what says whether the level's limits, or its switches, hold for one."""
     validate_flag("for_switches", for_switches)
-    if resource is None:
+    if resource is not None:
+        resource = check_resource("resource", resource, allow_pattern=True)
+    of_many = resource is None or is_pattern(resource)
+    if resource is None or of_many:
         begin = keys.pk_buckets_of_namespace(rows.namespace_id)
         queries = of_namespace(namespace_state, Query("", "GSI4", begins_with=begin))
     else:
-        resource = check_resource("resource", resource)
         queries = queries_of_resource(
             namespace_state, resource, Query("", "GSI2", begins_with=keys.INDEX_BUCKET_PREFIX)
         )
     if for_switches:  # they hold for entities with limits of their own, too
-        return queries, lambda _: True
+        return queries, lambda bucket: resource is None or not of_many or matches(resource, bucket.resource)
     # Leave out entities with limits of their own, and for the system resources with limits. Entities with nothing but
     # an override are invalidated, too, for it ends; and so are those whose limits add to the level's.
-    resources: set[str] = set()
-    if resource is None:
+    resources, patterns = set[str](), set[str]()
+    if resource is None or of_many:
         resources |= set((yield from resource_rows(rows, with_extending=False)))
+        configs = yield from read_patterns(namespace_state)
+        patterns = {name for name, said in configs.items() if said and said.mode != EXTENDS}
         addresses = yield from entity_config_rows(rows)
     else:
         addresses = yield from entity_config_rows_on(rows, resource)
@@ -479,7 +541,12 @@ def _begin(
 
     def concerns(bucket: BucketId) -> bool:
         on, on_all = (bucket.entity_id, bucket.resource), (bucket.entity_id, DEFAULT_RESOURCE)
-        return bucket.resource not in resources and own.isdisjoint((on, on_all))
+        if bucket.resource in resources or not own.isdisjoint((on, on_all)):
+            return False
+        if resource is None or not of_many:
+            return not any(matches(each, bucket.resource) for each in patterns)
+        longer = (each for each in patterns if len(each) > len(resource))
+        return matches(resource, bucket.resource) and not any(matches(each, bucket.resource) for each in longer)
 
     return queries, concerns
 

@@ -14,19 +14,23 @@ from ...exceptions import ValidationError
 from ...operations.values import Item, Key, Page, Query
 from ...runtime.dataclass import replace
 from ...schema import keys
-from ...schema.attributes import GSI3SK, GSI4SK, PK
+from ...schema.attributes import GSI3SK, GSI4SK, PK, RESOURCE
+from ...schema.configs import Row
 from ...schema.entities import read_entity
 from ...schema.items import BucketId, BucketState
 from ...schema.keys import EntityConfigAddress
+from ...schema.patterns import pattern_items
+from ...schema.record import reads
 from ...values.buckets import BucketPage
 from ...values.entities import EntityPage, KnownEntity
 from ...values.naming import check_identifier, check_resource
+from ...values.resolution import Said
 from ..bucket.reading import bucket_of_row, checked_state
 from ..bucket.reading import in_force as buckets_in_force
 from ..index_rows import IndexRows, query_rows, report
 from ..partitions import SortedRows, of_namespace, of_resource
 from ..process.namespace_state import NamespaceState, bucket_key
-from ..retry import key_of, read_all, with_retries
+from ..retry import key_of, read, read_all, with_retries
 from ..steps import Flow
 from ..validation import validate_page_size
 from .lineage import meta_key
@@ -39,11 +43,19 @@ ENTRIES_PER_PAGE = 25  # for half a read unit; behind each page the query skips 
 
 
 def resources_with_defaults(namespace_state: NamespaceState) -> Flow[list[str]]:
-    """Return the resources that have limits of their own, sorted by name."""
+    """Return the resources and the patterns that have limits of their own, sorted by name."""
     rows = IndexRows(namespace_state.namespace_id)
     resources = yield from resource_rows(rows)
     yield from report(rows)
-    return sorted(resources)
+    patterns = yield from read_patterns(namespace_state)
+    return sorted([*resources, *(name for name, said in patterns.items() if said)])
+
+
+def read_patterns(namespace_state: NamespaceState) -> Flow[dict[str, Said]]:
+    """Return what each pattern of resources says of limits; nothing, for one that has switches alone."""
+    ns = namespace_state.namespace_id
+    system = yield from read(Key(keys.pk_system(ns), keys.sk_config()))
+    return reads(lambda item: {each[RESOURCE]: Row(each).said() for each in pattern_items(item)})(system)
 
 
 def resource_rows(rows: IndexRows, *, with_switches: bool = False, with_extending: bool = True) -> Flow[list[str]]:
@@ -244,10 +256,10 @@ def _with_limits(
     namespace_state: NamespaceState, rows: IndexRows, resource: str, prefix: str, after: str | None, most: int
 ) -> Flow[set[str]]:
     """Return the first entities with limits in force on a resource, or on all (``_default_``)."""
-    read = config_row_reader(rows, resource)
+    address = config_row_reader(rows, resource)
 
     def entity(item: Item) -> str | None:
-        return next((each.entity_id for each in in_force([read(item)], namespace_state)), None)
+        return next((each.entity_id for each in in_force([address(item)], namespace_state)), None)
 
     pk = keys.gsi3_pk_entity_config(rows.namespace_id, resource)
     behind = None if after is None else f"{after}{BEHIND}"

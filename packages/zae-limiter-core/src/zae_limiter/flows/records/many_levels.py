@@ -10,7 +10,7 @@ from typing import Final, Generic, TypeVar
 
 from ...exceptions import InfrastructureError, ValidationError
 from ...operations.errors import Invalid, NotApplied, OutcomeUnknown, StoreError, Throttled, TransactionCancelled
-from ...operations.values import BatchGet, Found, Item, Key, Transact
+from ...operations.values import BatchGet, Found, Item, Key, Put, Transact
 from ...runtime.named_tuple import NamedTuple
 from ...schema.configs import other_attributes, read_config
 from ...schema.keys import audit_tier, tier_of_subject
@@ -23,14 +23,25 @@ from ...values.provisioner import ConfigPlace, StoredConfig
 from ...values.switches import NO_SWITCHES
 from ..bucket.telling import Told, tell_many, tell_own
 from ..index_rows import IndexRows, report
-from ..optimistic import Write
+from ..optimistic import Write, optimistic
 from ..process.namespace_state import NamespaceState
 from ..public_errors import public_error
-from ..retry import ATTEMPTS, KEYS_PER_READ, PAUSES, RACE_PAUSES, RaceLost, key_of, parts, read_all
+from ..retry import ATTEMPTS, KEYS_PER_READ, PAUSES, RACE_PAUSES, RaceLost, key_of, parts, read, read_all
 from ..steps import Flow, Sleep, call_all
 from ..validation import OwnPlace, validate_changes, validate_keys, validate_places
-from .levels import SYSTEM, Change, of_entity, of_resource, of_tier, place_of, tier_rows, writes_of
-from .listing import entity_config_rows, resource_rows
+from .levels import (
+    SYSTEM,
+    Change,
+    item_after,
+    of_entity,
+    of_resource,
+    of_tier,
+    place_of,
+    tier_rows,
+    write_of,
+    writes_of,
+)
+from .listing import entity_config_rows, read_patterns, resource_rows
 
 K = TypeVar("K")
 T = TypeVar("T")
@@ -39,6 +50,7 @@ Tell = Callable[[NamespaceState, Iterable[OwnPlace]], Flow[Told]]
 READS_AT_ONCE: Final = 8
 CHANGES_PER_TRANSACTION = 25
 TRANSACTIONS_AT_ONCE = 8
+CHANGES_OF_ITEM = 90  # which one transaction writes, with as many audit events
 CHANGES_PER_WAVE = CHANGES_PER_TRANSACTION * TRANSACTIONS_AT_ONCE
 _OFF: Final = asdict(NO_SWITCHES)
 PASSING = frozenset((None, "ConditionalCheckFailed", "TransactionConflict"))  # codes of changes to try again
@@ -90,8 +102,10 @@ def get_configs(
     """Return the stored configs by place, without empty places; read in batches, several at a time."""
     if not isinstance(places, Iterable):
         raise ValidationError("places", places, "must be places, each an entity and a resource, or None")
-    wanted = {place_of(namespace_state, place).key: place for place in dict.fromkeys(map(_checked, places))}
-    found = yield from read_many(list(wanted))
+    at = {place: place_of(namespace_state, place) for place in map(_checked, places)}
+    items = yield from read_many(list(dict.fromkeys(each.key for each in at.values())))
+    wanted = {each.own_key: place for place, each in at.items()}
+    found = {each.own_key: config for each in at.values() if (config := each.config_in(items.get(each.key)))}
     now_ms = namespace_state.now()
     configs = yield from read_each(
         namespace_state, wanted, found, lambda item: read_config(item, now_ms), skip_unreadable=skip_unreadable
@@ -129,6 +143,7 @@ def list_config_places(namespace_state: NamespaceState) -> Flow[list[ConfigPlace
     tiers = yield from tier_rows(rows)
     own = yield from entity_config_rows(rows)
     yield from report(rows)
+    resources += yield from read_patterns(namespace_state)
     return [
         SYSTEM,
         *((None, resource) for resource in resources),
@@ -181,8 +196,12 @@ def change_many(
 ) -> Flow[BulkResult[P]]:
     """Make all changes, each with its audit event, then ``tell`` the live buckets of their entities."""
     waiting = [_Wanted(number, place, change) for number, (place, change) in enumerate(changes.items())]
+    shared = [wanted for wanted in waiting if wanted.change.place.is_shared]
     failures: dict[P, StoreError] = {}
     may_be_written = False
+    if len(shared) > 1:
+        failures = yield from _change_shared(namespace_state, shared, cause)
+        waiting, may_be_written = [wanted for wanted in waiting if wanted not in shared], True
     for attempt in range(ATTEMPTS):
         if attempt > 1:  # let others finish
             yield Sleep(RACE_PAUSES[attempt])
@@ -216,6 +235,33 @@ def change_many(
         shown[place] = public_error(namespace_state.stack, failure)
         shown[place].__cause__ = failure
     return BulkResult(done, shown)
+
+
+def _change_shared(
+    namespace_state: NamespaceState, shared: Sequence[_Wanted[P]], cause: Cause
+) -> Flow[dict[P, StoreError]]:
+    """Change the levels that are in one item, deleted ones first; all of them in one transaction, if it has the room.
+    Return the failures.
+    """
+    failures: dict[P, StoreError] = {}
+    in_order = sorted(shared, key=lambda each: each.change.limits is not None)
+    for number, part in enumerate(parts(in_order, CHANGES_OF_ITEM)):
+        own = cause.before(number)  # for its tokens
+
+        def attempt(part: Sequence[_Wanted[P]] = part) -> Flow[tuple[Sequence[Write], None]]:
+            key = part[0].change.place.key
+            before = yield from read(key)
+            after, events = before, list[Put]()
+            for each in part:
+                after, event = item_after(namespace_state, each.change, after, cause, number=each.number)
+                events += () if event is None else (event,)
+            return ((write_of(key, before, after, events[-1]), *events) if events else ()), None
+
+        try:
+            yield from optimistic(own, attempt)
+        except StoreError as error:
+            failures |= {wanted.place: error for wanted in part}
+    return failures
 
 
 def _tell(namespace_state: NamespaceState, changes: Mapping[P, Change], tell: Tell) -> Flow[dict[P, StoreError]]:
