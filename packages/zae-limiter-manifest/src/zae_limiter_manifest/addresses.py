@@ -8,7 +8,7 @@ from typing import Any, Final, Literal, Self
 
 from attrs import field, frozen
 
-from .naming import TIER_SUBJECT, NameKind, find_name_problem, in_nfc
+from .naming import PATTERN_END, TIER_SUBJECT, NameKind, find_name_problem, in_nfc
 from .problems import show
 from .sortedmap import SortedMap
 
@@ -53,6 +53,11 @@ class Address:
         if self.entity is not None:
             return "entity"
         return "system" if self.resource is None else "resource"
+
+    @property
+    def is_pattern(self) -> bool:
+        """Whether it is a pattern of resources, such as `anthropic/*`."""
+        return self.entity is None and self.resource is not None and self.resource.endswith(PATTERN_END)
 
     @property
     def is_record(self) -> bool:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from .declarations import ResourceDecl
 from .manifest import LimitsManifest
-from .naming import DEFAULT_RESOURCE
+from .naming import DEFAULT_RESOURCE, matching
 from .problems import Path, format_path
 from .warned import LEFT_OUT, Warned
 from .winners import limits_of, tier_levels
@@ -23,7 +23,7 @@ def find_left_out(manifest: LimitsManifest) -> Iterator[Warned]:
     everywhere = _of_resources(manifest)
     system = _named(("system",), None if manifest.system is None else manifest.system.limits)
     for resource, decl in manifest.resources.items():
-        if lost := _lost(decl, {}, system):
+        if lost := _lost(decl, {}, _of_patterns(manifest, resource), system):
             yield _found(manifest, ("resources", resource), lost, f"calls on {resource}")
     for tier, of_tier in manifest.tiers.items():
         for resource, decl in of_tier.resources.items():
@@ -121,7 +121,12 @@ def _of_level(path: Path, levels: Mapping[str, ResourceDecl], resource: str) -> 
 
 
 def _of_resource(manifest: LimitsManifest, resource: str) -> _Levels:
-    return _of_level((), manifest.resources, resource)
+    return _of_level((), manifest.resources, resource) or _of_patterns(manifest, resource)
+
+
+def _of_patterns(manifest: LimitsManifest, resource: str) -> _Levels:
+    """Return the limits of the patterns of a resource, or of those that are shorter than a pattern."""
+    return _merged(*(_of_level((), manifest.resources, each) for each in matching(manifest.resources, resource)))
 
 
 def _on_others(everywhere: _Levels, levels: Mapping[str, ResourceDecl]) -> dict[str, Sequence[str]]:

@@ -1,6 +1,7 @@
 """The rules for names of namespaces, limits, resources and entities."""
 
 import re
+from collections.abc import Iterable
 from enum import Enum
 from typing import Final, NamedTuple
 from unicodedata import normalize
@@ -122,6 +123,12 @@ def in_nfc(name: str) -> str:
     if not isinstance(name, str) or name.isascii() or len(name) > _LONGEST_SPELLING:
         return name
     return normalize("NFC", name)
+
+
+def matching(names: Iterable[str], resource: str) -> list[str]:
+    """Return the patterns among the names that a resource or a longer pattern matches, the longest first."""
+    patterns = (each for each in names if each.endswith(PATTERN_END) and each != resource)
+    return sorted((each for each in patterns if resource.startswith(each[:-1])), key=len, reverse=True)
 
 
 def name_pattern(kind: NameKind) -> str:

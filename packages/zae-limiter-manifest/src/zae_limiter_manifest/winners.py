@@ -7,7 +7,7 @@ from attrs import frozen
 from .declarations import EntityDecl, ResourceDecl, SystemDecl
 from .limit_declarations import LimitDecl
 from .manifest import LimitsManifest
-from .naming import DEFAULT_RESOURCE
+from .naming import DEFAULT_RESOURCE, matching
 from .problems import Path
 
 
@@ -45,8 +45,9 @@ def levels_of(
         for each in dict.fromkeys((resource, DEFAULT_RESOURCE)):
             if (level := levels.get(each)) is not None:
                 yield (*where, "resources", each), level, True
-    if (of_all := manifest.resources.get(resource)) is not None:
-        yield ("resources", resource), of_all, False
+    for each in (resource, *matching(manifest.resources, "" if resource == DEFAULT_RESOURCE else resource)):
+        if (of_all := manifest.resources.get(each)) is not None:
+            yield ("resources", each), of_all, False
     if manifest.system is not None:
         yield ("system",), manifest.system, False
 

@@ -105,3 +105,17 @@ def test_a_level_with_other_names_leaves_out_nothing() -> None:
 def test_a_parent_leaves_out_the_defaults_of_callers() -> None:
     alone = BUDGET.replace("OTHER", "usd").replace("  key: {parent: org, cascade: true}\n", "")
     assert found(alone) == {"entities.org.resources._default_": {"streams": ("resources.gpt-4",)}}
+
+
+def test_a_resource_leaves_out_limits_of_its_patterns() -> None:
+    text = """
+namespace: n
+resources:
+  "*": {limits: {tpm: 9/min}}
+  "a/*": {limits: {rpm: 1/min}}
+  a/b: {limits: {rpm: 5/min}}
+  b: {limits: {tpm: 1/min}}
+"""
+    assert found(text) == {
+        'resources["a/b"]': {"tpm": ('resources["*"]',)},
+    }

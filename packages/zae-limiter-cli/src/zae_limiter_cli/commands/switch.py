@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ..columns import say_columns, say_json, say_sentence
-from ..data.places import ALL_RESOURCES, places_of
+from ..data.places import ALL_RESOURCES, as_level, patterns_of, places_of
 from ..data.showing import word
 from ..data.switches import plain_resolved, plain_switches, sentences, values_of
 from ..errors import CommandError
@@ -94,14 +94,18 @@ def _show(repository: "SyncRepository", entity_id: str | None, resource: str | N
     """Show the levels that may set a switch of the subject, and what holds."""
     from zae_limiter import Switches
     from zae_limiter.maintenance import SyncMaintenance
+    from zae_limiter.values.patterns import is_pattern
+    from zae_limiter.values.resolution import SAYS_NOTHING
     from zae_limiter.values.switches import resolve_switches
 
-    places = places_of(entity_id or "", resource or ALL_RESOURCES)
+    on = resource or ALL_RESOURCES
+    places = places_of(entity_id or "", on, patterns=[] if is_pattern(on) else patterns_of(repository, on))
     if entity_id is None:
         places = {source: place for source, place in places.items() if not source.startswith("entity")}
     found = SyncMaintenance(repository).get_configs([*places.values()])
     levels = {source: found[place].switches if place in found else Switches() for source, place in places.items()}
-    resolved = resolve_switches(levels.items())
+    found_levels = (as_level(source, SAYS_NOTHING, switches=each) for source, each in levels.items())
+    resolved = resolve_switches((each.source, each.switches, each.pattern) for each in found_levels)
     if output == "json":
         told = {source: plain_switches(switches) for source, switches in levels.items()}
         say_json({"entity_id": entity_id, "resource": resource, **plain_resolved(resolved), "levels": told})

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from .places import places_of
+from .places import ALL_RESOURCES, as_level, places_of
 from .refusals import plain_on_refused
 from .showing import plain_limits, plain_mode, plain_override
 from .switches import plain_resolved, plain_switches
@@ -12,7 +12,6 @@ from .switches import plain_resolved, plain_switches
 if TYPE_CHECKING:
     from zae_limiter import OnRefused, Switches, SyncRepository
     from zae_limiter.values import ResolvedSwitches
-    from zae_limiter.values.limits import ConfigSource
     from zae_limiter.values.provisioner import StoredConfig
     from zae_limiter.values.resolution import Composed, Said
 
@@ -24,25 +23,26 @@ class Effective:
     """
 
     resource: str
-    configs: "Mapping[ConfigSource, StoredConfig | None]"
+    configs: "Mapping[str, StoredConfig | None]"
 
     @property
     def composed(self) -> "Composed":
         """The limits in force of all levels together."""
-        from zae_limiter.values.resolution import Level, compose
+        from zae_limiter.values.resolution import compose
 
-        said = ((source, said_in_force(each)) for source, each in self.configs.items())
-        return compose([Level(source, each.limits, mode=each.mode) for source, each in said])
+        return compose([as_level(source, said_in_force(each)) for source, each in self.configs.items()])
 
     @property
     def switches(self) -> "ResolvedSwitches | None":
         """The switches that hold, each by the first level that sets it; ``None`` if no level sets one."""
+        from zae_limiter.values.resolution import SAYS_NOTHING
         from zae_limiter.values.switches import resolve_switches
 
-        return resolve_switches((source, _switches_of(each)) for source, each in self.configs.items())
+        levels = (as_level(source, SAYS_NOTHING, switches=_switches_of(each)) for source, each in self.configs.items())
+        return resolve_switches((level.source, level.switches, level.pattern) for level in levels)
 
     @property
-    def on_refused(self) -> "tuple[ConfigSource | None, OnRefused | None]":
+    def on_refused(self) -> "tuple[str | None, OnRefused | None]":
         """What follows a refusal, and the level that says so."""
         said = ((source, each.on_refused) for source, each in self.configs.items() if each and each.on_refused)
         return next(said, (None, None))
@@ -62,6 +62,7 @@ class Effective:
         return {
             "resource": self.resource,
             "source": composed.source,
+            **({} if composed.pattern is None else {"pattern": composed.pattern}),
             "limits": plain_limits(composed.limits),
             "sources": dict(composed.sources),
             "on_unavailable": system and system.on_unavailable,
@@ -89,8 +90,14 @@ def read_effective(
     named at the end of the command.
     """
     from zae_limiter.maintenance import SyncMaintenance
+    from zae_limiter.values.patterns import is_pattern, matching
 
-    places = {resource: places_of(entity_id, resource, tier) for resource in resources}
+    known = SyncMaintenance(repository).list_patterns()
+    places = {
+        resource: places_of(entity_id, resource, tier, matching(known, "" if resource == ALL_RESOURCES else resource))
+        for resource in resources
+        if not is_pattern(resource)
+    }
     wanted = [place for levels in places.values() for place in levels.values()]
     found = SyncMaintenance(repository).get_configs(wanted, skip_unreadable=True)
     return {

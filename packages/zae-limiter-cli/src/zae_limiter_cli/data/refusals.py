@@ -9,7 +9,6 @@ from ..errors import CommandError
 
 if TYPE_CHECKING:
     from zae_limiter import OnRefused, SyncRepository
-    from zae_limiter.values.limits import ConfigSource
     from zae_limiter.values.provisioner import ConfigPlace
 
 
@@ -46,14 +45,12 @@ def plain_on_refused(on_refused: "OnRefused | None") -> dict[str, Any]:
     return {"on_refused": {"wait": on_refused.wait, "overflow": on_refused.overflow}}
 
 
-def say_on_refused(
-    on_refused: "OnRefused | None", *, by: "ConfigSource | None" = None, place: str | None = None
-) -> None:
+def say_on_refused(on_refused: "OnRefused | None", *, by: str | None = None, place: str | None = None) -> None:
     """Print a policy on a line, if there is one; ``by`` is the level that it comes from, where several could be, and
     ``place`` the resource, where several are shown.
     """
-    from zae_limiter.values.switches import SETTERS
+    from .places import words_of
 
     if on_refused is not None:
         on = "" if place is None else f" on {place}"
-        say_sentence(f"on_refused{on}: {on_refused}" + ("" if by is None else f", by {SETTERS[by]}"))
+        say_sentence(f"on_refused{on}: {on_refused}" + ("" if by is None else f", by {words_of(by)}"))

@@ -22,7 +22,13 @@ def plain_switches(switches: "Switches") -> dict[str, Any]:
 
 def plain_resolved(resolved: "ResolvedSwitches | None") -> dict[str, Any]:
     """Return the switches that hold by name, each with its level and reason; ``null`` for one that no level sets."""
-    return dict.fromkeys(("disabled", "bypass", "cascade")) if resolved is None else asdict(resolved)
+    found = {} if resolved is None else asdict(resolved)
+    return {name: _without_pattern(found.get(name)) for name in ("disabled", "bypass", "cascade")}
+
+
+def _without_pattern(switch: dict[str, Any] | None) -> dict[str, Any] | None:
+    """Return a switch as plain values; with its pattern only where one sets it."""
+    return switch and {name: value for name, value in switch.items() if name != "pattern" or value is not None}
 
 
 def sentences(entity_id: str, resource: str, resolved: "ResolvedSwitches | None") -> list[str]:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from zae_limiter.values import BucketExplanation, LimitExplanation
 
 LARGEST_FACTOR: Final = 1000
-OF_THE_STORE: Final = {"entity", "entity_default", "tier", "tier_default", "resource", "system"}
+OF_THE_STORE: Final = {"entity", "entity_default", "tier", "tier_default", "resource", "pattern", "system"}
 
 
 class NextStep(NamedTuple):
@@ -90,6 +90,8 @@ def _enabling(bucket: "BucketExplanation") -> Iterator[_Step]:
         return
     own = switch.source in {"entity", "entity_default"}
     on = {"entity": ["-r", bucket.resource], "resource": ["-r", bucket.resource], "system": ["--system"]}
+    if switch.pattern is not None:
+        on["pattern"] = ["-r", switch.pattern]
     ends = [*on.get(switch.source, []), *([] if own else ["--now", "--yes"])]
     whom = bucket.entity_id if own else "every entity"
     yield _Step(f"Let {whom} in again.", "enable", bucket.entity_id if own else None, ends)
@@ -107,6 +109,8 @@ def _views(report: Report) -> Iterator[_Step]:
     if bucket.tier is not None:
         of |= {source: ["--tier", bucket.tier] for source in ("tier", "tier_default")}
     switch = None if found.disabled is None or bucket.switches is None else bucket.switches.disabled
+    if pattern := switch.pattern if switch else bucket.pattern:
+        of["pattern"] = ["--resource", pattern]
     subject = of.get(switch.source if switch else bucket.source, ["--entity", bucket.entity_id])
     what = "switches" if switch else "limits"
     yield _Step(f"See all changes of the {what} that decide.", "audit list", None, subject)

@@ -56,6 +56,7 @@ def _bucket(bucket: "BucketExplanation") -> dict[str, Any]:
         "path": list(bucket.path),
         "resource": bucket.resource,
         "source": bucket.source,
+        **({} if bucket.pattern is None else {"pattern": bucket.pattern}),
         **({} if bucket.tier is None else {"tier": bucket.tier}),
         "override_until": None if bucket.override_until is None else iso(bucket.override_until),
         "shard_count": bucket.shard_count,

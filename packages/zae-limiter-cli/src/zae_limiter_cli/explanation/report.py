@@ -171,7 +171,8 @@ def _switched_by(bucket: "BucketExplanation | None") -> str | None:
     switch = None if bucket is None or bucket.switches is None else bucket.switches.disabled
     if bucket is None or switch is None:
         return None
-    levels = {"resource": audit_resource(bucket.resource), "system": audit_system()}
+    resource = bucket.resource if switch.pattern is None else switch.pattern
+    levels = {"resource": audit_resource(resource), "pattern": audit_resource(resource), "system": audit_system()}
     return levels.get(switch.source, bucket.entity_id)
 
 
@@ -183,4 +184,6 @@ def _subject(bucket: "BucketExplanation") -> str:
         return audit_tier(bucket.tier)
     if bucket.source == "resource":
         return audit_resource(bucket.resource)
+    if bucket.source == "pattern" and bucket.pattern is not None:
+        return audit_resource(bucket.pattern)
     return audit_system() if bucket.source == "system" else bucket.entity_id

@@ -30,6 +30,7 @@ SOURCES: Final[Mapping[str, str]] = {
     "tier": "the limits of its tier {tier} on {resource}",
     "tier_default": "the limits of its tier {tier} on all resources",
     "resource": "the limits of {resource}",
+    "pattern": "the limits of the pattern {pattern}",
     "system": "the limits of the system",
     "call": "the limits that the call passes",
     "default_limits": "the limiter's default limits",
@@ -144,7 +145,11 @@ def _of_levels(bucket: "BucketExplanation") -> Iterator[str]:
         yield "It is unlimited: every call is admitted and counted."
     for each in bucket.limits:
         if each.source != bucket.source:
-            yield f"{each.limit.name} by {SOURCES[each.source].format(resource=bucket.resource, tier=bucket.tier)}"
+            yield f"{each.limit.name} by {_words_of(each.source, bucket)}"
+
+
+def _words_of(source: str, bucket: "BucketExplanation") -> str:
+    return SOURCES[source].format(resource=bucket.resource, tier=bucket.tier, pattern=bucket.pattern)
 
 
 def _head(found: "Explanation", bucket: "BucketExplanation") -> str:
@@ -153,7 +158,7 @@ def _head(found: "Explanation", bucket: "BucketExplanation") -> str:
     if _is_further(found, bucket):
         on = "" if bucket.resource == found.resource else f" on {bucket.resource}"
         role = f"{on} (draw)" if len(bucket.path) == 1 else f"{on} (draw, above {bucket.path[0]})"
-    of = SOURCES[bucket.source].format(resource=bucket.resource, tier=bucket.tier)
+    of = _words_of(bucket.source, bucket)
     if bucket.override_until is not None:
         place = "on all resources" if bucket.source == "entity_default" else f"on {bucket.resource}"
         of = f"an override {place} until {shown(bucket.override_until)} (UTC)"

@@ -43,7 +43,7 @@ def unknown_names(repository: "SyncRepository", found: "Explanation", usage: "Us
         return
     if own.source not in ("entity", "entity_default", "tier", "tier_default") and not found.parent_ids:
         yield from unknown_entity(repository, found.entity_id)
-    if own.source not in ("entity", "tier", "resource", "call", "default_limits"):
+    if own.source not in ("entity", "tier", "resource", "call", "default_limits") and own.pattern in (None, "*"):
         yield from unknown_resource(repository, found.resource)
 
 

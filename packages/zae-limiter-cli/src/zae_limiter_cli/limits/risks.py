@@ -106,6 +106,7 @@ def _risk(repository: "SyncRepository", change: Change, now: datetime) -> str | 
         or isinstance(change.after, RecordDecl)
         or address.tier is not None
         or address.resource in (None, DEFAULT_RESOURCE)
+        or address.is_pattern
     ):
         return None  # usage is kept by entity and by resource
     limit = Limit(cut.limit, **change.after.limits[cut.limit].values)

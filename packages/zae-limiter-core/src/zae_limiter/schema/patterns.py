@@ -7,26 +7,17 @@ A pattern matches the resources that begin with the text before its ``*``. For a
 first; it may leave the word to a shorter one, as levels do.
 """
 
-from collections.abc import Iterator, Mapping
-from typing import Any, Final
+from collections.abc import Iterator
+from typing import Final
 
 from ..exceptions import ValidationError
-from ..values.naming import PATTERN_END, check_resource
+from ..values.naming import check_resource
+from ..values.patterns import matching
 from . import keys
 from .attributes import CONFIG_VERSION, PATTERNS, PK, RESOURCE
 from .record import Item, a_map, item_keys
 
 MOST_PATTERNS: Final = 100
-
-
-def matches(pattern: str, resource: str) -> bool:
-    """Return whether a pattern is one of a resource."""
-    return resource.startswith(pattern.removesuffix(PATTERN_END))
-
-
-def matching(patterns: "Mapping[str, Any]", resource: str) -> list[str]:
-    """Return the patterns of a resource, the longest first."""
-    return sorted((each for each in patterns if matches(each, resource)), key=len, reverse=True)
 
 
 def fixed_attributes(ns: str, pattern: str) -> Item:

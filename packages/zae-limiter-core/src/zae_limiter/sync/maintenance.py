@@ -97,6 +97,10 @@ class SyncMaintenance(SyncFlowRunner):
         """
         return self._run(stored.many_levels.list_config_places(self.namespace_state))
 
+    def list_patterns(self) -> list[str]:
+        """Return the patterns of resources that have limits, or switches, by name."""
+        return sorted(self._run(stored.listing.read_patterns(self.namespace_state)))
+
     def get_entity_records(
         self, entity_ids: Sequence[str], *, skip_unreadable: bool = False
     ) -> dict[str, StoredEntity]:

@@ -69,11 +69,6 @@ def check_resource(field: str, value: object, *, allow_default: bool = False, al
     raise InvalidIdentifierError(field, value, reserved or _problem(value, _RESOURCE_RULE))
 
 
-def is_pattern(resource: str) -> bool:
-    """Return whether the defaults of a resource are those of a pattern: its name ends with ``*``."""
-    return resource.endswith(PATTERN_END)
-
-
 def _check_pattern(field: str, value: str) -> str:
     short = value if len(value) <= LONGEST_RESOURCE else _compose(value, LONGEST_RESOURCE)
     pattern = normalize("NFC", str.__str__(short))

@@ -73,16 +73,17 @@ NO_SWITCHES: Final = Switches()
 
 @dataclass(frozen=True, slots=True)
 class SetSwitch:
-    """The value of a switch that holds, and the level that set it, with its reason."""
+    """The value of a switch that holds, and the level that set it, with its reason, and with its ``pattern``."""
 
     value: bool | Cascading
     source: ConfigSource
     reason: str | None = None
+    pattern: str | None = None
 
     @property
     def setter(self) -> str:
         """Return the level in words, for a message that has named the entity."""
-        return SETTERS[self.source]
+        return SETTERS[self.source] if self.pattern is None else f"the config of the pattern {self.pattern}"
 
     @property
     def because(self) -> str:
@@ -109,12 +110,16 @@ class ResolvedSwitches:
         return self.bypass is not None and self.bypass.value is True and not self.disables
 
 
-def resolve_switches(levels: Iterable[tuple[ConfigSource, Switches]]) -> ResolvedSwitches | None:
-    """Return the switches that hold, by those of the levels, the strongest first; ``None`` if no level sets one."""
+def resolve_switches(
+    levels: Iterable[tuple[ConfigSource, Switches, str | None]],
+) -> ResolvedSwitches | None:
+    """Return the switches that hold, by those of the levels, the strongest first, each with its pattern if it is one;
+    ``None`` if no level sets one.
+    """
     found: dict[str, SetSwitch] = {}
-    for source, switches in levels:
+    for source, switches, pattern in levels:
         for name in ("disabled", "bypass", "cascade") if switches else ():
             value = getattr(switches, name)
             if value is not None and name not in found:
-                found[name] = SetSwitch(value, source, switches.reason)
+                found[name] = SetSwitch(value, source, switches.reason, pattern)
     return ResolvedSwitches(**found) if found else None

@@ -31,7 +31,7 @@ LENGTH_OF_AN_INSTANT: Final = len("2024-01-31T14:00:00.000Z")  # an `event_id` b
 @connected
 @in_namespace
 @click.option("--entity", "-e", metavar="ID", help="Changes of this entity, its limits and its buckets.")
-@click.option("--resource", "-r", metavar="NAME", help="Changes of this resource's defaults.")
+@click.option("--resource", "-r", metavar="NAME", help="Changes of this resource's defaults, or of a pattern's.")
 @click.option("--tier", metavar="NAME", help="Changes of this tier's limits.")
 @click.option("--system", is_flag=True, help="Changes of the system's defaults.")
 @click.option(
@@ -104,7 +104,7 @@ def _subject(entity: str | None, resource: str | None, tier: str | None, *, syst
     if entity is not None:
         return check_identifier("--entity", entity)
     if resource is not None:
-        return audit_resource(check_resource("--resource", resource))
+        return audit_resource(check_resource("--resource", resource, allow_pattern=True))
     return audit_system() if system else None
 
 

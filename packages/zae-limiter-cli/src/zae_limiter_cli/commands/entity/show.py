@@ -10,7 +10,7 @@ import click
 from ...columns import say_columns, say_json, say_sentence
 from ...data.declared import as_declared
 from ...data.effective import Effective, read_effective, said_in_force
-from ...data.places import ALL_RESOURCES
+from ...data.places import ALL_RESOURCES, name_of
 from ...data.refusals import say_on_refused
 from ...data.showing import LIMIT_HEAD, limit_cells, override_line, plain_bucket, say_buckets, show_entity
 from ...data.switches import lines_of, plain_resolved, sentences
@@ -102,14 +102,16 @@ def _say_levels(entity_id: str, found: Effective, tier: str | None) -> None:
     """Print each level on one resource, and which one wins."""
     composed = found.composed
     of = "" if tier is None else f" (tier {tier})"
-    wins = _wins([each.source for each in composed.levels], unlimited=not composed.limits)
+    names = [name_of(each) for each in composed.levels]
+    wins = _wins(names, unlimited=not composed.limits)
+    winners = {limit.name: name_of(each) for each in reversed(composed.levels) for limit in each.limits}
     say_sentence(f"{entity_id} on {found.resource}{of}: {wins}")
     rows: list[tuple[str, ...]] = [("LEVEL", "WINS", *LIMIT_HEAD)]
     for source, config in found.configs.items():
         said = said_in_force(config)
-        marks = ["yes" if composed.sources.get(limit.name) == source else "-" for limit in said.limits]
+        marks = ["yes" if winners.get(limit.name) == source else "-" for limit in said.limits]
         if not said.limits:
-            marks = ["yes" if any(each.source == source for each in composed.levels) else "-"]
+            marks = ["yes" if source in names else "-"]
         cells = _cells(said.limits, unlimited=bool(said))
         rows += [(source, mark, *each) for mark, each in zip(marks, cells, strict=True)]
     say_columns(rows)

@@ -39,6 +39,7 @@ class LimitsAfter:
         self._overridden = {override.address for override in plan.overrides}
         self._buckets: dict[tuple[str, str], BucketLimits] = {}
         self._records: dict[str, _Record] = {}
+        self._patterns: set[str] | None = None
         self._on_tiers = any(address.tier is not None for address in self._changes)
 
     def bucket(self, entity_id: str, resource: str) -> "BucketLimits":
@@ -61,17 +62,19 @@ class LimitsAfter:
         tier = self._record(entity_id).tier if rewritten or self._on_tiers else None
         passed, composes = False, {*live.sources.values()} > {source}
         levels: list[Level] = []
-        for level, address in _levels(entity_id, resource, tier):
+        for level, address in self._levels(entity_id, resource, tier):
             change = self._change(address)
-            passed = passed or level == source
+            wins = level == source and (level != "pattern" or address == Address(live.pattern))
+            passed = passed or wins
             if change is not None:
                 found = _said_by(change)
             elif rewritten and level in TIER_LEVELS:  # it may have had another tier
                 found = self._read(level, entity_id, resource)
-            elif level == source and not composes:
+            elif wins and not composes:
                 found = Said(tuple(live), None if live else "unlimited")
             else:
-                found = self._read(level, entity_id, resource) if passed else SAYS_NOTHING
+                on = resource if level != "pattern" or address is None else str(address.resource)
+                found = self._read(level, entity_id, on) if passed else SAYS_NOTHING
             levels.append(Level(level, found.limits, mode=found.mode))
             if found and found.mode != EXTENDS:
                 break
@@ -89,7 +92,7 @@ class LimitsAfter:
         repository, on = self._repository, DEFAULT_RESOURCE if level.endswith("_default") else resource
         if level == "system":
             return Said.of(repository.get_system_defaults()[0])
-        if level == "resource":
+        if level in ("resource", "pattern"):
             return Said.of(repository.get_resource_defaults(resource))
         if level in ("entity", "entity_default"):
             own, override = Said.of(repository.get_limits(entity_id, on)), repository.get_override(entity_id, on)
@@ -101,9 +104,9 @@ class LimitsAfter:
         """Return the value of a switch: that of the first level that sets it."""
         live = getattr(self._repository.resolve_switches(entity_id, resource), name)
         passed = False
-        for level, address in _levels(entity_id, resource):
+        for level, address in self._levels(entity_id, resource):
             change = None if address is None else self._changes.get(address)
-            holds = live is not None and level == live.source
+            holds = live is not None and level == live.source and (live.pattern in (None, address and address.resource))
             passed = passed or holds
             if change is not None:
                 value = _switches_of(change).get(name)
@@ -117,6 +120,19 @@ class LimitsAfter:
 
     def _read_switch(self, name: str, address: Address) -> object:
         return _plain(getattr(self._repository.get_switches(address.entity, address.resource), name))
+
+    def _levels(self, entity_id: str, resource: str, tier: str | None = None) -> Levels:
+        """Return the levels that may have limits, the strongest first, with the patterns of the table and the plan."""
+        from zae_limiter.maintenance import SyncMaintenance
+        from zae_limiter.values.patterns import is_pattern, matching
+
+        if self._patterns is None:
+            changed = {address.resource for address in self._changes if address.level == "resource"}
+            stored = SyncMaintenance(self._repository).list_patterns()
+            self._patterns = {*stored, *(each for each in changed if each is not None and is_pattern(each))}
+        *others, system = _levels(entity_id, resource, tier)
+        patterns: Levels = [("pattern", Address(each)) for each in matching(self._patterns, resource)]
+        return [*others, *patterns, system]
 
     def _record(self, entity_id: str) -> _Record:
         found = self._records.get(entity_id)

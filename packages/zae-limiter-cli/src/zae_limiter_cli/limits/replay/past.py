@@ -103,7 +103,7 @@ def _subjects(repository: "SyncRepository", plan: Plan) -> set[Subject]:
 def _subjects_of(repository: "SyncRepository", change: Change) -> Iterator[Subject]:
     """Yield whose use a change may decide otherwise; an entity that gets another tier is one on all resources."""
     address = change.address
-    resource = None if address.resource == DEFAULT_RESOURCE else address.resource
+    resource = None if address.resource == DEFAULT_RESOURCE or address.is_pattern else address.resource
     if address.tier is not None:
         for entity_id in repository.list_entities_of_tier(address.tier):
             yield entity_id, resource

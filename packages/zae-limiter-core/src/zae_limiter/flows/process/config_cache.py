@@ -445,7 +445,7 @@ class ConfigRecords(NamedTuple):
             own = own and bool(composed.limits) and not any(limit._unused_seconds for limit in composed.limits)
             config = Config(composed.limits, age, own=own, stored=True).at(now_ms)
         switches, link = (
-            resolve_switches((level.source, level.switches) for level in levels),
+            resolve_switches((level.source, level.switches, level.pattern) for level in levels),
             read_parent_link(self.meta.item),
         )
         cascade = link.cascade

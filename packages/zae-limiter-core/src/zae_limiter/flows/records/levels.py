@@ -58,15 +58,16 @@ from ...schema.attributes import (
 from ...schema.configs import Columns, Row, config_attributes, override_attributes, read_columns, switch_attributes
 from ...schema.items import BucketId
 from ...schema.keys import audit_tier, pk_tier, tier_of_subject
-from ...schema.patterns import fixed_attributes, matches, pattern_items, with_pattern, with_system, without_patterns
+from ...schema.patterns import fixed_attributes, pattern_items, with_pattern, with_system, without_patterns
 from ...schema.record import item_keys, reads
 from ...values.audit import AuditAction, Cause
 from ...values.buckets import InvalidatedBuckets, LiveBuckets
 from ...values.entities import UNCHANGED, Unchanged
 from ...values.limits import Limit, Policy, check_on_unavailable
-from ...values.naming import DEFAULT_RESOURCE, check_identifier, check_resource, check_tier, is_pattern
+from ...values.naming import DEFAULT_RESOURCE, check_identifier, check_resource, check_tier
 from ...values.on_refused import OnRefused
 from ...values.overrides import Override, new_override
+from ...values.patterns import is_pattern, matches
 from ...values.provisioner import ConfigPlace
 from ...values.resolution import EXTENDS, SAYS_NOTHING, Said, check_said
 from ...values.switches import Switches

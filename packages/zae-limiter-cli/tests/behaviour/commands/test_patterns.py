@@ -1,0 +1,47 @@
+"""Patterns of resources in commands: set, shown, named where they decide, and switched."""
+
+from support.cli.by_hand import document, effective, refused, run, told
+from support.cli.tables import Table
+from zae_limiter import Limit
+
+RPM, TPM = Limit.per_minute("rpm", 100), Limit.per_minute("tpm", 5)
+
+
+def test_a_pattern_is_set_shown_and_deleted(table: Table) -> None:
+    expected = [["LIMIT", "CAPACITY", "BURST", "REFILL"], ["rpm", "100", "100", "100/min"]]
+    assert told("resource", "set-defaults", "anthropic/*", "-l", "rpm:100/min") == expected
+    assert told("resource", "show", "anthropic/*") == expected
+    assert told("resource", "show")[1] == ["anthropic/*", "yes", "-"]
+    assert effective("acme", "anthropic/opus")["source"] == "pattern"
+    run("resource", "delete-defaults", "anthropic/*", "-y")
+    assert run("resource", "show").stdout == "No resource has limits in namespace default.\n"
+    assert "has more than one *" in refused("resource", "set-defaults", "a*b*", "-l", "rpm:1")
+
+
+def test_why_and_the_entity_name_the_pattern(table: Table) -> None:
+    table.repository.set_system_defaults([TPM])
+    table.repository.set_resource_defaults("*", [TPM])
+    table.repository.set_resource_defaults("a/*", [RPM], extends=True)
+    shown = run("why", "acme", "a/b").stdout
+    assert "acme: the limits of the pattern a/*; " in shown
+    assert "audit list --resource 'a/*'" in shown
+    [bucket] = document("why", "acme", "a/b")["buckets"]
+    assert (bucket["source"], bucket["pattern"]) == ("pattern", "a/*")
+    lines = run("entity", "show", "acme", "-r", "a/b").stdout.splitlines()
+    rows = [line.split()[:4] for line in lines if line.startswith("pattern ")]
+    assert rows == [["pattern", "a/*", "yes", "rpm"], ["pattern", "*", "yes", "tpm"]]
+
+
+def test_a_switch_of_a_pattern_is_named_and_ended(table: Table) -> None:
+    table.repository.set_resource_defaults("*", [RPM])
+    run("disable", "-r", "a/*", "--reason", "moved", "--yes")
+    shown = run("why", "acme", "a/b").stdout
+    assert "the config of the pattern a/* (moved)" in shown
+    assert "enable -r 'a/*' --now --yes" in shown
+    run("enable", "-r", "a/*", "--now", "--yes")
+    assert table.repository.get_switches(None, "a/*").disabled is not True
+
+
+def test_audit_lists_changes_of_a_pattern(table: Table) -> None:
+    run("resource", "set-defaults", "a/*", "-l", "rpm:1")
+    assert "a/*" in run("audit", "list", "--resource", "a/*").stdout
