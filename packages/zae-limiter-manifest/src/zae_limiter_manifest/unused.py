@@ -6,7 +6,7 @@ from difflib import get_close_matches
 from typing import Final
 
 from .manifest import LimitsManifest
-from .naming import DEFAULT_RESOURCE
+from .naming import DEFAULT_RESOURCE, matching
 from .problems import Path, format_path
 from .warned import LONE_LIMIT, UNNAMED_RESOURCE, UNUSED_TIER, Warned
 from .winners import all_levels
@@ -36,7 +36,8 @@ def _unnamed_resources(manifest: LimitsManifest) -> Iterator[Warned]:
     everywhere = manifest.system is not None and manifest.system.limits
     for path, _, level in all_levels(manifest):
         overflow = None if level.on_refused is None else level.on_refused.overflow
-        if overflow is not None and overflow not in places and not everywhere:
+        limited = overflow is None or overflow in places or matching(manifest.resources, overflow)
+        if overflow is not None and not limited and not everywhere:
             text = f"is {overflow}, which no level of this file limits"
             yield Warned(UNNAMED_RESOURCE, manifest.namespace, (*path, "on_refused", "overflow"), text)
     known = {_letters(each): each for each in manifest.resources}
