@@ -235,6 +235,8 @@ async def _write_what_limits_need(world: World) -> None:
     limiter, _ = await world.process()
     await limiter.set_system_defaults([RPM, TPM], "allow", principal="me")
     await limiter.set_resource_defaults("gpt-4", [RPM, TPM], principal="me")
+    await limiter.set_resource_defaults("anthropic/*", [RPM], principal="me")
+    await limiter.delete_resource_defaults("anthropic/*", principal="me")
     await limiter.repository.set_tier_limits("gold", [RPM, TPM], "gpt-4", principal="me")
     await limiter.set_limits("project", [RPM, TPM], "gpt-4", principal="me")
     await limiter.set_limits("project", [RPM], "gpt-4", principal="me")
