@@ -31,6 +31,8 @@ QUERIES: Final[Mapping[str, str]] = {
     "prometheus": "metrics",
     "billing": "guides/billing",
     "slowapi": "guides/migrating",
+    "kong": "guides/coming-from",
+    "limitador": "guides/coming-from",
     "deprecation": "support",
     "set_tier_limits": "reference/repository-limits",
 }
