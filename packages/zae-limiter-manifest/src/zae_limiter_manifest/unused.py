@@ -62,10 +62,11 @@ def _lone_limits(manifest: LimitsManifest) -> Iterator[Warned]:
     places: dict[str, list[tuple[Path, str | None, bool]]] = {}
     limited: dict[str | None, int] = {}
     for path, resource, level in all_levels(manifest):
-        if level.limits:
+        adds = getattr(level, "extends", False)
+        if level.limits and not adds:
             limited[resource] = limited.get(resource, 0) + 1
         for name in level.limits:
-            places.setdefault(name, []).append((path, resource, getattr(level, "extends", False)))
+            places.setdefault(name, []).append((path, resource, adds))
     names = list(places) if len(places) <= _MOST_NAMES else []
     for name, found in places.items():
         path, resource, adds = found[0]
@@ -73,7 +74,10 @@ def _lone_limits(manifest: LimitsManifest) -> Iterator[Warned]:
             continue
         like = _mistyped(name, names)
         if like is not None or (
-            path[0] in ("tiers", "entities") and not adds and limited[resource] > 1 and resource != DEFAULT_RESOURCE
+            path[0] in ("tiers", "entities")
+            and not adds
+            and limited.get(resource, 0) > 1
+            and resource != DEFAULT_RESOURCE
         ):
             hint = f": did you mean `{like}`?" if like else f", of all that limit {resource or 'the same calls'}"
             text = f"is at {format_path(path)} alone{hint}"

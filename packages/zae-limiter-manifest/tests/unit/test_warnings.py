@@ -145,6 +145,13 @@ def test_a_resource_that_nothing_else_names_is_told() -> None:
     assert told(f"system: {level}\n{over}") == []
 
 
+def test_a_level_that_extends_has_the_limits_below() -> None:
+    tiers = "tiers: {gold: {resources: {api: {limits: {rps: 9/sec, calls: 9/min}}}}}\n"
+    entity = "entities: {ann: {tier: gold, resources: {api: {EXTENDS limits: {calls: 5/min}}}}}\n"
+    assert told(tiers + entity.replace("EXTENDS", "extends: true,")) == []
+    assert "lone-limit tiers.gold.resources.api.limits.rps" in told(tiers + entity.replace("EXTENDS ", ""))
+
+
 def test_a_limit_that_one_level_alone_has_is_told() -> None:
     own = "{gpt-4: {limits: {rpm: 1/min, NAME: 1/min}}, budget: {limits: {usd: $5/day UTC}}}"
     entities = f"entities: {{ann: {{resources: {own}}}}}\n"
