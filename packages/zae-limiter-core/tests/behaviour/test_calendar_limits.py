@@ -238,7 +238,8 @@ async def test_the_tokens_of_a_total_never_come_back_by_themselves(world: World)
     assert refused.retry_after_header is None
     assert "0 available; no more come by themselves" in str(refused)
     assert "no more come by themselves" in http.problem(refused)["detail"]
-    assert http.headers(refused) == {"RateLimit-Policy": '"credits";q=5', "RateLimit": '"credits";r=0'}
+    fields = {"RateLimit-Policy": '"credits";q=5', "RateLimit": '"credits";r=0', "x-should-retry": "false"}
+    assert http.headers(refused) == fields
     assert await limiter.time_until_available("e", "r", {"credits": 1}) == math.inf
     with pytest.raises(RateLimitExceeded):
         async with limiter.acquire("e", "r", {"credits": 1}, max_wait=math.inf):
