@@ -10,12 +10,12 @@ A text says what comes back and when, then words, each once, in any order:
     AMOUNT total [burst AMOUNT] [expires PERIOD] [alert …] [shadow]
     AMOUNT concurrent [expires PERIOD] [shadow]
 
-The amount is what comes back. The capacity is that amount unless the text has another, the burst is the capacity. A
-token bucket gets its tokens evenly. A time zone makes a calendar window of the period: `100/day` is any 24 hours,
-`100/day UTC` ends at midnight. A month or a year is always one, of UTC if it has no zone. `100/rolling day` and
-`100/calendar day` say which of both; `rolling week` is any seven days. Amounts may be money, all of one currency:
-`$5.50/day`, `250 eur/month`. So every limit without weights and without a schedule has a text, and only one that
-`write_limit` gives.
+The amount is what comes back; `100 per min` is `100/min`. The capacity is that amount unless the text has another, the
+burst is the capacity. A token bucket gets its tokens evenly. A time zone makes a calendar window of the period:
+`100/day` is any 24 hours, `100/day UTC` ends at midnight. A month or a year is always one, of UTC if it has no zone.
+`100/rolling day` and `100/calendar day` say which of both; `rolling week` is any seven days. Amounts may be money, all
+of one currency: `$5.50/day`, `250 eur/month`. So every limit without weights and without a schedule has a text, and
+only one that `write_limit` gives.
 """
 
 import re
@@ -51,6 +51,7 @@ _CRON_FIELD: Final = re.compile(  # in capitals
     r"(?:[-0-9*?#/,LW]|MON|TUE|WED|THU|FRI|SAT|SUN|JAN|FEB|MAR|APR|MAY|JUN|JUL|AUG|SEP|OCT|NOV|DEC)+"
 )
 _LIKE_ZONE: Final = re.compile(r"[A-Za-z][A-Za-z0-9_+-]*(?:/[A-Za-z0-9_+-]+)+|(?i:utc|gmt)")
+_PER: Final = re.compile(r"^([^\s/]+)\s+per\s+(?!\S+\s+from\s+first\s)")
 _OPEN: Final = re.compile(r"[^/]+/\s*(?:day|days|d|month)(?:\s+[a-z0-9].*)?")
 _FIRST_USE: Final = re.compile(r"(\S+)\s+per\s+(\S+)\s+from\s+first\s+use" + _WORDS)
 _TOTAL: Final = re.compile(r"([^\s/]+)\s+total" + _WORDS)
@@ -117,6 +118,7 @@ def read_limit(text: str, name: str = "") -> Fields:
         if len(text) > _LONGEST:
             raise ValueError(f"a limit has at most {_LONGEST} characters")
         words = AMOUNTS_APART.sub(r"\1\2", text.strip())
+        words = _PER.sub(r"\1/", words)
         if name in CURRENCIES:
             words = _BARE_FRACTION.sub(rf"\1{name}", words)
         _check_cron(words)
@@ -204,7 +206,7 @@ def leaves_open(text: str) -> bool:
     """Return whether a text that is a limit has `day` or `month` alone, which does not say whether it is the
     calendar's.
     """
-    return _OPEN.fullmatch(text.strip()) is not None
+    return _OPEN.fullmatch(_PER.sub(r"\1/", text.strip())) is not None
 
 
 def near_zone(text: str) -> str | None:
