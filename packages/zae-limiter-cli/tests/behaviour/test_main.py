@@ -132,7 +132,7 @@ def test_a_bad_manifest_is_a_line_for_each_mistake(tmp_path: Path) -> None:
     bad.write_text("namespace: 3\nresources: {gpt-4: {limits: {rpm: {capacity: -1}}}}\n")
     done = run("demo", "-f", str(bad))
     assert done.exit_code == 1
-    places = [line.split(": ")[:2] for line in done.stderr.splitlines()]
+    places = [line.split(": ")[:2] for line in done.stderr.splitlines() if line.startswith(str(bad))]
     assert places == [[f"{bad}:1:12", "namespace"], [f"{bad}:2:46", "resources.gpt-4.limits.rpm.capacity"]]
 
 

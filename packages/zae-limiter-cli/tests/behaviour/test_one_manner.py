@@ -196,6 +196,7 @@ def test_a_command_in_a_namespace_that_is_not_there_says_how_to_find_one(path: s
     extra |= {
         "entity update": ["--entity-name", "x"],
         "system set-defaults": ["-l", "rpm:1"],
+        "resource set-defaults": ["-l", "rpm:1"],
         "lift": ["-r", "r", "--by", "2"],
         "disable": ["e", "-y"],
         "enable": ["e"],

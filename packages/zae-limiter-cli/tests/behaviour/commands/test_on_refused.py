@@ -43,7 +43,7 @@ def test_the_system_may_have_it_alone(table: Table) -> None:
     document("system", "delete-defaults", "--yes")
     assert refused("system", "delete-defaults", "--yes").startswith("there are no system defaults")
     assert refused("system", "set-defaults").startswith(
-        "nothing to set: pass --limit, --on-unavailable, or --on-refused"
+        "nothing to set: pass --limit, --unlimited, --on-unavailable, or --on-refused"
     )
 
 

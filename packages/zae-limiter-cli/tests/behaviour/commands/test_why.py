@@ -259,7 +259,7 @@ def test_a_further_bucket_that_refuses_is_named_with_its_resource_and_its_remedy
     assert told["binding"] == {"entity_id": "team-blue", "resource": "embeddings", "limit_name": "tpm"}
     assert told["next"][0]["command"].startswith("zae-limiter lift team-blue -r embeddings ")
     lines = run(*asked).stdout.splitlines()
-    assert lines[0] == "key-1 on gpt-4, 1 rpm: refused by team-blue/tpm on embeddings: too fast."
+    assert lines[0] == "key-1 on gpt-4, 1 rpm: refused by team-blue/tpm on embeddings."
     assert any(line.startswith("org on embeddings (draw, above team-blue): ") for line in lines)
 
 
