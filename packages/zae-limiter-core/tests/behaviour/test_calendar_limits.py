@@ -60,6 +60,7 @@ async def test_the_quota_of_a_leap_year_lasts_until_january(world: World) -> Non
     refused = await refusal(limiter, calls=1)
     assert refused.reason == "quota"
     world.clock.advance(refused.retry_after_seconds - 0.001)
+    assert world.expire() == 0
     assert not await passes(limiter, "e", "r", calls=1)
     world.clock.advance(0.001)
     assert await drain(limiter, "e", "r", "calls") == 5
