@@ -77,22 +77,6 @@ def test_the_ancestor_that_refused_most_of_it_is_named() -> None:
     assert only_row(reading(0, usages={KEY: usage(10, {few: 2})})).blocked_by == ""
 
 
-@pytest.mark.parametrize(
-    ("limit", "available", "credit"),
-    [
-        (Limit.custom("n", 10, kind="calendar", window="day"), 4, 10),
-        (Limit.custom("n", 10, kind="first_use", refill_period=60), -3, 10),
-        (Limit.custom("n", 10, kind="total"), 0, 10),
-        (Limit.custom("n", 10, kind="total"), 10, 0),
-        (Limit.custom("n", 0, kind="total"), 0, 0),
-        (Limit.custom("n", 10, kind="concurrent"), 0, 0),
-        (Limit.per_minute("n", 10), 0, 0),
-    ],
-)
-def test_a_credit_stands_where_a_larger_limit_gives_nothing_now(limit: Limit, available: int, credit: int) -> None:
-    assert only_row(reading(0, buckets={KEY: bucket(KEY, n=(limit, available, 0))})).credit == credit
-
-
 def test_a_lift_says_who_refuses_if_it_is_somebody_else() -> None:
     row = only_row(reading(0, usages={KEY: usage(1, {Refuser("acme", "rpm"): 1})}))
     told, words = change_of("lift", row, [])

@@ -84,6 +84,7 @@ async def test_a_refusal_and_its_headers_name_the_full_hour(world: World, rpm: L
         "RateLimit-Policy": '"rpm";q=12;w=3600',
         "RateLimit": f'"rpm";r=1;t={-(-left // 1):.0f}',
         "Retry-After": f"{-(-left // 1):.0f}",
+        "x-should-retry": "false",
     }
     assert (await refusal(limiter, 13)).retry_after_header is None
 

@@ -13,6 +13,7 @@ from .world import World
 
 TROUBLES = (
     "changes",
+    "modes",
     "crashes",
     "expiries",
     "merges",

@@ -8,9 +8,10 @@ three forms: of a rule that depends on time alone, of windows that begin with th
 by a schedule.
 """
 
-from ..rules.balances import ShardLimit
+from ..rules.balances import ShardLimit, is_quota
 from ..rules.registry import rule_of
-from ..rules.schedules import carry
+from ..rules.rule import FOREVER_MS
+from ..rules.schedules import carry, follow
 from ..values.limits import Limit
 from ..values.timetables import timetable_of
 
@@ -110,11 +111,12 @@ class WindowBalance(Balance):
 class ScheduledBalance(WindowBalance):
     """A limit that has other values at other times; of those with windows, too."""
 
-    __slots__ = ("_anchor_ms", "_declared", "_end_ms", "_rule")
+    __slots__ = ("_anchor_ms", "_declared", "_end_ms", "_excess", "_rule")
 
     def __init__(self, limit: Limit, *, shadow: bool) -> None:
         super().__init__(limit, shadow=shadow)
         self._declared, self._rule, self._anchor_ms, self._end_ms = limit, limit._rule, 0, 0
+        self._excess = (0, FOREVER_MS)  # of a quota: what was used beside what the balance shows, until when
 
     def _go_by(self, at_ms: int) -> None:
         piece = timetable_of(self._declared).at(at_ms)
@@ -133,14 +135,30 @@ class ScheduledBalance(WindowBalance):
     def look(self, at_ms: int) -> int:
         """Return the headroom at an instant, over all boundaries since the last take."""
         if at_ms >= self._end_ms:
-            before = ShardLimit(self._rule, self._anchor_ms, begun_ms=self._begun_ms, fraction=self._fraction)
-            tokens = self._base + before.minted_at_anchor
-            over = carry(before, self._declared, at_ms)
+            left = self._over_boundaries(at_ms)
             self._anchor_ms = at_ms
             self._go_by(at_ms)
             self._begin_whole(at_ms)
-            self._base = min(tokens + over.minted, over.ceiling) - self._minted(at_ms)
+            self._base = left - self._minted(at_ms)
         return super().look(at_ms)
+
+    def _over_boundaries(self, at_ms: int) -> int:
+        excess, until_ms = self._excess
+        before = ShardLimit(
+            self._rule,
+            self._anchor_ms,
+            begun_ms=self._begun_ms,
+            fraction=self._fraction,
+            excess=excess,
+            excess_until_ms=until_ms,
+        )
+        tokens = self._base + before.minted_at_anchor
+        if is_quota(self._rule):
+            after, left = follow(before, tokens, self._declared, at_ms)
+            self._excess = after.excess, after.excess_until_ms
+            return left
+        over = carry(before, self._declared, at_ms)
+        return min(tokens + over.minted, over.ceiling)
 
     def take(self, at_ms: int, cost: int) -> None:
         """Take an amount, even into debt; a negative one comes back, up to the ceiling."""
@@ -163,7 +181,7 @@ class ScheduledBalance(WindowBalance):
 
     def state(self) -> tuple[int | None, ...]:
         """Return what decides of the calls to come."""
-        return (self._base, self._begun_ms, self._anchor_ms)
+        return (self._base, self._begun_ms, self._anchor_ms, *self._excess)
 
 
 def balance_of(limit: Limit, *, shadow: bool = False) -> Balance:

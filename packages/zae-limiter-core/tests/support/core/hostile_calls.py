@@ -126,6 +126,7 @@ OWN_CALLS: Final[Mapping[str, Script]] = {
     "acquire": acquires,
     "acquire cold": cold_acquires,
     "usage pages": pages,
+    "available": method("available", "child", "r"),
     "explain": method("explain", "child", "r"),
     "check": method("check", "child", "r", {"rpm": 60}),
     "check with draws": method("check", "child", "r", {"rpm": 60}, draws=[Draw("parent", "other"), Draw("alone")]),
