@@ -189,3 +189,16 @@ async def test_a_reset_forgets_what_a_lowered_quota_noted(world: World) -> None:
     assert not await passes(limiter, "e", "r", usd=1)
     await limiter.repository.reset_bucket("e", "r")
     assert await left(limiter, daily(100)) == 100
+
+
+async def test_a_debt_over_a_boundary_refuses_by_an_old_copy(world: World) -> None:
+    """A write that begins a window sets the balance, so that no condition of it would refuse."""
+    noon(world)
+    limit = Limit.custom("usd", 3, kind="first_use", refill_period=20, schedule=["a: 12:00-12:05 capacity 2"])
+    limiter, _ = await world.process()
+    await limiter.set_limits("e", [limit], "r")
+    async with limiter.acquire("e", "r", {"usd": 2}) as lease:
+        await lease.adjust(usd=3)
+    world.clock.advance(28)
+    assert not await passes(limiter, "e", "r", usd=2)
+    assert await left(limiter) == -1

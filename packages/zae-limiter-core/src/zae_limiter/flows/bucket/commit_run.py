@@ -120,6 +120,8 @@ class CommitRun:
         if batch.short and not batch.carried and plan.state is None:
             return self._write(plan, batch)  # it begins with less than its ceiling: more comes once it is there
         if batch.short:
+            if not self._fresh() and not batch.carried and plan.begins_with_less(batch.short[0].checked):
+                return Decision(Get(self.cached.key), Batch())
             self._refuse_or_ask(batch)
         if not batch.carried or self._ends_with_prefetch(batch, plan):
             return None

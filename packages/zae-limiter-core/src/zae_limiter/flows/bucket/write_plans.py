@@ -83,6 +83,10 @@ class WritePlan:
         """Whether it leaves a bucket that is there the anchor that it has."""
         return self.state is not None and self.anchor_ms == self.state.anchor_ms
 
+    def begins_with_less(self, amounts: Mapping[str, int]) -> bool:
+        """Return whether the write sets a balance that lacks an amount, so that no condition of it would refuse."""
+        return any(isinstance(self.moves.get(name), Begin) and n > self.headroom[name] for name, n in amounts.items())
+
     def write(self, batch: Batch) -> Put | Update:
         """Return the one operation for all requests of the batch."""
         state, config, now_ms = self.state, self.config, self.now_ms
