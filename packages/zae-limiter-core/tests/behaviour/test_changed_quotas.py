@@ -10,7 +10,8 @@ import pytest
 
 from support.core.shards import split_into
 from support.core.worlds import World, drain, passes, take
-from zae_limiter import Limit, RateLimiter, RateLimitExceeded
+from zae_limiter import Limit, RateLimiter, RateLimitExceeded, Repository
+from zae_limiter.testing import ManualClock
 
 BERLIN = "Europe/Berlin"
 
@@ -202,3 +203,18 @@ async def test_a_debt_over_a_boundary_refuses_by_an_old_copy(world: World) -> No
     world.clock.advance(28)
     assert not await passes(limiter, "e", "r", usd=2)
     assert await left(limiter) == -1
+
+
+@pytest.mark.parametrize("max_wait", [0.0, 1.0])
+async def test_a_raise_counts_on_shards_that_it_has_not_reached(max_wait: float) -> None:
+    clock = ManualClock()
+    limiter = RateLimiter(Repository.in_memory(clock=clock, split_above=3))
+    await limiter.set_limits("e", [daily(300)], "r")
+    while await passes(limiter, "e", "r", usd=1):
+        clock.advance(0.05)
+    await limiter.set_limits("e", [daily(30_000)], "r")
+    for _ in range(5):
+        async with limiter.acquire("e", "r", {"usd": 5000}, max_wait=max_wait):
+            pass
+    assert await left(limiter) == 4700
+    await limiter.close()

@@ -111,7 +111,7 @@ class View(NamedTuple):
 
     def fits(self, amounts: Amounts) -> bool:
         """Return whether the shards together have the amounts; a debt blocks only the shard that carries it."""
-        if len(self.states) == 1:
+        if len(self.states) == 1 and self.states[0].compare(self.config) != "newer":
             return not self.states[0].is_short_of(amounts, self.at_ms)
         return self.divided(amounts) is not None
 
@@ -120,7 +120,10 @@ class View(NamedTuple):
         together. ``there``: what may be taken of each shard, if that is not all it has.
         """
         if there is None:
-            there = {state.id.shard: {name: self._headroom(state, name) for name in amounts} for state in self.states}
+            there = {
+                shard: {name: refill_bucket(*part, self.at_ms) for name, part in parts.items()}
+                for shard, parts in self._written(amounts).items()
+            }
         for name, amount in amounts.items():
             if amount == 0 and all(headroom[name] < 0 for headroom in there.values()):
                 return None
@@ -128,17 +131,22 @@ class View(NamedTuple):
 
     def ripe(self, amounts: Amounts, parts: float) -> dict[int, dict[str, int]]:
         """Return what may be taken of each shard by a caller that lets its amounts be divided into so many parts."""
-        at_ms, limits = self.at_ms, self.config.by_name
         return {
-            state.id.shard: {
-                name: ripe(state.part(limits[name], at_ms), n, parts, at_ms) for name, n in amounts.items()
-            }
-            for state in self.states
+            shard: {name: ripe(part, amounts[name], parts, self.at_ms) for name, part in found.items()}
+            for shard, found in self._written(amounts).items()
         }
 
-    def _headroom(self, state: BucketState, name: str) -> int:
-        """Return what a shard has of a limit; as in a new bucket, if it lacks it."""
-        return refill_bucket(*state.part(self.config.by_name[name], self.at_ms), self.at_ms)
+    def _written(self, names: Iterable[str]) -> dict[int, dict[str, Part]]:
+        """Return the limits on each shard as the next write finds them: newer ones come to a shard with its write, so
+        one that is empty by the limits that it has may serve. As in a new bucket, if it lacks them.
+        """
+        limits, at_ms, found = self.config.by_name, self.at_ms, dict[int, dict[str, Part]]()
+        for state in self.states:
+            parts = {name: state.part(limits[name], at_ms) for name in names}
+            if state.compare(self.config) == "newer":
+                parts = {name: _reshaped(part, limits[name], at_ms) for name, part in parts.items()}
+            found[state.id.shard] = parts
+        return found
 
     def available(self, name: str, *, without: int | None = None) -> int:
         """Return what the shards have of a limit together, ``without`` one of them; debts lower it."""
