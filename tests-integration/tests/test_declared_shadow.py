@@ -60,7 +60,7 @@ def admitted(limiter: SyncRateLimiter, times: int) -> tuple[int, int]:
 
 
 def test_a_limit_is_tried_then_enforced_by_two_changes_of_a_manifest(deployed: Deployed) -> None:
-    assert "+ rpd: 1/day capacity 10 shadow" in as_text.render_plan(plan_of(deployed, declared(shadow=True)))
+    assert "+ rpd: 1/rolling day capacity 10 shadow" in as_text.render_plan(plan_of(deployed, declared(shadow=True)))
     deployed.ask("apply", declared(shadow=True))
     with deployed.limiter() as limiter:
         assert admitted(limiter, 14) == (14, 4)
@@ -92,7 +92,7 @@ def test_a_level_is_tried_and_exported_with_the_mark_on_each_limit(deployed: Dep
     deployed.ask("apply", whole_level(shadow=True))
     exported = deployed.ask("export", "tenant-alpha").manifest
     assert exported == whole_level(shadow=True)
-    assert dump(exported).count("/day capacity") == dump(exported).count(" shadow\n") == 2
+    assert dump(exported).count("/rolling day capacity") == dump(exported).count(" shadow\n") == 2
     for again in (load(dump(exported)), whole_level(shadow=True)):
         assert plan_of(deployed, again).changes == ()
         assert plan_of(deployed, again, "diff").changes == ()

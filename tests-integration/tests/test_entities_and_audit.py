@@ -165,7 +165,7 @@ async def test_lists_say_where_limits_are_set(harness: Harness) -> None:
         await limiter.set_resource_defaults(resource, [RPM])
     for entity, resource in (("y", "b"), ("x", "b"), ("x", "_default_")):
         await limiter.set_limits(entity, [RPM], resource)
-    assert await costs(harness, limiter.repository.list_resources_with_defaults, Query=1) == ["a/1", "b"]
+    assert await costs(harness, limiter.repository.list_resources_with_defaults, Query=1, GetItem=1) == ["a/1", "b"]
     assert await costs(harness, lambda: limiter.repository.list_entities_with_custom_limits("b"), Query=1) == ["x", "y"]
     assert await costs(harness, limiter.repository.list_resources_with_entity_configs, Query=1) == ["_default_", "b"]
 

@@ -299,7 +299,7 @@ async def leases_that_nobody_enters(api_case: ApiCase) -> None:
     for name in (*known, "waited", "weights"):
         with pytest.raises(LeaseExpiredError):
             getattr(unused, name)
-    with pytest.warns(ResourceWarning, match="it was never entered it"):
+    with pytest.warns(ResourceWarning, match="it was never entered"):
         del unused
 
 
