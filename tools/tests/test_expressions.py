@@ -29,11 +29,23 @@ PLACES: Mapping[str, Place] = {
     "match": "start",
     **dict.fromkeys(("search", "findall", "finditer", "split", "sub", "subn"), "anywhere"),
 }
-LIMIT_FORMS = ("_RATE", "_CALENDAR", "_MONTH", "_CRON", "_FIRST_USE", "_TOTAL", "_SLOTS")
+LIMIT_FORMS = (
+    "_RATE",
+    "_CALENDAR",
+    "_CALENDAR_WORD",
+    "_ROLLING",
+    "_OPEN",
+    "_MONTH",
+    "_CRON",
+    "_FIRST_USE",
+    "_TOTAL",
+    "_SLOTS",
+)
 LIKE_FORMS = ("_LIKE_CRON", "_CRON_FIELD", "_LIKE_ZONE")
 LIMIT_TEXT: Mapping[str, Place] = dict.fromkeys(
     (*LIMIT_FORMS, *LIKE_FORMS, "_AMOUNT", "_PERIOD", "_TIME", "_DAY", "_COMMAS", "_PERCENTS", "'[0-9._]+m'"), "whole"
-)
+) | {"_PER": "anywhere", "_BARE_FRACTION": "anywhere"}
+MONEY: Mapping[str, Place] = {"_AMOUNT": "whole", "_MONEY": "whole"}
 SCHEDULE_TEXT: Mapping[str, Place] = dict.fromkeys(
     ("_NAME", "_TIMES", "_LIKE_TIMES", "_DATES", "_LIKE_DATES", "_LIKE_DAYS", "_ZONE"), "whole"
 )
@@ -53,12 +65,14 @@ LISTED: Mapping[str, Mapping[str, Place]] = {
     "zae_limiter/engines/sqlite/place.py": {"'\\\\\\\\([0-7]{3})'": "anywhere"},
     "zae_limiter/flows/records/usage.py": {"_NEXT": "whole"},
     "zae_limiter/values/limit_text.py": LIMIT_TEXT,
+    "zae_limiter/values/money.py": MONEY,
     "zae_limiter/values/schedule_text.py": SCHEDULE_TEXT,
     "zae_limiter/values/naming.py": {"_NAME": "whole", "_NAMESPACE_ID": "whole"},
     "zae_limiter/engines/dynamodb/images.py": {"_WHOLE": "whole"},
     "zae_limiter/runtime/printing.py": {"INVISIBLE": "anywhere"},
     "zae_limiter/engines/dynamodb/protocol/requests.py": {"_URL": "whole"},
     "zae_limiter/integrations/heard.py": {"_WORD": "whole", "_DATA_URL": "whole"},
+    "zae_limiter/runtime/namesake.py": {"'\\\\b(RateLimiter|Repository|Maintenance)\\\\b'": "anywhere"},
     "zae_limiter/runtime/extras.py": {"_OF_EXTRA": "whole"},
     "zae_limiter_aggregator/problems.py": {"_QUOTED": "anywhere", "_WORD": "anywhere", "_PLAIN": "whole"},
     "zae_limiter/schema/audit.py": {"_AT": "whole", "_SERIAL": "whole"},
@@ -69,9 +83,13 @@ LISTED: Mapping[str, Mapping[str, Place]] = {
     "zae_limiter_manifest/cloudformation.py": {"_CAPITAL": "anywhere", "_STACK_NAME": "whole"},
     "zae_limiter_manifest/dumping.py": {"_PLAIN": "whole", "_UNPRINTABLE": "anywhere"},
     "zae_limiter_manifest/limit_text.py": LIMIT_TEXT,
+    "zae_limiter_manifest/money.py": MONEY,
     "zae_limiter_manifest/schedule_text.py": SCHEDULE_TEXT,
     "zae_limiter_manifest/shares.py": {"_SHARE": "whole"},
+    "zae_limiter_manifest/meanings.py": {"_PARTS": "anywhere", "'[/ ]'": "anywhere"},
+    "zae_limiter_manifest/unused.py": {"_DIGITS": "anywhere"},
     "zae_limiter_manifest/naming.py": {
+        "'[^\\\\s*]*\\\\*|\\\\S*[^\\\\s*]'": "whole",
         "_PLAIN": "anywhere",
         "_SIMPLE": "whole",
         "'[A-Za-z][A-Za-z0-9_.\\\\-]{0,63}'": "whole",
@@ -85,7 +103,7 @@ LISTED: Mapping[str, Mapping[str, Place]] = {
     "zae_limiter_manifest/render/as_json.py": {"_TO_THE_SECOND": "anywhere"},
     "zae_limiter_manifest/render/sections.py": {"_BACKTICKS": "anywhere"},
     "zae_limiter_manifest/scalars.py": {"_DECIMAL": "whole", "_OCTAL": "whole", "_SURROGATE": "anywhere"},
-    "zae_limiter_manifest/source.py": {"_LINE_BREAK": "anywhere"},
+    "zae_limiter_manifest/source.py": {"_LINE_BREAK": "anywhere", "_MANIFEST": "anywhere"},
     "zae_limiter_manifest/windows.py": {"_ZONE": "whole"},
     "zae_limiter_provisioner/response_url.py": {"_SETTING": "whole", "_HOST": "whole"},
     "zae_limiter_provisioner/stack_events.py": {"_LOGICAL_ID": "whole", "expression": "whole"},

@@ -23,7 +23,7 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import takewhile
 from typing import Any, Final, TypeAlias
 
-from .money import AMOUNTS_APART, CURRENCIES, PREFIX, SIGNS, SUFFIX, Micro, read_money, write_money
+from .money import CURRENCIES, PREFIX, SIGNS, SUFFIX, Micro, join_amounts, read_money, write_money
 
 EXAMPLES: Final = ["100/min", "10k/min burst 20k", "$250/month Europe/Berlin"]
 EXAMPLE: Final = " or ".join(EXAMPLES)
@@ -57,7 +57,7 @@ _FIRST_USE: Final = re.compile(r"(\S+)\s+per\s+(\S+)\s+from\s+first\s+use" + _WO
 _TOTAL: Final = re.compile(r"([^\s/]+)\s+total" + _WORDS)
 _SLOTS: Final = re.compile(r"([^\s/]+)\s+concurrent" + _WORDS)
 _AMOUNT: Final = re.compile(r"(0|[1-9][0-9]*(?:_[0-9]+)*)(?:\.([0-9]{1,9}))?([kKMG]?)")
-_BARE_FRACTION: Final = re.compile(r"([0-9][0-9_]*\.[0-9]+)(?=[\s/])")
+_BARE_FRACTION: Final = re.compile(r"(\s|^)([0-9][0-9_]*\.[0-9]+)(?=[\s/])")
 _PERIOD: Final = re.compile(r"([1-9][0-9]{0,9})?([A-Za-z]+)")
 _TIME: Final = re.compile(r"([0-9]{1,9})(?:\.([0-9]{1,3}))?(ms|s)")
 _DAY: Final = re.compile(r"[1-9][0-9]?")
@@ -117,10 +117,9 @@ def read_limit(text: str, name: str = "") -> Fields:
     try:
         if len(text) > _LONGEST:
             raise ValueError(f"a limit has at most {_LONGEST} characters")
-        words = AMOUNTS_APART.sub(r"\1\2", text.strip())
-        words = _PER.sub(r"\1/", words)
+        words = _PER.sub(r"\1/", join_amounts(text))
         if name in CURRENCIES:
-            words = _BARE_FRACTION.sub(rf"\1{name}", words)
+            words = _BARE_FRACTION.sub(rf"\1\2{name}", words)
         _check_cron(words)
         for form, read in _FORMS:
             if found := form.fullmatch(words):

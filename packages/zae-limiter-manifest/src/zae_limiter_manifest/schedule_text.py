@@ -16,7 +16,7 @@ from datetime import date
 from typing import Any, Final
 
 from .limit_text import read_limit, write_amount, write_limit
-from .money import AMOUNTS_APART, SIGNS
+from .money import SIGNS, join_amounts
 
 EXAMPLES: Final = ["night: 00:00-06:00 Europe/Berlin 100/min", "weekend: sat-sun 200/min burst 400"]
 EXAMPLE: Final = "; ".join(EXAMPLES)
@@ -51,7 +51,7 @@ def read_entry(text: str) -> dict[str, Any]:
         name, colon, rest = text.partition(":")
         if not colon or not _NAME.fullmatch(name.strip()):
             raise ValueError("it begins with a name of at most 32 letters, digits, - and _, and a colon")
-        when, values = _split(AMOUNTS_APART.sub(r"\1\2", rest).split())
+        when, values = _split(join_amounts(rest).split())
         return {"name": name.strip(), **_read_when(when), **_read_values(values)}
     except ValueError as error:
         raise ValueError(f"is not an entry of a schedule: {error}; examples: {EXAMPLE}") from None

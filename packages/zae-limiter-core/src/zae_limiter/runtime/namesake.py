@@ -71,7 +71,7 @@ def warn() -> None:
 
 def in_blocking(advice: str) -> str:
     """Return an advice in the words of the blocking variant."""
-    return re.sub(r"(?<!\w)(RateLimiter|Repository|Maintenance)\b", r"Sync\1", advice.replace("await ", ""))
+    return re.sub(r"\b(RateLimiter|Repository|Maintenance)\b", r"Sync\1", advice.replace("await ", ""))
 
 
 def told(problem: str, here: str | None) -> str:

@@ -15,15 +15,24 @@ MAX_MICRO: Final = 10**15
 """The most micro-units of one amount, a billion of the currency: buckets keep thousandths of them in 64 bits."""
 PREFIX: Final = f"[{''.join(SIGNS)}]?"
 SUFFIX: Final = rf"(\s+({'|'.join(CURRENCIES)}))?"
-AMOUNTS_APART: Final = re.compile(rf"(?<!\S)({PREFIX}[0-9][0-9_,.]*[kKMG]?)\s+({'|'.join(CURRENCIES)})(?![A-Za-z])")
-"""An amount and its currency with space between them."""
-
+_AMOUNT: Final = re.compile(f"{PREFIX}[0-9][0-9_,.]*[kKMG]?")
 _SIGN_OF: Final = {unit: sign for sign, unit in SIGNS.items()}
 _MONEY: Final = re.compile(
     rf"([{''.join(SIGNS)}])?\s*([0-9]{{1,3}}(?:,[0-9]{{3}})+|[0-9]+(?:_[0-9]+)*)(?:\.([0-9]{{1,9}}))?([kKMG]?)"
     rf"\s*({'|'.join(CURRENCIES)})?"
 )
 _LARGE: Final = {"": 1, "k": 1_000, "K": 1_000, "M": 1_000_000, "G": 1_000_000_000}
+
+
+def join_amounts(text: str) -> str:
+    """Return a text whose amounts have no space before their currency: `250 eur/month` is `250eur/month`."""
+    words: list[str] = []
+    for word in text.split():
+        if words and word[:3] in CURRENCIES and not word[3:4].isalpha() and _AMOUNT.fullmatch(words[-1]):
+            words[-1] += word
+        else:
+            words.append(word)
+    return " ".join(words)
 
 
 class Micro(int):
