@@ -41,5 +41,5 @@ def test_a_template_gets_the_new_key_in_its_spelling() -> None:
 
 
 def test_an_old_word_elsewhere_is_any_unknown_key() -> None:
-    with pytest.raises(ManifestError, match='unknown key "plans"; known here: `limits`'):
+    with pytest.raises(ManifestError, match='unknown key "plans"; known here: `extends`, `limits`'):
         load("namespace: n\nresources: {r: {limits: {rpm: 1/min}, plans: {}}}")
