@@ -42,9 +42,14 @@ LIMIT_FORMS = (
     "_SLOTS",
 )
 LIKE_FORMS = ("_LIKE_CRON", "_CRON_FIELD", "_LIKE_ZONE")
-LIMIT_TEXT: Mapping[str, Place] = dict.fromkeys(
-    (*LIMIT_FORMS, *LIKE_FORMS, "_AMOUNT", "_PERIOD", "_TIME", "_DAY", "_COMMAS", "_PERCENTS", "'[0-9._]+m'"), "whole"
-) | {"_PER": "anywhere", "_BARE_FRACTION": "anywhere"}
+LIMIT_TEXT: Mapping[str, Place] = {
+    **dict.fromkeys(
+        (*LIMIT_FORMS, *LIKE_FORMS, "_AMOUNT", "_PERIOD", "_TIME", "_DAY", "_COMMAS", "_PERCENTS", "'[0-9._]+m'"),
+        "whole",
+    ),
+    "_PER": "anywhere",
+    "_BARE_FRACTION": "anywhere",
+}
 MONEY: Mapping[str, Place] = {"_AMOUNT": "whole", "_MONEY": "whole"}
 SCHEDULE_TEXT: Mapping[str, Place] = dict.fromkeys(
     ("_NAME", "_TIMES", "_LIKE_TIMES", "_DATES", "_LIKE_DATES", "_LIKE_DAYS", "_ZONE"), "whole"
