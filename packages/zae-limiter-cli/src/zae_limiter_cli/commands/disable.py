@@ -20,7 +20,7 @@ from ..data.overrides import (
     set_override,
 )
 from ..data.places import ALL_RESOURCES, place_in_tier, tier_of
-from ..data.switches import plain_switches
+from ..data.switches import plain_switches, set_shared
 from ..errors import CommandError
 from ..now import check_all_invalidated, consent, invalidate, live_line, now_option, plain_invalidated, show_invalidated
 from ..options import OutputForm, connected, given_options, in_namespace, output_option, yes_accepted, yes_option
@@ -130,7 +130,7 @@ def enable(
             raise CommandError(f"{whom(None, resource)} is not disabled in namespace {namespace}: nothing was ended")
         if now:
             consent(connection, repository, resource, yes=True, output=output, for_switches=True)
-        _set_level(repository, resource, {"disabled": None}, None, principal)
+        set_shared(repository, resource, {"disabled": None}, None, principal)
         _show_level(connection, repository, resource, "enabled", output, now=now)
 
 
@@ -166,7 +166,7 @@ def _switch_off(
     bypasses = repository.get_switches(entity_id, resource or (ALL_RESOURCES if entity_id else None)).bypass
     fields: dict[str, Any] = {"disabled": True, **({"bypass": None} if bypasses else {})}
     if entity_id is None:
-        _set_level(repository, resource, fields, reason, principal)
+        set_shared(repository, resource, fields, reason, principal)
         _show_level(connection, repository, resource, "disabled", output, now=now)
         return
     for place in _exempt_on(repository, entity_id) if resource is None else ():
@@ -332,16 +332,6 @@ def _say_resets(repository: "SyncRepository", entity_id: str, resource: str | No
     for each in buckets:
         words = ["zae-limiter", "bucket", "reset", "-r", each.resource, *given_options(), "--", entity_id]
         say_command(shlex.join(words), err=True)
-
-
-def _set_level(
-    repository: "SyncRepository", resource: str | None, fields: dict[str, Any], reason: str | None, principal: str
-) -> None:
-    """Change the switches of a resource, or of the system."""
-    if resource is not None:
-        repository.set_resource_switches(resource, **fields, reason=reason, principal=principal)
-    else:
-        repository.set_system_switches(**fields, reason=reason, principal=principal)
 
 
 def _show_level(

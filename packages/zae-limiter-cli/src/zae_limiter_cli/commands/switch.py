@@ -7,7 +7,7 @@ import click
 from ..columns import say_columns, say_json, say_sentence
 from ..data.places import ALL_RESOURCES, as_level, patterns_of, places_of
 from ..data.showing import word
-from ..data.switches import plain_resolved, plain_switches, sentences, values_of
+from ..data.switches import plain_resolved, plain_switches, sentences, set_shared, values_of
 from ..errors import CommandError
 from ..now import check_all_invalidated, consent, invalidate, live_line, now_option, plain_invalidated, show_invalidated
 from ..options import OutputForm, connected, in_namespace, output_option, yes_option
@@ -80,10 +80,8 @@ def switch(
         if entity_id is not None:
             on = resource or ALL_RESOURCES
             live = repository.set_switches(entity_id, on, **fields, reason=reason, principal=principal)
-        elif resource is not None:
-            repository.set_resource_switches(resource, **fields, reason=reason, principal=principal)
         else:
-            repository.set_system_switches(**fields, reason=reason, principal=principal)
+            set_shared(repository, resource, fields, reason, principal)
         if now:
             told = invalidate(connection, repository, resource, for_switches=True)
         _show_set(repository, entity_id, resource, live, told, output)

@@ -1,12 +1,22 @@
-"""Show switches: in words for people, as plain values for programs."""
+"""Show switches, in words for people and as plain values for programs, and set those of a level that entities share."""
 
 from collections.abc import Iterator
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from zae_limiter import Switches
+    from zae_limiter import Switches, SyncRepository
     from zae_limiter.values import ResolvedSwitches, SetSwitch
+
+
+def set_shared(
+    repository: "SyncRepository", resource: str | None, fields: dict[str, Any], reason: str | None, principal: str
+) -> None:
+    """Change the switches of a resource, or of the system."""
+    if resource is not None:
+        repository.set_resource_switches(resource, **fields, reason=reason, principal=principal)
+    else:
+        repository.set_system_switches(**fields, reason=reason, principal=principal)
 
 
 def values_of(switches: "Switches") -> tuple[str, str, str]:

@@ -177,8 +177,13 @@ class BucketState(NamedTuple):
 
     def excess_attributes(self) -> tuple[str, ...]:
         """Return the attributes of the item that hold what was used beside what balances show."""
-        found = (at for name in self.shard_limits for at in excess_names(name))
+        found = (at for name in self.shard_limits for at in _excess_names(name))
         return tuple(at for at in found if at in self.item)
+
+    def excess_change(self, name: str, excess: int, until_ms: int) -> tuple[Item, list[str]]:
+        """Return the attributes of another excess of a limit, and the names of those in the item that it has not."""
+        noted = excess_attributes(name, excess, until_ms)
+        return noted, [at for at in _excess_names(name) if at in self.item and at not in noted]
 
     @property
     def shard_count(self) -> int:
@@ -394,7 +399,7 @@ def excess_attributes(name: str, excess: int, until_ms: int) -> Item:
     return found | {at.excess_until: until_ms} if excess and until_ms < FOREVER_MS else found
 
 
-def excess_names(name: str) -> tuple[str, str]:
+def _excess_names(name: str) -> tuple[str, str]:
     """Return the names of these attributes."""
     at = bucket_attributes(name)
     return at.excess, at.excess_until

@@ -47,8 +47,6 @@ from ...schema.items import (
     WRITES,
     BucketId,
     BucketState,
-    excess_attributes,
-    excess_names,
     read_bucket,
 )
 from ...values.limits import MILLI, Limit
@@ -134,9 +132,9 @@ def merged(mine: BucketState, other: BucketState | None, now_ms: int, multiplier
             continue
         sum_of = merge([each.part(limit, anchor_ms) for each in halves if name not in each.slots], limit, anchor_ms)
         moves[name] = Begin(sum_of.tokens, sum_of.fraction if rule_of(limit).unit(count) else None)
-        noted = excess_attributes(name, sum_of.excess, sum_of.excess_until_ms)
+        noted, dropped = mine.excess_change(name, sum_of.excess, sum_of.excess_until_ms)
         values |= noted
-        gone += [at for at in excess_names(name) if at in mine.item and at not in noted]
+        gone += dropped
         begun, known = bucket_attributes(name).begun, mine.shard_limits.get(name)
         if sum_of.begun_ms is not None:
             values[begun] = sum_of.begun_ms

@@ -13,7 +13,7 @@ from ...rules.quotas import change, gain, raised
 from ...rules.rule import FOREVER_MS
 from ...runtime.named_tuple import NamedTuple
 from ...schema.attributes import bucket_attributes
-from ...schema.items import BucketState, excess_attributes, excess_names
+from ...schema.items import BucketState
 from ...values.limits import Limit
 
 
@@ -61,9 +61,9 @@ def kept(state: BucketState, ruled: Mapping[str, ShardLimit], moves: Mapping[str
     """Return what a write of changed limits says beside their moves. A window of the first use begins with it."""
     values, gone, expected, lasts_ms = Item(), list[str](), dict[str, int](), 0
     for name, each in ruled.items():
-        noted = excess_attributes(name, each.excess, each.excess_until_ms)
+        noted, dropped = state.excess_change(name, each.excess, each.excess_until_ms)
         values |= noted
-        gone += [at for at in excess_names(name) if at in state.item and at not in noted]
+        gone += dropped
         if each.excess:
             ends_ms = each.excess_until_ms
             lasts_ms = max(lasts_ms, FOREVER_MS if ends_ms >= FOREVER_MS else ends_ms - now_ms)
