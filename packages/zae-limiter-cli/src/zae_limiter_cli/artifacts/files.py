@@ -10,11 +10,12 @@ LEFT_OUT: Final = frozenset({".so", ".pyd", ".dylib", ".dll", ".pyc", ".pyo", ".
 # Of a dist-info directory: what `importlib.metadata` reads, and licences; the rest describes this installation.
 METADATA: Final = frozenset({"METADATA", "entry_points.txt"})
 PATH_FILE: Final = ".pth"
-FOR_APPLICATIONS: Final = frozenset({"aio", "integrations", "testing"})  # folders of core; Lambdas block
+# Folders of core that no Lambda loads: Lambdas block, and the command line replays.
+NOT_FOR_LAMBDAS: Final = frozenset({"aio", "integrations", "replay", "testing"})
 
 
 def files_of(distribution: Distribution) -> dict[str, Path]:
-    """Return the files by name within the zip; leave out what is compiled, or for applications alone.
+    """Return the files by name within the zip; leave out what is compiled, or for other programs alone.
 
     Follow an editable installation to its source. Raises ``CommandError`` where that fails.
     """
@@ -33,7 +34,7 @@ def files_of(distribution: Distribution) -> dict[str, Path]:
 def _belongs(name: PurePosixPath) -> bool:
     if ".." in name.parts or "__pycache__" in name.parts or name.suffix in LEFT_OUT | {PATH_FILE}:
         return False  # scripts are outside, and a path file stands for what is elsewhere
-    if name.parts[0] == "zae_limiter" and not FOR_APPLICATIONS.isdisjoint(name.parts[1:-1]):
+    if name.parts[0] == "zae_limiter" and not NOT_FOR_LAMBDAS.isdisjoint(name.parts[1:-1]):
         return False
     if name.parts[0].endswith(".dist-info"):
         return name.name in METADATA or "licenses" in name.parts

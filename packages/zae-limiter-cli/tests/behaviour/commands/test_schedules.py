@@ -38,7 +38,7 @@ def test_a_bucket_shows_the_values_in_force_with_the_schedule(table: Table) -> N
 
 
 def test_what_is_left_is_told_with_its_window(table: Table) -> None:
-    """The window under way began with 10,000: a larger limit gives its tokens with the next one."""
+    """Of a limit that becomes a larger one of a month, what was used counts."""
     table.repository.set_resource_defaults("gpt-4", [Limit.per_day("tpm", 10_000)])
     with SyncRateLimiter(table.repository).acquire("key", "gpt-4", {"tpm": 743}):
         pass
@@ -46,7 +46,7 @@ def test_what_is_left_is_told_with_its_window(table: Table) -> None:
     [bucket] = document("entity", "show", "key", "-r", "gpt-4")["buckets"]
     assert bucket["limits"]["tpm"]["window_ends"].endswith("-01T00:00:00.000Z")
     row = " ".join(bucket_rows("key", "-r", "gpt-4")[1])
-    assert " 9,257 until 20" in row
+    assert " 899,257 until 20" in row
     table.repository.set_resource_defaults("other", [Limit.quota("rpm", 5, window=3600)])
     with SyncRateLimiter(table.repository).acquire("key", "other", {"rpm": 1}):
         pass
