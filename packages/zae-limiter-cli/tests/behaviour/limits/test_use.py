@@ -131,7 +131,7 @@ def test_a_plan_says_what_a_changed_quota_leaves(spent: SyncRateLimiter, quota: 
 
 def test_an_upgrade_under_load_lets_in_exactly(spent: SyncRateLimiter, clock: ManualClock) -> None:
     """Four threads take until a quota is used up, and go on; an upgrade lets them take the difference, no more."""
-    admitted, full = [0, 0, 0, 0], threading.Barrier(5)
+    admitted, full = [0, 0, 0, 0], threading.Barrier(5, timeout=60)  # a thread that fails stops no other for ever
 
     def load(place: int) -> None:
         for _ in range(2):
