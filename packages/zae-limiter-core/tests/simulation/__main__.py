@@ -17,7 +17,19 @@ from .plan import SCENARIOS
 from .shrink import shrunk
 
 MUTANT_SEEDS = 20_000
-USUAL = ("prefetch", "surges", "splits", "merges", "siblings", "paths", "outages", "signed")
+USUAL = (
+    "prefetch",
+    "surges",
+    "splits",
+    "merges",
+    "siblings",
+    "paths",
+    "outages",
+    "signed",
+    "quotas",
+    "levels",
+    "patterns",
+)
 
 
 def run(first: int, count: int, changes: Mapping[str, str]) -> int:

@@ -8,9 +8,9 @@ import re
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from zae_limiter.operations.values import NOTHING, Delete, Item, Operation, Transact, Update
+from zae_limiter.operations.values import NOTHING, Delete, Item, Operation, Put, Transact, Update
 from zae_limiter.values.refusal import RateLimitExceeded
 
 from .kernel import Violation
@@ -111,6 +111,29 @@ def _token_unset(update: Update) -> Update:
 
 def _sets_balance(update: Update) -> bool:
     return bool(ending(update.set, BALANCE)) and not reshapes(update)
+
+
+def _without_longest_pattern(item: Item) -> Item:
+    """The other patterns of an item that has several."""
+    patterns = item.get("patterns", {})
+    kept = sorted(patterns, key=len)[:-1] or patterns
+    return {**item, "patterns": {pattern: patterns[pattern] for pattern in kept}} if patterns else item
+
+
+def _patterns_lost(operation: Operation[object]) -> Operation[object]:
+    """Whoever writes limits of the system writes none of patterns."""
+
+    def lost(write: Any) -> Any:
+        return Put(without(write.item, "patterns"), write.when) if isinstance(write, Put) else write
+
+    events = (
+        [str(each.item) for each in operation.writes if isinstance(each, Put)]
+        if isinstance(operation, Transact)
+        else []
+    )
+    if not isinstance(operation, Transact) or not any("$SYSTEM" in event for event in events):
+        return operation
+    return Transact(tuple(map(lost, operation.writes)), operation.request_token)
 
 
 def _clock(fast_ms: int) -> Seams:
@@ -671,6 +694,35 @@ MUTANTS: tuple[Mutant, ...] = (
         Seams(undoes=tells),
         scenario="mixed",
         found_by=28,
+    ),
+    # Levels
+    Mutant(
+        "a mode that nobody heeds",
+        "a level that extends adds to the next one",
+        "not in force",
+        hides("#CONFIG", "level_mode"),
+        scenario="levels",
+    ),
+    Mutant(
+        "a pattern that nobody heeds",
+        "a pattern holds for the resources that begin like it",
+        "not in force",
+        hides("#CONFIG", "patterns"),
+        scenario="patterns",
+    ),
+    Mutant(
+        "a shorter pattern before a longer one",
+        "the longest pattern comes first",
+        "not in force",
+        reads("#CONFIG", _without_longest_pattern),
+        scenario="patterns",
+    ),
+    Mutant(
+        "a change of the system that loses the patterns",
+        "a change of one level leaves the others as they are",
+        "not in force",
+        requests(_patterns_lost),
+        scenario="patterns",
     ),
     # Outages
     Mutant(

@@ -14,6 +14,7 @@ from zae_limiter.values.limits import Limit
 
 from . import kinds
 from .kernel import EPOCH_MS
+from .levels import PATTERNS
 from .network import NetworkConditions
 from .trees import BOTH_CASCADE, PAIR, Tree, drawn
 
@@ -48,7 +49,7 @@ class Plan:
     tokens, as over DynamoDB. ``outages``: how often the table is away for those who go by their shares; ``cut_off``:
     the chance that it is away for some processes alone. ``deploys``: every process is replaced, by one whose limits are
     others: those of its calls (1), those stored (2), or its default limits (3). ``modes``: changed levels may be
-    unlimited, or extend the next one.
+    unlimited, or extend the next one. ``patterns``: those of resources that are given limits, other ones, and none.
     """
 
     processes: int
@@ -104,6 +105,7 @@ class Plan:
     signed: bool = False
     scheduled: tuple[kinds.Scheduled, ...] = ()
     modes: bool = False
+    patterns: tuple[str, ...] = ()
     epoch_ms: int = EPOCH_MS
 
     @property
@@ -799,6 +801,13 @@ def _levels(rng: Random) -> Plan:
     return replace(_mixed(rng), modes=True, changes=rng.choice((4, 12, 30)))
 
 
+def _patterns(rng: Random) -> Plan:
+    """Patterns of resources that get limits, extend shorter ones, and go, while the system's limits change as well."""
+    patterns = rng.choice((PATTERNS, PATTERNS[:1], PATTERNS[1:]))
+    changed = replace(_quotas(rng), shadows=0.0) if rng.random() < 0.4 else _mixed(rng)
+    return replace(changed, modes=rng.random() < 0.7, patterns=patterns, changes=rng.choice((8, 20, 40)))
+
+
 SCENARIOS: Mapping[str, Callable[[Random], Plan]] = {
     "any": draw,
     "prefetch": _prefetch,
@@ -816,4 +825,5 @@ SCENARIOS: Mapping[str, Callable[[Random], Plan]] = {
     "signed": _signed,
     "deploys": _deploys,
     "levels": _levels,
+    "patterns": _patterns,
 }

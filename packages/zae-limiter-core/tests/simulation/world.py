@@ -38,6 +38,7 @@ from zae_limiter.schema import keys
 from zae_limiter.schema.items import BucketId
 from zae_limiter.values.audit import Cause
 from zae_limiter.values.limits import Limit
+from zae_limiter.values.provisioner import ConfigPlace
 from zae_limiter.values.refusal import AccessDisabled
 from zae_limiter.values.resolution import UNLIMITED
 
@@ -48,7 +49,7 @@ from .crowds import Crowd
 from .deploys import Deploys
 from .driver import Driver
 from .kernel import Cancelled, Kernel, Script, Task, Violation
-from .levels import ordered
+from .levels import key_of_pattern, ordered
 from .machine import WORST_MS, Machine
 from .network import Link
 from .oracle import Oracle
@@ -68,6 +69,7 @@ UNAVAILABLE = {"RateLimiterUnavailable", "ContentionError"}
 ANSWERS = {"admitted", "refused", "disabled", "ValidationError", "BodyFailed", "Cancelled", *UNAVAILABLE}
 
 ENDED_BY_HAND = 0.2
+OF_PATTERNS, OF_SYSTEM, GETS_LIMITS = 0.6, 0.2, 0.7
 SWITCHES = (("disabled", (True, True, None)), ("bypass", (True, True, None)), ("cascade", ("on", "off", None)))
 NOT_TOLD_MS = 5_000  # where there is no bucket to tell: a read may have been under way, and clocks differ
 SETTLED_US = 300_000_000  # after so long every process has read the limits again, and no override is in force
@@ -402,22 +404,39 @@ class World:
 
     def _changing(self, namespace_state: NamespaceState, limits: tuple[Limit, ...]) -> Flow[object]:
         rng, entity = self.rng, self.rng.choice(self.plan.entities)
-        resource = rng.choice(self.plan.resources)
+        resource, plan = rng.choice(self.plan.resources), self.plan
+        if plan.patterns and rng.random() < OF_PATTERNS:
+            return self._changing_shared(namespace_state, limits)
         place, what = config_keys("ns", entity, resource), rng.randrange(4)
-        mode = rng.choice((None, "extends", "extends", "unlimited")) if self.plan.modes and what < 2 else None
+        level = (entity, resource) if what % 2 == 0 else (None, resource)
+        return self._setting(
+            namespace_state, level, place.resource if what % 2 else place.entity, limits, sets=what < 2
+        )
+
+    def _changing_shared(self, namespace_state: NamespaceState, limits: tuple[Limit, ...]) -> Flow[object]:
+        """Somebody changes the limits of a pattern, or removes them; or changes those of the system."""
+        rng = self.rng
+        if rng.random() < OF_SYSTEM:
+            cause = self._change_of(config_keys("ns", "", "").system, own=ordered(limits))
+            return stored.set_limits(namespace_state, stored.SYSTEM, limits, cause)
+        pattern = rng.choice(self.plan.patterns)
+        return self._setting(
+            namespace_state, (None, pattern), key_of_pattern(pattern), limits, sets=rng.random() < GETS_LIMITS
+        )
+
+    def _setting(
+        self, namespace_state: NamespaceState, level: ConfigPlace, key: Key, limits: tuple[Limit, ...], *, sets: bool
+    ) -> Flow[object]:
+        """Give a level limits, which may add to those of the next one; or none."""
+        rng = self.rng
+        mode = rng.choice((None, "extends", "extends", "unlimited")) if self.plan.modes and sets else None
         if mode == "extends":
             limits = tuple(rng.sample(limits, rng.randint(1, len(limits))))
-        own = ordered(limits) if what < 2 and mode != UNLIMITED else ()
-        cause = self._change_of(place.resource if what % 2 else place.entity, own=own, mode=mode)
+        cause = self._change_of(key, own=ordered(limits) if sets and mode != UNLIMITED else (), mode=mode)
+        if not sets:
+            return stored.delete_limits(namespace_state, level, cause)
         given: Any = UNLIMITED if mode == UNLIMITED else limits
-        extends = mode == "extends"
-        versions: list[Flow[object]] = [
-            stored.set_limits(namespace_state, (entity, resource), given, cause, extends=extends),
-            stored.set_limits(namespace_state, (None, resource), given, cause, extends=extends),
-            stored.delete_limits(namespace_state, (entity, resource), cause),
-            stored.delete_limits(namespace_state, (None, resource), cause),
-        ]
-        return versions[what]
+        return stored.set_limits(namespace_state, level, given, cause, extends=mode == "extends")
 
     def _override(self) -> None:
         """Somebody overrides the limits of an entity, for a moment or for longer, or ends what another has set."""
