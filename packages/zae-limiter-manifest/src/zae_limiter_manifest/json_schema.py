@@ -6,14 +6,14 @@ It is never stricter than `load`, and cannot express rules between two fields.
 from collections.abc import Iterator
 from typing import Any, Final
 
-from .limit_text import EXAMPLES, PATTERN
+from . import schema_patterns
+from .limit_text import EXAMPLES
 from .manifest import MANIFEST
 from .merging import SHARED
 from .metadata import MOST_KEYS
 from .naming import NameKind, name_pattern, reserved_names
 from .schedule_text import EXAMPLES as ENTRIES
 from .schedule_text import MAX_ENTRIES
-from .schedule_text import PATTERN as ENTRY
 from .shapes import (
     Cascading,
     Choice,
@@ -37,7 +37,13 @@ from .shapes import (
 )
 from .windows import WINDOWS
 
-_SHORT: Final = {"type": "string", "pattern": PATTERN, "examples": EXAMPLES}
+_SHORT: Final = {
+    "type": "string",
+    "pattern": schema_patterns.LIMIT,
+    "description": schema_patterns.LIMIT_TEXT,
+    "markdownDescription": schema_patterns.LIMIT_TEXT,
+    "examples": EXAMPLES,
+}
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 
@@ -83,7 +89,7 @@ def _alternatives(record: Record) -> dict[str, Any]:
 
 def _member(member: Member) -> dict[str, Any]:
     default = {} if member.default is None else {"default": member.default}
-    return {**_schema(member.shape), "description": member.text, **default}
+    return {**_schema(member.shape), "description": member.text, "markdownDescription": member.text, **default}
 
 
 def _schema(shape: Shape) -> dict[str, Any]:
@@ -119,11 +125,11 @@ def _schema(shape: Shape) -> dict[str, Any]:
 def _said(shape: Names | Text | Window | Zone | Entries | Percents | JsonMap) -> dict[str, Any]:
     match shape:
         case Window():
-            return {"type": "string", "examples": [*WINDOWS, "0 6 * * MON"]}
+            return {"type": "string", "pattern": schema_patterns.WINDOW, "examples": [*WINDOWS, "0 6 * * MON"]}
         case Zone():
-            return {"type": "string", "examples": ["UTC", "Europe/Berlin"]}
+            return {"type": "string", "pattern": schema_patterns.ZONE, "examples": ["UTC", "Europe/Berlin"]}
         case Entries():
-            entry = {"type": "string", "pattern": ENTRY, "examples": ENTRIES}
+            entry = {"type": "string", "pattern": schema_patterns.ENTRY, "examples": ENTRIES}
             return {"type": "array", "items": entry, "maxItems": MAX_ENTRIES}
         case Percents():
             percent = {"type": "integer", "minimum": 1, "maximum": 100}

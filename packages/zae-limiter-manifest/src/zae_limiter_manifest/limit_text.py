@@ -23,14 +23,10 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import takewhile
 from typing import Any, Final, TypeAlias
 
-from .money import CURRENCIES, PREFIX, SIGNS, SUFFIX, Micro, join_amounts, read_money, write_money
+from .money import CURRENCIES, SIGNS, Micro, join_amounts, read_money, write_money
 
 EXAMPLES: Final = ["100/min", "10k/min burst 20k", "$250/month Europe/Berlin"]
 EXAMPLE: Final = " or ".join(EXAMPLES)
-PATTERN: Final = (
-    rf"^\s*{PREFIX}[0-9][^\s/]*{SUFFIX}((\s*/\s*|\s+per\s+)[0-9]*[A-Za-z]|\s+(concurrent|total)(\s|$)|\s+cron\s)"
-)
-"""What every text begins with, as a regular expression of JSON Schema."""
 
 Fields: TypeAlias = dict[str, Any]
 

@@ -1,12 +1,19 @@
+import contextlib
+import json
+import re
+from pathlib import Path
 from typing import Any
 
 import jsonschema
 import pytest
 import yaml
-from hypothesis import given, settings
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
 
 from support.manifest.manifests import DESIGN, manifests
-from zae_limiter_manifest import LimitsManifest, json_schema, load
+from zae_limiter_manifest import LimitsManifest, json_schema, load, schema_patterns
+from zae_limiter_manifest.limit_text import read_limit
+from zae_limiter_manifest.schedule_text import EXAMPLES, read_entry
 
 VALIDATOR = jsonschema.Draft202012Validator(json_schema())
 
@@ -82,6 +89,64 @@ def test_every_key_is_described_and_defaults_are_said() -> None:
     objects = [schema, *(each if "properties" in each else each["anyOf"][-1] for each in schema["$defs"].values())]
     assert all(member["description"] for each in objects for member in each["properties"].values())
     assert schema["$defs"]["LimitDecl"]["anyOf"][1]["properties"]["refill_period"]["default"] == 60
+
+
+TEXTS = json.loads((Path(__file__).parents[4] / "testdata" / "limit_texts.json").read_text("utf-8"))
+WORDS = sorted({word for text in TEXTS["texts"] for word in re.findall(r"\s+|/|[^\s/]+", text)})
+ENTRIES = [
+    *EXAMPLES,
+    "a: 2026-12-24..2026-12-26 Europe/Berlin 100/min burst 200",
+    "b: sat,sun capacity $5.50 burst 9 usd",
+]
+PARTS = sorted({word for text in ENTRIES for word in text.split()} | {"weekdays", "UTC", "5 per h", "7/rolling week"})
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "100",
+        "100/fortnight",
+        "100/min brust 200",
+        "100/week",
+        "100/min burst",
+        "10 concurrently",
+        "5 cron 0 6 * *",
+        "100/day europe/berlin",
+        "$5.50/day prefetch 1h",
+    ],
+)
+def test_a_text_that_is_not_a_limit_is_marked_while_it_is_typed(text: str) -> None:
+    assert not VALIDATOR.is_valid(resource_with(text))
+
+
+@given(st.lists(st.sampled_from(WORDS), min_size=2, max_size=9) | st.sampled_from([*TEXTS["texts"]]).map(lambda t: [t]))
+@example(["250.50", "/", "month"])
+@settings(max_examples=500, deadline=None)
+def test_the_expression_of_a_limit_admits_what_its_reader_does(words: list[str]) -> None:
+    text = "".join(words)
+    with contextlib.suppress(ValueError):
+        read_limit(text, "usd")
+        assert re.search(schema_patterns.LIMIT, text)
+
+
+@given(st.lists(st.sampled_from(PARTS), min_size=2, max_size=7) | st.sampled_from(ENTRIES).map(lambda text: [text]))
+@settings(max_examples=500, deadline=None)
+def test_the_expression_of_an_entry_admits_what_its_reader_does(words: list[str]) -> None:
+    text = " ".join(words)
+    with contextlib.suppress(ValueError):
+        read_entry(text)
+        assert re.search(schema_patterns.ENTRY, text)
+
+
+@pytest.mark.parametrize("text", ["night: 100/min", "night 22:00-06:00 5/min", "night: 22:00-06:00 5", "n: 1-2 5/min"])
+def test_an_entry_that_is_none_is_marked(text: str) -> None:
+    assert not VALIDATOR.is_valid(resource_with({"capacity": 5, "schedule": [text]}))
+
+
+@pytest.mark.parametrize("key", ["window", "timezone"])
+@pytest.mark.parametrize("text", ["fortnight", "0 6 *", "europe/berlin", "Mars/"])
+def test_windows_and_zones_have_their_form(key: str, text: str) -> None:
+    assert not VALIDATOR.is_valid(resource_with({"capacity": 5, "window": "day", key: text}))
 
 
 def test_each_call_gives_a_schema_of_its_own() -> None:

@@ -1,5 +1,6 @@
 """`limits export --out` writes a first file: what is live, which no apply of it changes, or examples."""
 
+import json
 import re
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -8,7 +9,7 @@ import pytest
 
 from support.cli.limits_stack import Stack
 from zae_limiter import Limit
-from zae_limiter_manifest import LimitsManifest, load
+from zae_limiter_manifest import LimitsManifest, json_schema, load
 
 GOLD = [Limit.per_minute("rpm", 1_000), Limit.per_minute("tpm", 100_000, burst=200_000)]
 FREE = [Limit.per_minute("rpm", 10)]
@@ -36,6 +37,7 @@ def test_entities_with_the_same_limits_share_a_part_of_the_first_file(live: Stac
     file = live.directory / "first.yaml"
     told = live.ok("export", "-N", "tenant-alpha", "--out", str(file))
     assert told.splitlines() == [
+        f"{live.directory}/zae-limiter.schema.json: the schema with which editors check the file",
         f"{file}: 12 items of tenant-alpha; 5 entities share 2 parts",
         f"Next: zae-limiter limits plan --name my-app -f {file}",
     ]
@@ -88,6 +90,20 @@ def test_where_there_is_nothing_the_first_file_has_examples(stack: Stack, *, reg
     assert {str(at) for at, _ in load(every_example).declared()} == {
         "system", "resource gpt-4", "tier gold/_default_", "entity acme", "entity acme-key-1",
     }  # fmt: skip
+
+
+def test_the_first_file_names_the_schema_with_which_editors_check_it(live: Stack) -> None:
+    (live.directory / "teams").mkdir()
+    first, second = live.directory / "first.yaml", live.directory / "teams" / "second.yaml"
+    live.ok("export", "-N", "tenant-alpha", "--out", str(first))
+    schema = live.directory / "zae-limiter.schema.json"
+    assert json.loads(schema.read_text()) == json_schema()
+    assert first.read_text().startswith("# yaml-language-server: $schema=zae-limiter.schema.json\n# The limits of")
+    schema.write_text("{}")
+    told = live.ok("export", "-N", "tenant-alpha", "--out", str(second))
+    assert second.read_text().startswith("# yaml-language-server: $schema=../zae-limiter.schema.json\n")
+    assert "schema" not in told
+    assert schema.read_text() == "{}"
 
 
 def test_a_file_that_is_there_is_asked_about_before_any_request(stack: Stack) -> None:

@@ -52,6 +52,19 @@ def test_fmt_writes_what_is_out_of_order_alone(stack: Stack) -> None:
     assert sorted(each.name for each in directory.iterdir()) == ["a.yaml", "ready.yaml", "tenants"]
 
 
+def test_fmt_names_the_schema_that_lies_near_once(stack: Stack) -> None:
+    directory = written(stack)
+    (directory / "zae-limiter.schema.json").write_text(stack.ok("schema"))
+    named, other = directory / "named.yaml", "# yaml-language-server: $schema=other.json\nnamespace: beta\n"
+    named.write_text(f"# Ours\n{other}")
+    assert f"{directory}/a.yaml" in stack.ok("fmt", "-f", str(directory))
+    assert (directory / "a.yaml").read_text().startswith("# yaml-language-server: $schema=zae-limiter.schema.json\n")
+    second = (directory / "tenants" / "b.yml").read_text()
+    assert second == f"# yaml-language-server: $schema=../zae-limiter.schema.json\n{ORDERED}"
+    assert named.read_text() == f"# Ours\n{other}"
+    assert stack.ok("fmt", "--check", "-f", str(directory)) == ""
+
+
 def test_fmt_writes_nothing_while_a_file_has_a_mistake(stack: Stack) -> None:
     directory = written(stack)
     (directory / "tenants" / "c.yaml").write_text("a: [\n")

@@ -13,9 +13,7 @@ SIGNS: Final = {"$": "usd", "€": "eur", "£": "gbp"}
 MICRO: Final = 1_000_000
 MAX_MICRO: Final = 10**15
 """The most micro-units of one amount, a billion of the currency: buckets keep thousandths of them in 64 bits."""
-PREFIX: Final = f"[{''.join(SIGNS)}]?"
-SUFFIX: Final = rf"(\s+({'|'.join(CURRENCIES)}))?"
-_AMOUNT: Final = re.compile(f"{PREFIX}[0-9][0-9_,.]*[kKMG]?")
+_AMOUNT: Final = re.compile(f"[{''.join(SIGNS)}]?[0-9][0-9_,.]*[kKMG]?")
 _SIGN_OF: Final = {unit: sign for sign, unit in SIGNS.items()}
 _MONEY: Final = re.compile(
     rf"([{''.join(SIGNS)}])?\s*([0-9]{{1,3}}(?:,[0-9]{{3}})+|[0-9]+(?:_[0-9]+)*)(?:\.([0-9]{{1,9}}))?([kKMG]?)"

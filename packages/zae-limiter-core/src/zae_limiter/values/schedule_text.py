@@ -20,8 +20,6 @@ from .money import SIGNS, join_amounts
 
 EXAMPLES: Final = ["night: 00:00-06:00 Europe/Berlin 100/min", "weekend: sat-sun 200/min burst 400"]
 EXAMPLE: Final = "; ".join(EXAMPLES)
-PATTERN: Final = r"^\s*[A-Za-z][A-Za-z0-9_-]*\s*:\s*\S"
-"""What every entry begins with, as a regular expression of JSON Schema."""
 MAX_ENTRIES: Final = 16
 DAYS: Final = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 FULL_DAY: Final = 24 * 60

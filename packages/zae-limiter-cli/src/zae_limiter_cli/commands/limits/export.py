@@ -58,12 +58,14 @@ def export(*, connection: "Connection", namespace: str, out: Path | None, yes: b
     """Print all live limits of a namespace as a manifest: the managed ones, and those set by hand.
 
     With --out, write a file to go on with: entities with the same limits share a part of it, and a namespace without
-    limits, or one that does not exist yet, gets examples in comments. Asks before it overwrites a file, unless --yes is
-    given. In a region with a share, the limits are its share of each limit, and not those of the files.
+    limits, or one that does not exist yet, gets examples in comments. Editors check it by zae-limiter.schema.json, which
+    is written beside it unless one is there or above. Asks before it overwrites a file, unless --yes is given. In a
+    region with a share, the limits are its share of each limit, and not those of the files.
     """
     from zae_limiter_manifest import Request, dump
 
     from ...limits.asking import as_command_errors
+    from ...limits.editor import FILE, schema_near, schema_text, with_schema
     from ...limits.provisioner import Planner
     from ...limits.showing import report_left_out
     from ...results import write_file
@@ -80,7 +82,12 @@ def export(*, connection: "Connection", namespace: str, out: Path | None, yes: b
         return
     text, found = _first_file(namespace, answer)
     report_left_out(answer)
-    write_file(out, text)
+    schema = schema_near(out)
+    if schema is None:
+        schema = out.parent / FILE
+        write_file(schema, schema_text())
+        click.echo(f"{schema}: the schema with which editors check the file")
+    write_file(out, with_schema(text, out, schema))
     click.echo(f"{out}: {found}")
     click.echo(f"Next: zae-limiter limits plan {connection.option} -f {shlex.quote(str(out))}")
 

@@ -51,12 +51,14 @@ def validate(*, connection: "Connection", files: tuple[str, ...], form: Document
 @click.command(short_help="Print the JSON Schema of a manifest, for editors.")
 @connected
 def schema(*, connection: "Connection") -> None:  # noqa: ARG001  as of all others
-    """Print the JSON Schema of a manifest, with which editors complete and check manifests."""
-    import json
+    """Print the JSON Schema of a manifest, with which editors complete and check manifests.
 
-    from zae_limiter_manifest import json_schema
+    Kept as zae-limiter.schema.json beside the manifests, or above them, it is what `limits fmt` names in their first
+    line; `limits export --out FILE` writes both.
+    """
+    from ...limits.editor import schema_text
 
-    click.echo(json.dumps(json_schema(), indent=2))
+    click.echo(schema_text(), nl=False)
 
 
 @click.command("cfn-template", short_help="Print a CloudFormation template with the limits.")
