@@ -65,7 +65,7 @@ LISTED: Mapping[str, Mapping[str, Place]] = {
     "zae_limiter_cli/spreadsheet.py": {"_FORMULA": "anywhere"},
     "zae_limiter_cli/stack/options.py": {"_NAME": "whole", "rule['like']": "whole"},
     "zae_limiter_cli/stack/template/resolve.py": {"_USED": "anywhere", "'\\\\$\\\\{([^{}!]+)\\\\}'": "anywhere"},
-    "zae_limiter_cli/times.py": {"_AGO": "whole"},
+    "zae_limiter_cli/times.py": {"_LENGTH": "whole"},
     "zae_limiter/engines/dynamodb/aws/endpoint.py": {"partition['regionRegex']": "start"},
     "zae_limiter/engines/sqlite/place.py": {"'\\\\\\\\([0-7]{3})'": "anywhere"},
     "zae_limiter/flows/records/usage.py": {"_NEXT": "whole"},

@@ -1,4 +1,5 @@
 import os
+import time
 from collections.abc import Callable, Iterator
 from functools import cache
 from threading import Lock
@@ -82,3 +83,13 @@ def aws(moto_server: str, built_once: None, forget: Callable[[], None], monkeypa
     monkeypatch.setenv("AWS_ENDPOINT_URL", moto_server)
     forget()
     return moto_server
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _at_utc() -> Iterator[None]:
+    """Have the machine's zone be UTC, wherever the tests run: commands print times in it, too."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TZ", "UTC")
+        time.tzset()
+        yield
+    time.tzset()

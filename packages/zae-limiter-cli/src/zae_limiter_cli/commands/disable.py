@@ -26,7 +26,7 @@ from ..now import check_all_invalidated, consent, invalidate, live_line, now_opt
 from ..options import OutputForm, connected, given_options, in_namespace, output_option, yes_accepted, yes_option
 from ..paging import open_namespace
 from ..principal import principal_option
-from ..times import iso, shown
+from ..times import both, iso
 
 if TYPE_CHECKING:
     from zae_limiter import Limit, SyncRepository
@@ -200,7 +200,7 @@ def _block(
     until = end.of(repository)
     blocked = _blocked(repository, entity_id, resource)
     if not yes:
-        confirm(f"Disable {whom(entity_id, resource)} until {shown(until)} (UTC) in namespace {repository.name}?")
+        confirm(f"Disable {whom(entity_id, resource)} until {both(until)} in namespace {repository.name}?")
     live = 0
     for place, limits in blocked.items():  # those on all resources last: they invalidate every bucket
         until, live = set_override(repository, entity_id, place, limits, end=end, principal=principal)
@@ -209,7 +209,7 @@ def _block(
         say_json({"entity_id": entity_id, **told, "live_buckets": live})
         return
     on = places_in_words(blocked)
-    say_sentence(f"{entity_id} is disabled until {shown(until)} (UTC) on {on}: {live_line(live)}.")
+    say_sentence(f"{entity_id} is disabled until {both(until)} on {on}: {live_line(live)}.")
 
 
 def _blocked(repository: "SyncRepository", entity_id: str, resource: str | None) -> "dict[str, list[Limit]]":
@@ -287,7 +287,7 @@ def _let_in(
         say_json({"entity_id": entity_id, **told, "exempt": exempt, "still_disabled": still, "live_buckets": live})
         return
     for each in ended:
-        until = f" until {shown(datetime.fromisoformat(each['until']))} (UTC)" if "until" in each else ""
+        until = f" until {both(datetime.fromisoformat(each['until']))}" if "until" in each else ""
         say_sentence(
             f"{entity_id} on {places_in_words([each['resource']])} was disabled{until}: its {each['what']} has ended."
         )

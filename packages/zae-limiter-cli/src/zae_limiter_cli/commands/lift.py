@@ -18,7 +18,7 @@ from ..options import FiniteRange, OutputForm, connected, in_namespace, output_o
 from ..paging import open_namespace
 from ..principal import principal_option
 from ..rates import amount
-from ..times import iso, shown
+from ..times import both, iso
 
 if TYPE_CHECKING:
     from zae_limiter import Limit, SyncRepository
@@ -110,7 +110,7 @@ def _lift(
         plain |= {"left": {name: {"before": each.before, "now": each.now} for name, each in left.items()}}
         say_json({"entity_id": entity_id, "resources": [resource], "action": "lifted", **plain})
     else:
-        say_sentence(f"{entity_id} has other limits until {shown(until)} (UTC) on {resource}: {live_line(live)}.")
+        say_sentence(f"{entity_id} has other limits until {both(until)} on {resource}: {live_line(live)}.")
         say_columns([VALUES_HEAD, *(row for limit in lifted.values() for row in values_cells(limit, now_ms))])
         for name, (before, now, unit) in left.items():
             say_sentence(f"{name}: {amount(before, unit)} left -> {amount(now, unit)}.")

@@ -41,7 +41,9 @@ def end_options(default: str | None = None) -> Callable[[Function], Function]:
             return function(end=given, **kwargs)
 
         shown = f"  [default: {default}]" if default else ""
-        until = click.option("--until", metavar="TIME", help="Until when: 2026-01-31T18:00Z.")
+        until = click.option(
+            "--until", metavar="TIME", help="Until when: 06:00, 'tomorrow 6:00 Europe/Berlin', 2026-01-31T18:00Z."
+        )
         return click.option("--for", "for_", metavar="TIME", help=f"How long: 30m, 2h, 7d.{shown}")(until(command))  # type: ignore[return-value]  # click hands it the rest
 
     return add

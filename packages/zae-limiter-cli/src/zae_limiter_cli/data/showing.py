@@ -11,7 +11,7 @@ import click
 from ..columns import say_columns, say_json
 from ..options import OutputForm
 from ..rates import amount, in_money, rate
-from ..times import iso, shown
+from ..times import both, iso, shown
 
 if TYPE_CHECKING:
     from zae_limiter import Entity, Limit, Override
@@ -77,7 +77,7 @@ def level_cells(limits: Sequence["Limit"]) -> list[tuple[str, ...]]:
 def override_line(override: "Override") -> str:
     """Return the line that announces an override and its end."""
     adds = ", which adds to what holds without it" if override.extends else ""
-    return f"Override until {shown(override.until)} (UTC){adds}:"
+    return f"Override until {both(override.until)}{adds}:"
 
 
 def plain_override(override: "Override | None") -> dict[str, Any] | None:

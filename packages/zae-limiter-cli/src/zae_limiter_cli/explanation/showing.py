@@ -10,7 +10,7 @@ import click
 from ..columns import counted, say_command, say_wrapped
 from ..data.switches import sentences
 from ..rates import amount, rate
-from ..times import duration, shown
+from ..times import both, duration, shown
 from .next_steps import NextStep
 from .report import Report, in_force
 
@@ -116,7 +116,7 @@ def asked_by(report: Report) -> Iterator[str]:
 def _until(passes_at: datetime | None, bucket: "BucketExplanation", limit: "LimitExplanation") -> str:
     if limit.blocked:
         if bucket.override_until is not None:
-            return f"Blocked by an override until {shown(bucket.override_until)} (UTC)."
+            return f"Blocked by an override until {both(bucket.override_until)}."
         return "Blocked: its capacity is 0, and nothing ends that by itself."
     if passes_at is None and limit.reason == "quota":
         return "No more come by themselves: credit the bucket."
@@ -161,7 +161,7 @@ def _head(found: "Explanation", bucket: "BucketExplanation") -> str:
     of = _words_of(bucket.source, bucket)
     if bucket.override_until is not None:
         place = "on all resources" if bucket.source == "entity_default" else f"on {bucket.resource}"
-        of = f"an override {place} until {shown(bucket.override_until)} (UTC)"
+        of = f"an override {place} until {both(bucket.override_until)}"
     shards = {0: "no bucket yet, so it is full", 1: "1 shard"}.get(bucket.shard_count, f"{bucket.shard_count} shards")
     return f"{bucket.entity_id}{role}: {of}; {shards}"
 

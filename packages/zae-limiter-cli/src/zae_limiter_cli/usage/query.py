@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
 from ..errors import CommandError
-from ..times import parse_instant, shown
+from ..times import both, parse_instant
 
 if TYPE_CHECKING:
     from zae_limiter.values.usage import Window
@@ -28,8 +28,8 @@ class UsageQuery:
 
     def __str__(self) -> str:
         of = " on ".join(each for each in (self.entity_id, self.resource) if each is not None) or "all resources"
-        until = "" if self.end is None else f" until {shown(self.end)}"
-        return f"{of}, {self.window}, since {shown(self.start)}{until} UTC"
+        until = "" if self.end is None else f" until {both(self.end)}"
+        return f"{of}, {self.window}, since {both(self.start)}{until}"
 
 
 def usage_query(
@@ -53,9 +53,10 @@ def _checked(entity: str | None, resource: str | None) -> tuple[str | None, str 
 def _period(window: "Window", since: str | None, until: str | None, now: datetime) -> tuple[datetime, datetime | None]:
     from zae_limiter.values.usage import EARLIEST, window_start
 
-    end = None if until is None else parse_instant("--until", until, now)
+    zone = UTC if window == "daily" else None  # whose days are those of UTC
+    end = None if until is None else parse_instant("--until", until, now, zone)
     usually = max(EARLIEST, (end or now) - USUALLY_BACK[window])
-    start = usually if since is None else parse_instant("--since", since, now)
+    start = usually if since is None else parse_instant("--since", since, now, zone)
     if end is not None and start >= end:
-        raise CommandError(f"--until {until!r}: must be after --since, which is {shown(start)} UTC")
+        raise CommandError(f"--until {until!r}: must be after --since, which is {both(start)}")
     return window_start(window, int(start.timestamp() * 1000)), end

@@ -160,7 +160,7 @@ def test_a_summary_has_total_least_most_and_mean_of_each_limit(table: Table) -> 
     first, *rest = done.stdout.splitlines()
     assert (
         first
-        == "e, hourly, since 2024-01-01 00:00 UTC: acquires 30 admitted, 3 refused, 0 shadowed; windows with use: 3"
+        == "e, hourly, since 2024-01-01 00:00 (UTC): acquires 30 admitted, 3 refused, 0 shadowed; windows with use: 3"
     )
     assert table_of("\n".join(rest)) == [
         ["LIMIT", "TOTAL", "LEAST", "MOST", "MEAN"],
@@ -201,7 +201,7 @@ def test_plot_draws_a_bar_for_each_window_as_wide_as_the_terminal(table: Table) 
 @BOTH
 def test_no_usage_is_said_with_what_was_asked_for(table: Table, command: str) -> None:
     done = run(command, "--entity", "e", "--resource", "r", *PAST, "--until", "2024-01-02T03:00")
-    told = "No usage: e on r, hourly, since 2024-01-01 00:00 until 2024-01-02 03:00 UTC.\n"
+    told = "No usage: e on r, hourly, since 2024-01-01 00:00 (UTC) until 2024-01-02 03:00 (UTC).\n"
     assert (done.exit_code, done.stdout, done.stderr) == (0, told, "")
 
 
@@ -217,11 +217,11 @@ def test_no_usage_is_empty_json_and_no_plot(table: Table) -> None:
     [
         (["--entity", "a b"], "--entity 'a b': "),
         (["--resource", "a b"], "--resource 'a b': "),
-        (["--entity", "e", "--since", "yesterday"], "--since 'yesterday': must be a time like 2024-01-31"),
-        (["--entity", "e", "--until", "tomorrow"], "--until 'tomorrow': must be a time like 2024-01-31"),
+        (["--entity", "e", "--since", "noon"], "--since 'noon': must be how long ago"),
+        (["--entity", "e", "--until", "noon"], "--until 'noon': must be how long ago"),
         (
             ["--entity", "e", *PAST, "--until", "2024-01-01"],
-            "--until '2024-01-01': must be after --since, which is 2024-01-01 00:00 UTC",
+            "--until '2024-01-01': must be after --since, which is 2024-01-01 00:00 (UTC)",
         ),
         (["--entity", "e", "--since", "1969-01-01"], "--since '1969-01-01': must not be before 1970-01-02"),
         (["--entity", "e", "--until", "1970-01-02"], "--until '1970-01-02': must be after --since"),
@@ -238,13 +238,13 @@ def test_a_list_without_a_subject_is_of_the_whole_namespace(table: Table) -> Non
     assert [(each["entity_id"], each["resource"]) for each in rows(*PAST)] == [("e", "r"), ("f", "s")]
     assert run("list", "--until", "2023-12-31").stdout.startswith("No usage: all resources, hourly, since 2023-12-30")
     total = run("list", "--total", "--plot", *PAST).stdout
-    assert total.startswith("all resources, hourly, since 2024-01-01 00:00 UTC: acquires 2 admitted")
+    assert total.startswith("all resources, hourly, since 2024-01-01 00:00 (UTC): acquires 2 admitted")
     assert ["tpm", "3", "1", "2", "1.5"] in [line.split() for line in total.splitlines()]
 
 
 def test_a_wrong_question_is_told_before_anything_is_asked(aws: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("AWS_DEFAULT_REGION")
-    assert refused(run("list", "--since", "yesterday")).startswith("--since 'yesterday': must be a time")
+    assert refused(run("list", "--since", "noon")).startswith("--since 'noon': must be how long ago")
     assert refused(run("list", "--entity", "a b")).startswith("--entity 'a b': ")
 
 

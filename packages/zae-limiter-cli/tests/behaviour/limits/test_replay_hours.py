@@ -196,7 +196,7 @@ def test_many_rows_are_counted_in_text_and_in_markdown() -> None:
 @pytest.mark.parametrize(
     ("replay", "manifest", "problem"),
     [
-        ("24x", MANIFEST, "--replay '24x': must be a time like "),
+        ("24x", MANIFEST, "--replay '24x': must be how long ago "),
         ("2200-01-01", MANIFEST, "--replay '2200-01-01': must be before now"),
     ],
     ids=["no time", "no past"],

@@ -11,7 +11,7 @@ from ...columns import say_columns, say_json
 from ...errors import CommandError
 from ...options import OutputForm, connected, in_namespace, output_option
 from ...paging import ROWS_OF_A_PAGE, every_row, following_option, open_namespace, rows_option, say_following
-from ...times import parse_instant
+from ...times import both, parse_instant
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -37,7 +37,8 @@ LENGTH_OF_AN_INSTANT: Final = len("2024-01-31T14:00:00.000Z")  # an `event_id` b
 @click.option(
     "--since",
     metavar="TIME",
-    help="Begin: 30m, 24h, 7d ago, or an ISO time.  [default: 24h for the whole namespace, else the oldest]",
+    help="Begin: 30m, 24h, 7d ago, 06:00, yesterday, or 2026-01-31T14:00Z.  "
+    "[default: 24h for the whole namespace, else the oldest]",
 )
 @click.option("--by", "principal", metavar="PRINCIPAL", help="Changes of this principal.")
 @click.option("--kind", type=click.Choice(KINDS), help="Changes of limits, overrides, entities or buckets.")
@@ -85,7 +86,7 @@ def list_events(
         _show(shown, whole=subject is None)
     else:
         of = entity or resource or ("the system defaults" if system else "any kind")
-        within = f" since {begin:%Y-%m-%d %H:%M} (UTC)" if begin else ""
+        within = f" since {both(begin)}" if begin else ""
         click.echo(f"No changes of {of} in namespace {namespace}{within}.")
     if len(found) > rows:
         say_following(shown[-1].event_id)

@@ -16,7 +16,7 @@ from ...errors import CommandError
 from ...options import Function, OutputForm, output_option, yes_option
 from ...paging import in_repository
 from ...principal import principal_option
-from ...times import shown
+from ...times import both
 
 if TYPE_CHECKING:
     from zae_limiter import Limit, OnRefused, SyncRepository
@@ -100,7 +100,7 @@ def delete_limits(
     """Delete the own limits of ENTITY_ID on a resource. Asks first, unless --yes is given."""
     what = f"own limits of {entity_id} on {resource}"
     override = repository.get_override(entity_id, resource)
-    stays = f"; its override until {shown(override.until)} (UTC) stays" if override else ""
+    stays = f"; its override until {both(override.until)} stays" if override else ""
     own = repository.get_limits(entity_id, resource)
     if not (own or own.unlimited):
         hint = f"{stays}: `lift --end` ends it" if override else ""

@@ -16,7 +16,7 @@ from ...data.showing import LIMIT_HEAD, limit_cells, override_line, plain_bucket
 from ...data.switches import lines_of, plain_resolved, sentences
 from ...options import OutputForm, output_option
 from ...paging import in_repository
-from ...times import shown
+from ...times import both
 
 if TYPE_CHECKING:
     from zae_limiter import Entity, Limit, SyncRepository
@@ -143,7 +143,7 @@ def _say_in_force(entity_id: str, found: Mapping[str, Effective]) -> None:
         if config is not None and config.override is not None:
             after = ", ".join(" ".join(cells) for cells in map(limit_cells, config.limits))
             after = after or ("unlimited" if config.said else "none of its own")
-            say_sentence(f"Override on {_on(each)} until {shown(config.override.until)} (UTC); then: {after}.")
+            say_sentence(f"Override on {_on(each)} until {both(config.override.until)}; then: {after}.")
 
 
 def _on(found: Effective) -> str:

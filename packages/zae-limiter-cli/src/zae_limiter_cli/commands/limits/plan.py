@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 @click.option(
     "--replay",
     metavar="TIME",
-    help="Show who would have been refused since then, such as 24h or 7d; reads usage with your rights.",
+    help="Show who would have been refused since then, such as 24h, 7d or 'monday 9:00'; reads usage with your rights.",
 )
 @click.option(
     "--trace",

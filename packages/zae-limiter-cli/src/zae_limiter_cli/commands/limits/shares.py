@@ -21,7 +21,12 @@ if TYPE_CHECKING:
 @files_option(required=True)
 @namespace_option
 @click.option("--regions", required=True, metavar="REGION,REGION", help="The regions that share the limits.")
-@click.option("--since", default="24h", metavar="TIME", help="Use since this time, or 24h or 7d ago.  [default: 24h]")
+@click.option(
+    "--since",
+    default="24h",
+    metavar="TIME",
+    help="Use since 24h or 7d ago, or since a time such as yesterday.  [default: 24h]",
+)
 @click.option("--by", "limit", metavar="LIMIT", help="Go by tokens of this limit.  [default: by acquires]")
 @click.option("--least", default="5%", metavar="PERCENT", help="Least share of each region.  [default: 5%]")
 @click.option("--step", default="10%", metavar="PERCENT", help="The most that a share moves.  [default: 10%]")

@@ -87,8 +87,8 @@ def _asking(function: Function, *subject: Callable[[Any], Any]) -> Function:
         click.option(
             "--since",
             metavar="TIME",
-            help="First window: the one of this time, such as 2024-01-31, 2024-01-31T14:00Z, 24h or 7d ago; UTC.  "
-            "[default: 24h, for daily windows 30d]",
+            help="First window: the one of 24h or 7d ago, 06:00, yesterday, 2024-01-31 or 2024-01-31T14:00Z; in your "
+            "zone, of daily windows in UTC.  [default: 24h, for daily windows 30d]",
         ),
         click.option("--until", metavar="TIME", help="Only windows that begin before this time.  [default: now]"),
     )
