@@ -191,7 +191,12 @@ def sections() -> Mapping[str, Section]:
         "observers": Section(
             "Observers",
             "What an observer gets, and the observers for OpenTelemetry and CloudWatch.",
-            _all_of("zae_limiter.observers", "zae_limiter.observers.otel", "zae_limiter.observers.emf"),
+            _all_of(
+                "zae_limiter.observers",
+                "zae_limiter.observers.otel",
+                "zae_limiter.observers.use",
+                "zae_limiter.observers.emf",
+            ),
             by_module=True,
         ),
         "testing": Section(

@@ -1,4 +1,6 @@
+import json
 import time
+from pathlib import Path
 
 from zae_limiter_aggregator.aggregation import BatchResult
 from zae_limiter_aggregator.batch import Failure
@@ -50,3 +52,13 @@ def test_metrics_are_declared_as_cloudwatch_reads_them() -> None:
     assert told["stack"] == "demo"
     assert abs(told["_aws"]["Timestamp"] - time.time() * 1000) < 60_000
     assert {metric["Unit"] for metric in declared["Metrics"]} == set(METRICS.values())
+
+
+def test_the_grafana_dashboard_asks_for_these_metrics_and_for_those_of_lambda() -> None:
+    text = (Path(__file__).parents[4] / "examples/grafana/aggregator.json").read_text("utf-8")
+    asked = [target for panel in json.loads(text)["panels"] for target in panel["targets"]]
+    own = {each["metricName"] for each in asked if each["dimensions"] == {"stack": "$stack"}}
+    assert own == METRICS.keys() - {"traced"}
+    of_lambda = {each["metricName"] for each in asked if each["dimensions"] == {"FunctionName": "$stack-aggregator"}}
+    assert of_lambda == {"IteratorAge", "Duration", "Errors", "Throttles"}
+    assert {each["namespace"] for each in asked} == {"zae-limiter", "AWS/Lambda"}

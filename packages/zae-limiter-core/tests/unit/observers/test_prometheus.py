@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 pytest.importorskip("opentelemetry.exporter.prometheus")
 
@@ -17,9 +18,13 @@ from prometheus_client import REGISTRY, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
 from support.core.events import RPM, acquire_event, lease_event, refusal
+from zae_limiter import SyncRateLimiter, SyncRepository
 from zae_limiter.observers.otel import OpenTelemetryObserver
+from zae_limiter.observers.use import watch_use
 
-DASHBOARD = Path(__file__).resolve().parents[5] / "examples/grafana/zae-limiter.json"
+PROJECT = Path(__file__).resolve().parents[5]
+GRAFANA = PROJECT / "examples/grafana"
+DASHBOARD = GRAFANA / "zae-limiter.json"
 
 
 @pytest.fixture
@@ -69,12 +74,31 @@ def test_the_grafana_dashboard_asks_for_all_that_prometheus_gets_and_for_nothing
     assert words <= labels_of.keys() | labels
     shown = words & labels_of.keys()
     histograms = {name.removesuffix("_bucket") for name in labels_of if name.endswith("_bucket")}
-    assert shown == {name for name in labels_of if name.endswith(("_total", "_bucket"))}
+    assert shown == {name for name in labels_of if name.endswith(("_total", "_bucket", "_use"))}
     assert len(histograms) == 3
     for expr in exprs:
         names, asked = words_of(expr, shown), words_of(expr, labels)
         assert names, expr
         assert all(asked <= labels_of[name] for name in names), expr
+
+
+def test_rules_ask_for_what_prometheus_gets_and_grafana_has_the_same(provider: MeterProvider) -> None:
+    labels_of = told_by(provider)
+    labels = {label for those in labels_of.values() for label in those}
+    (group,) = yaml.safe_load((GRAFANA / "prometheus-rules.yaml").read_text("utf-8"))["groups"]
+    (same,) = yaml.safe_load((GRAFANA / "grafana-alerts.yaml").read_text("utf-8"))["groups"]
+    for rule, other in zip(group["rules"], same["rules"], strict=True):
+        names, asked = words_of(rule["expr"], {*labels_of}), words_of(rule["expr"], labels)
+        assert names, rule["alert"]
+        assert all(asked <= labels_of[name] for name in names), rule["alert"]
+        assert words_of(json.dumps(rule["annotations"]), labels) <= asked
+        runbook = rule["annotations"]["runbook_url"].partition("/main/")[2]
+        assert (PROJECT / runbook).is_file()
+        asks, compares = (each["model"] for each in other["data"])
+        (bound,) = compares["conditions"][0]["evaluator"]["params"]
+        assert f"{asks['expr']} > {bound}" == rule["expr"]
+        assert other["title"] == rule["alert"]
+        assert all(other[key] == rule[key] for key in ("for", "labels", "annotations"))
 
 
 def words_of(expr: str, known: set[str]) -> set[str]:
@@ -85,8 +109,15 @@ def told_by(provider: MeterProvider) -> Mapping[str, set[str]]:
     """All names that the observer gives to Prometheus, each with its labels."""
     observer = OpenTelemetryObserver(meter_provider=provider)
     shadowed: dict[str, Any] = {"shadowed": refusal(RPM).violations}
-    for event in (acquire_event(seconds=0.02, waited=0.01, write_units=1.0, **shadowed), refusal(RPM), lease_event()):
+    for event in (
+        acquire_event(seconds=0.02, waited=0.01, write_units=1.0, **shadowed),
+        refusal(RPM),
+        lease_event(lost_slots=("slots",), bounded=("tpm",)),
+    ):
         observer(event)
+    watch_use(
+        SyncRateLimiter(SyncRepository.in_memory(), default_limits=[RPM]), [("acme", "gpt-4")], meter_provider=provider
+    )
     found: dict[str, set[str]] = {}
     for family in text_string_to_metric_families(generate_latest(REGISTRY).decode()):
         for sample in family.samples:

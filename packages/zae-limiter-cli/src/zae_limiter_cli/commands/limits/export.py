@@ -58,9 +58,9 @@ def export(*, connection: "Connection", namespace: str, out: Path | None, yes: b
     """Print all live limits of a namespace as a manifest: the managed ones, and those set by hand.
 
     With --out, write a file to go on with: entities with the same limits share a part of it, and a namespace without
-    limits, or one that does not exist yet, gets examples in comments. Editors check it by zae-limiter.schema.json, which
-    is written beside it unless one is there or above. Asks before it overwrites a file, unless --yes is given. In a
-    region with a share, the limits are its share of each limit, and not those of the files.
+    limits, or one that does not exist yet, gets examples in comments. Editors check it by zae-limiter.schema.json,
+    which is written beside it unless one is there or above. Asks before it overwrites a file, unless --yes is given. In
+    a region with a share, the limits are its share of each limit, and not those of the files.
     """
     from zae_limiter_manifest import Request, dump
 
