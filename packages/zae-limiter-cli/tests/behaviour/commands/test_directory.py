@@ -4,6 +4,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from support.cli.by_hand import opened
+from support.cli.calls import recorded
 from support.cli.tables import Table
 from zae_limiter import Entity, Limit, SyncRateLimiter, SyncRepository
 from zae_limiter_cli.main import main
@@ -56,6 +57,41 @@ def test_every_entity_is_listed_with_what_it_has(filled: Table) -> None:
     assert run("entity", "list", "-r", "gpt-9").stdout == (
         "There is no entity with limits of its own on gpt-9 in namespace default.\n"
     )
+
+
+def test_the_entities_of_a_tier_are_listed_by_pages(filled: Table) -> None:
+    repository = filled.repository
+    repository.set_tier_limits("gold", [RPM])
+    assert run("entity", "list", "--tier", "gold").stdout == "There is no entity of tier gold in namespace default.\n"
+    for number in range(3):
+        repository.create_entity(f"g{number}", "Gold", parent_id="acme", tier="gold")
+    assert table_of("entity", "list", "--tier", "gold", "--rows", "2") == [
+        ["ENTITY", "PARENT", "CASCADE", "NAME"],
+        ["g0", "acme", "no", "Gold"],
+        ["g1", "acme", "no", "Gold"],
+    ]
+    page = json_of("entity", "list", "--tier", "gold", "--rows", "2")
+    assert (page["tier"], page["total"], page["next"]) == ("gold", 3, "g1")
+    assert page["entities"][0]["record"]["parent_id"] == "acme"
+    rest = json_of("entity", "list", "--tier", "gold", "--next", "g1")
+    assert ([each["entity_id"] for each in rest["entities"]], rest["next"]) == (["g2"], None)
+    assert [row[0] for row in table_of("entity", "list", "--tier", "gold", "--begins-with", "g1")][1:] == ["g1"]
+
+
+def test_a_tier_costs_a_query_and_a_read_of_a_hundred(filled: Table) -> None:
+    filled.repository.set_tier_limits("gold", [RPM])
+    for number in range(3):
+        filled.repository.create_entity(f"g{number}", tier="gold")
+    with recorded() as calls:
+        assert run("entity", "list", "--tier", "gold").exit_code == 0
+    assert [each.action for each in calls].count("dynamodb:Query") == 1
+    assert len(calls) <= 4, calls
+
+
+def test_a_tier_and_another_list_contradict_each_other(filled: Table) -> None:
+    for other in (["--buckets"], ["-r", "gpt-4"]):
+        done = run("entity", "list", "--tier", "gold", *other)
+        assert (done.exit_code, done.stderr[:35]) == (1, "Error: --tier lists the entities of")
 
 
 @pytest.mark.parametrize("resource", [[], ["-r", "_default_"]])

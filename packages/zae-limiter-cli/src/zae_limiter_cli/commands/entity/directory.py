@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from ...data.tree import Node
 
 
-@click.command("list", short_help="List all entities, or all buckets.")
+@click.command("list", short_help="List all entities, those of a tier, or all buckets.")
 @in_repository
 @click.option(
     "--resource",
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     metavar="NAME",
     help="Only those with limits of their own on this resource; _default_ means all resources.  [default: everybody]",
 )
+@click.option("--tier", metavar="NAME", help="Only those that have this tier.")
 @click.option("--begins-with", metavar="TEXT", default="", help="Only ids that begin so.")
 @click.option("--buckets", is_flag=True, help="List buckets with what is left in each; --resource is theirs.")
 @rows_option
@@ -47,17 +48,23 @@ def list_entities(
     *,
     repository: "SyncRepository",
     resource: str | None,
+    tier: str | None,
     begins_with: str,
     buckets: bool,
     rows: int,
     following: str | None,
     output: OutputForm,
 ) -> None:
-    """List the entities that have a record, limits of their own, or a bucket, by id; with --buckets, the buckets by
-    entity and resource.
+    """List the entities that have a record, limits of their own, or a bucket, by id; with --tier those of a tier; with
+    --buckets, the buckets by entity and resource.
 
     In JSON, `next` is what --next takes to list the rest. The list may miss a change of the last second.
     """
+    if tier is not None:
+        if buckets or resource is not None:
+            raise CommandError("--tier lists the entities of a tier: pass no --resource and no --buckets with it")
+        _list_tier(repository, tier, begins_with, output, rows=rows, following=following)
+        return
     if buckets:
         _list_buckets(repository, resource, begins_with, output, rows=rows, following=following)
         return
@@ -77,6 +84,37 @@ def list_entities(
         of = "" if resource is None else f" with limits of its own on {resource}"
         begin = f" whose id begins with {begins_with!r}" if begins_with else ""
         click.echo(f"There is no entity{of}{begin} in namespace {repository.name}.")
+
+
+def _list_tier(
+    repository: "SyncRepository",
+    tier: str,
+    begins_with: str,
+    output: OutputForm,
+    *,
+    rows: int,
+    following: str | None,
+) -> None:
+    """Print the entities of a tier: one query has the ids of all, and a read has the records of a hundred."""
+    from zae_limiter.maintenance import SyncMaintenance
+
+    ids = sorted(each for each in repository.list_entities_of_tier(tier) if each.startswith(begins_with))
+    found = [each for each in ids if following is None or each > following]
+    shown, behind = found[:rows], found[rows - 1] if len(found) > rows else None
+    records = SyncMaintenance(repository).get_entity_records(shown, skip_unreadable=True)
+    if output == "json":
+        entities = [{"entity_id": each, "record": asdict(record)} for each, record in records.items()]
+        say_json({"tier": tier, "total": len(ids), "entities": entities, "next": behind})
+    elif records:
+        cells = [
+            (each, words(record.parent_ids), yes_or_no(record.cascade), word(record.name))
+            for each, record in records.items()
+        ]
+        say_columns([("ENTITY", "PARENT", "CASCADE", "NAME"), *cells])
+        say_following(behind)
+    else:
+        begin = f" whose id begins with {begins_with!r}" if begins_with else ""
+        click.echo(f"There is no entity{begin} of tier {tier} in namespace {repository.name}.")
 
 
 def _list_buckets(
