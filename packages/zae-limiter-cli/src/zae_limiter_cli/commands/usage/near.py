@@ -1,26 +1,33 @@
 """`zae-limiter usage near`."""
 
 import time
+from collections.abc import Iterable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
 from ...columns import say_columns, say_json, say_sentence
+from ...errors import CommandError
 from ...options import FiniteRange, OutputForm, output_option
-from ...paging import bucket_pages, every_row, in_repository, rows_option
+from ...paging import bucket_pages, every_row, in_repository, rows_option, say_more
 from ...rates import amount, in_money, rate
-from ...times import duration
+from ...times import duration, iso, shown
 
 if TYPE_CHECKING:
     from zae_limiter import SyncRepository
+    from zae_limiter.values import Bucket
 
+    from ...usage.forecast import Budget
     from ...usage.near import Look, Near
 
 
-@click.command(short_help="List who is close to a limit, and how long it lasts at this rate.")
+@click.command(short_help="List who is close to a limit, and when budgets are gone.")
 @in_repository
+@click.option("--entity", "-e", metavar="ID", help="Only buckets of this entity.  [default: all]")
 @click.option("--resource", "-r", metavar="NAME", help="Only buckets of this resource.  [default: all]")
+@click.option("--budgets", is_flag=True, help="When budgets (per day, month, in total) are gone at the day's rate.")
 @click.option(
     "--percent",
     type=FiniteRange(min=1, max=100),
@@ -39,7 +46,9 @@ if TYPE_CHECKING:
 def near(
     *,
     repository: "SyncRepository",
+    entity: str | None,
     resource: str | None,
+    budgets: bool,
     percent: float | None,
     every: float,
     rows: int,
@@ -50,10 +59,19 @@ def near(
     It reads every bucket, and after --every once more those that it lists: that gives the rate. LASTS says how long
     the rest lasts at that rate, or that the limit refills first. ALERT is the highest threshold that is reached. `why`
     shows whether a limit is a shadow limit, which refuses no call.
+
+    --budgets lists limits of a calendar, of the first use, and totals, the one first that is gone first: at the rate of
+    the last 24 hours, by the daily windows of the aggregator. `usage near --budgets -e acme` is about one tenant.
     """
     from ...usage.near import Look, after, nearest
 
-    buckets = every_row(bucket_pages(repository, resource))
+    if budgets:
+        given = click.get_current_context().get_parameter_source("every")
+        if given is ParameterSource.COMMANDLINE:
+            raise CommandError("--every gives the rate of two looks, and --budgets goes by the day's: pass one of them")
+        _say_budgets(repository, _buckets(repository, entity, resource), percent, rows, output)
+        return
+    buckets = _buckets(repository, entity, resource)
     found = nearest((Look(each, time.monotonic()) for each in buckets), percent, rows)
     if found and every:
         time.sleep(every)
@@ -73,7 +91,64 @@ def near(
     else:
         of = "" if resource is None else f" on {resource}"
         part = "a threshold, or 80 % of a burst," if percent is None else f"{percent:g} % of a burst"
+        of = of if entity is None else f" of {entity}{of}"
         say_sentence(f"No one has used {part}{of} in namespace {repository.name}.")
+
+
+def _buckets(repository: "SyncRepository", entity: str | None, resource: str | None) -> "Iterable[Bucket]":
+    """Return the buckets of an entity, of a resource, or of the namespace."""
+    if entity is not None:
+        return repository.get_buckets(entity, resource)
+    return every_row(bucket_pages(repository, resource))
+
+
+def _say_budgets(
+    repository: "SyncRepository",
+    buckets: "Iterable[Bucket]",
+    percent: float | None,
+    rows: int,
+    output: OutputForm,
+) -> None:
+    """Print the budgets that are gone first. Raises ``CommandError`` for what cannot be read."""
+    from ...usage.budgets import read_budgets
+
+    found, more = read_budgets(repository, buckets, percent or 0, rows)
+    if output == "json":
+        say_json([_plain_budget(each) for each in found])
+    elif found:
+        head = ("ENTITY", "RESOURCE", "LIMIT", "USED", "LEFT", "USED/DAY", "WINDOW ENDS (UTC)", "GONE (UTC)")
+        say_columns([head, *map(_budget_cells, found)])
+    else:
+        say_sentence(f"There is no bucket with a budget in namespace {repository.name}.")
+    if more and output == "table":
+        say_more("budgets")
+
+
+def _budget_cells(each: "Budget") -> tuple[str, ...]:
+    gone = "lasts" if each.per_day else "unused"
+    if each.gone_at is not None:
+        gone = "gone" if each.available <= 0 else shown(each.gone_at)
+    unit = each.limit.unit
+    per_day = amount(each.per_day, unit) if unit else f"{each.per_day:,.0f}"
+    ends = "-" if each.window_ends is None else shown(each.window_ends)
+    left = amount(each.available, unit)
+    return each.entity_id, each.resource, each.limit.name, f"{each.percent:.0f} %", left, per_day, ends, gone
+
+
+def _plain_budget(each: "Budget") -> dict[str, Any]:
+    per_day = round(each.per_day)
+    return {
+        "entity_id": each.entity_id,
+        "resource": each.resource,
+        "limit_name": each.limit.name,
+        "percent": round(each.percent, 1),
+        "available": each.available,
+        "capacity": each.limit.capacity,
+        "used_per_day": per_day,
+        "window_ends": None if each.window_ends is None else iso(each.window_ends),
+        "gone_at": None if each.gone_at is None else iso(each.gone_at),
+        **in_money(each.limit.unit, available=each.available, capacity=each.limit.capacity, used_per_day=per_day),
+    }
 
 
 def _look(repository: "SyncRepository", each: "Near") -> "Look | None":
