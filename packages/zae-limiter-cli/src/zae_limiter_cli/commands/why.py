@@ -21,7 +21,12 @@ if TYPE_CHECKING:
 @in_repository
 @click.argument("entity_id")
 @click.argument("on_resource", metavar="[RESOURCE]", required=False)
-@click.option("--resource", "-r", metavar="NAME", help="The resource, if it is not the second word.")
+@click.option(
+    "--resource",
+    "-r",
+    metavar="NAME",
+    help="The resource, if it is not the second word.  [default: all that refused it]",
+)
 @consume_option
 @draw_option
 @click.option("--cascade", is_flag=True, help="The call passes cascade=True.  [default: as the entity does]")
@@ -38,7 +43,8 @@ def why(
     output: OutputForm,
 ) -> None:
     """Show why an acquire of ENTITY_ID on RESOURCE is refused: every bucket that it draws on, the limit that binds,
-    when it passes, who refused it in the last hour, who changed these limits, and what to do next.
+    when it passes, who refused it in the last hour, who changed these limits, and what to do next. Without RESOURCE,
+    list all resources that refused it in this hour or the one before, the worst first, with what holds there now.
 
     Without -c it asks for one token of each limit; if that passes, and the entity was refused, for what its last
     refused call asked for, or else for the mean of its calls.
@@ -52,11 +58,27 @@ def why(
     from ..explanation.report import read_report
     from ..explanation.showing import say_report
 
-    if (on_resource is None) is (resource is None):
+    if on_resource is not None and resource is not None:
         raise CommandError("name one resource: why ENTITY_ID RESOURCE, or -r RESOURCE")
+    if on_resource is None and resource is None:
+        if consume or draws:
+            raise CommandError("-c and --draw are about one resource: pass it, why ENTITY_ID RESOURCE")
+        _everywhere(repository, entity_id, output, cascade=cascade)
+        return
     report = read_report(repository, entity_id, resource or str(on_resource), consume, draws=draws, cascade=cascade)
     steps = next_steps(report, given_options())
     if output == "json":
         say_json(plain_report(report, steps))
     else:
         say_report(report, steps, width=get_terminal_size().columns)
+
+
+def _everywhere(repository: "SyncRepository", entity_id: str, output: OutputForm, *, cascade: bool) -> None:
+    from ..explanation.everywhere import plain_everywhere, read_everywhere, say_everywhere
+
+    found = read_everywhere(repository, entity_id, cascade=cascade)
+    steps = found.steps(given_options())
+    if output == "json":
+        say_json(plain_everywhere(found, steps))
+    else:
+        say_everywhere(found, steps)

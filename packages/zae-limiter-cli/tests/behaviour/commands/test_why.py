@@ -340,8 +340,8 @@ def test_an_unknown_name_is_told_with_those_near(table: Table) -> None:
 def test_the_resource_is_the_second_word_or_an_option(table: Table) -> None:
     table.repository.set_resource_defaults("gpt-4", [KEY])
     assert document("why", "key-1", "gpt-4")["resource"] == document("why", "key-1", "-r", "gpt-4")["resource"]
-    for words in (["key-1"], ["key-1", "gpt-4", "-r", "gpt-4"]):
-        assert refused("why", *words) == "name one resource: why ENTITY_ID RESOURCE, or -r RESOURCE"
+    told = "name one resource: why ENTITY_ID RESOURCE, or -r RESOURCE"
+    assert refused("why", "key-1", "gpt-4", "-r", "gpt-4") == told
 
 
 def test_names_that_the_level_leaves_out_are_shown_as_not_limited(table: Table) -> None:
