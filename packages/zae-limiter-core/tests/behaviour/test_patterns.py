@@ -215,3 +215,49 @@ async def test_a_damaged_pattern_is_named(world: World) -> None:
     other, _ = await world.process()
     with pytest.raises(Exception, match=r"SYSTEM#.*the pattern a/\*"):
         await take(other, "e", "a/b", rpm=1)
+
+
+async def test_too_many_limits_of_several_levels_are_refused_by_name(world: World) -> None:
+    limiter, _ = await world.process()
+    for level, count in {"s": 16, "p": 10, "e": 6}.items():
+        limits = [Limit.per_minute(f"{level}{number}", 9) for number in range(count)]
+        if level == "e":
+            await limiter.set_limits("e", limits, "a/b", extends=True)
+        elif level == "p":
+            await limiter.set_resource_defaults("a/*", limits, extends=True)
+        else:
+            await limiter.set_system_defaults(limits)
+    assert await passes(limiter, "e", "a/b", s0=1, p0=1, e0=1)
+    together, seven = "33 come together from the levels", [Limit.per_minute(f"e{number}", 9) for number in range(7)]
+    with pytest.raises(ValidationError, match=f"limits 'e/a/b': {together} entity, pattern, system, and a bucket has"):
+        await limiter.set_limits("e", seven, "a/b", extends=True)
+    await limiter.repository.set_tier_limits("gold", [TPM], extends=True)
+    await limiter.create_entity("e", tier="gold")
+    with pytest.raises(ValidationError, match="33 come together from the levels entity, tier_default, pattern, system"):
+        await limiter.set_limits("e", seven[:6], "a/b", extends=True)
+    with pytest.raises(
+        ValidationError, match="limits 'gold/a/x': 34 come together from the levels tier, tier_default, "
+    ):
+        await limiter.repository.set_tier_limits("gold", seven, "a/x", extends=True)
+    for place in ("a/c", "a/b*"):
+        with pytest.raises(ValidationError, match=f"limits '{place[:3]}.*: 33 come together from the levels"):
+            await limiter.set_resource_defaults(place, seven, extends=True)
+    await limiter.set_resource_defaults("a/*", seven, extends=True)
+
+
+async def test_a_lower_level_that_adds_too_many_is_refused_by_calls(world: World) -> None:
+    limiter, _ = await world.process(config_cache_ttl=60)
+    await limiter.set_system_defaults([Limit.per_minute(f"s{number}", 9) for number in range(26)])
+    await limiter.set_resource_defaults("a/*", [TPM], extends=True)
+    await limiter.set_limits("e", [MODELS, Limit.per_minute("own", 9)], "a/b", extends=True)
+    assert await passes(limiter, "e", "a/b", s0=1, tpm=1)
+    await limiter.set_system_defaults([Limit.per_minute(f"s{number}", 9) for number in range(30)])
+    expected = "limits 'e/a/b': 33 come together from the levels entity, pattern, system, and a bucket has at most 32"
+    for call in (limiter.check("e", "a/b", {"s0": 1}), limiter.explain("e", "a/b", {"s0": 1})):
+        with pytest.raises(ValidationError, match=expected):
+            await call
+    for _ in range(2):
+        with pytest.raises(ValidationError, match=expected):
+            await take(limiter, "e", "a/b", s0=1)
+    await limiter.set_limits("e", [MODELS], "a/b", extends=True)
+    assert await passes(limiter, "e", "a/b", s0=1, tpm=1)

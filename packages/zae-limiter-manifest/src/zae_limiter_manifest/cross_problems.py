@@ -1,5 +1,6 @@
 """The rules of a manifest that no single section can break: those of the tree of entities, that each tier is declared,
-and that no level on a resource overflows to that resource, or to a mistyped one.
+that levels together have no more limits than a bucket, and that no level on a resource overflows to that resource, or
+to a mistyped one.
 """
 
 from collections.abc import Iterator, Mapping
@@ -9,6 +10,7 @@ from .checks import Finding, Hinted
 from .hierarchy import find_tree_problems
 from .naming import in_nfc
 from .problems import Path, show
+from .sums import find_sums
 
 _ENTITIES: Final = "entities"
 _TIERS: Final = "tiers"
@@ -21,6 +23,7 @@ def find_cross_problems(manifest: object) -> Iterator[Finding]:
     if not isinstance(manifest, Mapping):
         return
     yield from _unknown_tiers(manifest.get(_TIERS, {}), manifest.get(_ENTITIES))
+    yield from find_sums(manifest)
     levels = list(_levels(manifest))
     overflowing = [
         ((*path, name), overflow)

@@ -16,7 +16,7 @@ from .. import values
 from ..exceptions import ValidationError
 from ..runtime.dataclass import dataclass, field, replace
 from ..runtime.named_tuple import NamedTuple
-from .limits import ConfigSource, Limit, OnUnavailable, Policy, check_limits
+from .limits import MAX_LIMITS, ConfigSource, Limit, OnUnavailable, Policy, check_limits
 from .on_refused import OnRefused
 from .switches import NO_SWITCHES, ResolvedSwitches, Switches
 from .weights import NO_WEIGHTS, Weights
@@ -182,6 +182,15 @@ def compose(levels: Iterable[Level]) -> Composed:
         limits = _over(level.limits, limits)
         sources |= {limit.name: level.source for limit in level.limits}
     return Composed(limits, sources, of)
+
+
+def no_room(place: str, limits: Sequence[Limit], sources: Mapping[str, ConfigSource]) -> ValidationError | None:
+    """Return the problem of limits that come together from several levels and are too many for a bucket."""
+    if len(limits) <= MAX_LIMITS:
+        return None
+    levels, held = ", ".join(each for each in LEVELS if each in sources.values()), f"a bucket has at most {MAX_LIMITS}"
+    problem = f"{len(limits)} come together from the levels {levels}, and {held}: let one not extend the next"
+    return ValidationError("limits", place, problem)
 
 
 @dataclass(frozen=True, slots=True)
@@ -359,7 +368,7 @@ class Resolved:
     entity, whether or not its limits hold. ``dropped``: the limits that other levels have and the winning level leaves
     out; it decided that they are not limited. ``sources``: the level of each limit. ``pattern``: the longest of those
     that its limits come from. ``is_plain``: a call without limits
-    of its own is held to the config as it is: no schedule and no switch changes it.
+    of its own is held to the config as it is: no schedule and no switch changes it, and a bucket has room for it.
     """
 
     config: Config
@@ -381,7 +390,7 @@ class Resolved:
     is_plain: bool = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        plain = bool(self.config.limits) and self.config.since_ms < 0 and self.switches is None
+        plain = 0 < len(self.config.limits) <= MAX_LIMITS and self.config.since_ms < 0 and self.switches is None
         object.__setattr__(self, "is_plain", plain)
 
     @property

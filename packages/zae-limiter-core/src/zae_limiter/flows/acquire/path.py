@@ -24,7 +24,7 @@ from ...schema.attributes import SHARD_COUNT
 from ...schema.items import BucketId
 from ...values.entities import MOST_BUCKETS
 from ...values.limits import MILLI, Limit
-from ...values.resolution import FOLLOWS, Config, Resolved
+from ...values.resolution import FOLLOWS, Config, Resolved, no_room
 from .. import acquire as acquiring
 from ..bucket.serving import cached_shard, let_prefetch, resolve_all
 from ..bucket.versions import with_birth
@@ -58,6 +58,7 @@ def walk(request: AcquireRequest, look: Look, now: Callable[[], int]) -> tuple[l
     claims: list[Claim] = []
     missing: Mapping[Place, None] = NOWHERE
     further: Mapping[Place, None] = NOWHERE
+    too_many: ValidationError | None = None
     roots, draw = (request, *request.draws) if request.draws else (request,), 0
     for root in roots:  # counted by hand, here and below: `enumerate` costs more than a step, and most walks have one
         paths: list[tuple[str, ...]] = [(root.entity_id,)]
@@ -72,6 +73,8 @@ def walk(request: AcquireRequest, look: Look, now: Callable[[], int]) -> tuple[l
             config = resolved.config
             if root.limits or root.shadow or not resolved.is_plain:
                 config = config_of(root, resolved, now)
+                if config.stored:
+                    too_many = too_many or no_room(f"{entity_id}/{resource}", config.limits, resolved.sources)
             claims.append(Claim(home, home, resolved, config, root.amounts, request, stale, path, place, draw))
             place += 1
             if resolved.parent_ids and (above := parents_to_ask(root, entity_id, resolved)):
@@ -83,7 +86,7 @@ def walk(request: AcquireRequest, look: Look, now: Callable[[], int]) -> tuple[l
                     problem = f"draws on more than {MOST_BUCKETS} buckets: {names}; move it, or one above it"
                     return claims, Gap(NOWHERE, NOWHERE, ValidationError("entity_id", root.entity_id, problem))
         draw += 1
-    return claims, Gap(missing, further) if missing else None
+    return claims, Gap(missing, further, too_many) if missing or too_many is not None else None
 
 
 def parents_to_ask(root: AcquireRequest, entity_id: str, resolved: Resolved) -> tuple[str, ...]:

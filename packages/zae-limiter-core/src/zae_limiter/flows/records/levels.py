@@ -56,6 +56,7 @@ from ...schema.attributes import (
     SK,
 )
 from ...schema.configs import Columns, Row, config_attributes, override_attributes, read_columns, switch_attributes
+from ...schema.entities import read_tier
 from ...schema.items import BucketId
 from ...schema.keys import audit_tier, pk_tier, tier_of_subject
 from ...schema.patterns import fixed_attributes, pattern_items, with_pattern, with_system, without_patterns
@@ -63,13 +64,13 @@ from ...schema.record import item_keys, reads
 from ...values.audit import AuditAction, Cause
 from ...values.buckets import InvalidatedBuckets, LiveBuckets
 from ...values.entities import UNCHANGED, Unchanged
-from ...values.limits import Limit, Policy, check_on_unavailable
+from ...values.limits import ConfigSource, Limit, Policy, check_on_unavailable
 from ...values.naming import DEFAULT_RESOURCE, check_identifier, check_resource, check_tier
 from ...values.on_refused import OnRefused
 from ...values.overrides import Override, new_override
 from ...values.patterns import is_pattern, matches
 from ...values.provisioner import ConfigPlace
-from ...values.resolution import EXTENDS, SAYS_NOTHING, Said, check_said
+from ...values.resolution import EXTENDS, LEVELS, SAYS_NOTHING, Level, Said, check_said, compose, no_room
 from ...values.switches import Switches
 from ..bucket.reading import bucket_of_row
 from ..bucket.telling import CLOCKS_MS, tell, tell_own
@@ -77,9 +78,10 @@ from ..index_rows import IndexRows, query_rows, report
 from ..optimistic import Write, as_read, optimistic
 from ..partitions import next_rows, of_namespace
 from ..partitions import of_resource as queries_of_resource
+from ..process.config_cache import ConfigRecords, Record, config_keys
 from ..process.namespace_state import NamespaceState
 from ..public_errors import public_error
-from ..retry import KEYS_PER_READ, key_of, parts, read, with_retries
+from ..retry import KEYS_PER_READ, key_of, parts, read, read_all, with_retries
 from ..steps import Flow
 from ..validation import OwnPlace, validate_flag, validate_own_place, validate_system
 from . import audit
@@ -233,9 +235,43 @@ def set_limits(
         checked = validate_system(limits, on_unavailable, has_policy=bool(refused))
     else:
         checked = check_said(limits, extends=extends)  # type: ignore[arg-type]  # refuses None
+        if checked.mode == EXTENDS:
+            yield from _check_room(namespace_state, level, checked)
     extra = refused if on_unavailable is None else {**refused, ON_UNAVAILABLE: on_unavailable}
     wanted = Change(place_of(namespace_state, level), UNCHANGED if checked is None else checked, extra)
     return (yield from change(namespace_state, wanted, cause))
+
+
+def _check_room(namespace_state: NamespaceState, level: ConfigPlace, said: Said) -> Flow[None]:
+    """Raise ``ValidationError`` for limits that are too many for a bucket with those of the levels that they extend.
+
+    What is added to a lower level later is refused by the acquires for which it is too much.
+    """
+    subject, resource, now_ms = level[0], str(level[1]), namespace_state.now()
+    tier = None if subject is None else tier_of_subject(subject)
+    own = place_of(namespace_state, level)
+    if own.own is not None:
+        meta = Key(keys.pk_entity(namespace_state.namespace_id, own.own[0]), keys.sk_meta())
+        tier = read_tier((yield from read_all([meta])).get(meta))
+    of = config_keys(namespace_state.namespace_id, "" if own.own is None else own.own[0], resource, lambda _: tier)
+    named: dict[str, Key | None] = {name: getattr(of, name) for name in LEVELS if name != "pattern"}
+    if own.own is None:
+        named |= {"entity": None, "entity_default": None}
+    if subject is None:
+        named["resource"] = None
+    below = {name: None if key == own.own_key else key for name, key in named.items()}
+    items = yield from read_all([key for key in below.values() if key is not None])
+    records = {name: Record(None if key is None else items.get(key), now_ms) for name, key in below.items()}
+    levels = ConfigRecords(on=resource, meta=Record(None, now_ms), **records).levels(now_ms)
+    source: ConfigSource = "resource" if subject is None else "entity" if own.own is not None else "tier"
+    if is_pattern(resource):
+        source = "pattern"
+        levels = [each for each in levels if each.pattern is None or len(each.pattern) < len(resource)]
+    composed = compose([Level(source, said.limits, mode=EXTENDS), *levels])
+    named_by = tier if source == "tier" else subject
+    problem = no_room(resource if subject is None else f"{named_by}/{resource}", composed.limits, composed.sources)
+    if problem is not None:
+        raise problem
 
 
 def delete_limits(namespace_state: NamespaceState, level: ConfigPlace, cause: Cause) -> Flow[int]:
