@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -135,6 +136,65 @@ def test_up_gives_a_stack_that_shells_and_python_find_by_what_it_prints(monkeypa
     assert zael("local", "down") == f"{NAME} is down\n"
     assert eventually(lambda: all(gone(pid) for pid in processes))
     assert "no local stack runs" in zael("local", "down", code=1)
+
+
+@pytest.mark.usefixtures("state")
+def test_a_rehearsal_breaks_a_part_and_puts_it_back() -> None:
+    up("--data-plane", "moto")
+    for scene, (runbook, broken, right) in SCENES.items():
+        with subprocess.Popen(
+            [str(COMMAND), "local", "rehearse", scene, "--seconds", "600", "--rate", "5"],
+            stdout=subprocess.PIPE,
+            text=True,
+        ) as running:
+            try:
+                assert running.stdout is not None
+                head = [running.stdout.readline() for _ in range(3)]
+                assert f"/runbooks/{runbook}.md" in head[2]
+                assert eventually(partial(shows, scene, broken))
+                if scene == "table-throttles":
+                    assert eventually(lambda: throttled_writes() > 0)
+            finally:
+                running.send_signal(signal.SIGINT)
+        assert eventually(partial(shows, scene, right))
+    assert throttled_writes() == 0
+
+
+# What a failure is known by, and what is there again after it.
+SCENES = {
+    "stream-stops": ("aggregator-iterator-age", "Disabled", "Enabled"),
+    "aggregator-fails": ("aggregator-errors", "soon", "3600"),
+    "table-throttles": ("table-throttles", "", ""),
+}
+
+
+def shows(scene: str, word: str) -> bool:
+    """Whether AWS's description of the part that a scene breaks has a word."""
+    asks = {
+        "stream-stops": "c.list_event_source_mappings()['EventSourceMappings'][0]['State']",
+        "aggregator-fails": f"c.get_function_configuration(FunctionName='{NAME}-aggregator')['Environment']",
+        "table-throttles": "''",
+    }
+    return word in in_shell(f"{sys.executable} -", f"import boto3\nc = boto3.client('lambda')\nprint({asks[scene]})")
+
+
+def throttled_writes() -> int:
+    """How many of ten writes at once are throttled."""
+    return int(in_shell(f"{sys.executable} -", TEN_WRITES))
+
+
+TEN_WRITES = f"""
+import boto3
+from botocore.config import Config
+client = boto3.client("dynamodb", config=Config(retries={{"total_max_attempts": 1}}))
+throttled = 0
+for _ in range(10):
+    try:
+        client.update_item(TableName="{NAME}", Key={{"PK": {{"S": "probe"}}, "SK": {{"S": "probe"}}}})
+    except client.exceptions.ClientError as error:
+        throttled += error.response["Error"]["Code"] == "ThrottlingException"
+print(throttled)
+"""
 
 
 def delivered() -> int:

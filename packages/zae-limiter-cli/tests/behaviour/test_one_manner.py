@@ -40,6 +40,7 @@ WITHOUT_JSON = {
     "console": "runs",
     "local up": "runs",
     "local down": "shows nothing",
+    "local rehearse": "shows lines until it is over",
     "local logs": "prints lines as they come",
     "local env": "prints a script, by --format",
 }

@@ -110,7 +110,7 @@ def delegation() -> None:
     """
 
 
-@click.group(cls=CommandsOfModules, modules=("local.up", "local.running"))
+@click.group(cls=CommandsOfModules, modules=("local.up", "local.running", "local.rehearse"))
 @debug_option
 def local() -> None:
     """Run an AWS with a stack on this machine: table, stream and the Lambdas, which really run.

@@ -9,8 +9,9 @@ from . import policies
 from .custom_resources import CustomResources
 from .functions import Functions, called
 from .moto_stacks import following
-from .state_dir import STATUS_PATH
+from .state_dir import STATUS_PATH, THROTTLE_PATH
 from .tables import Tables
+from .throttle import Throttle
 from .wsgi import Answer, Application, Environ, StartResponse, body_of, call, put_body, reply, scope_of
 
 ITEM_READS: Final = frozenset({"BatchGetItem", "GetItem", "Query", "Scan", "TransactGetItems"})
@@ -33,7 +34,8 @@ STACK_CHANGES: Final = re.compile(rb"\bAction=(CreateStack|UpdateStack|DeleteSta
 class Router:
     """All of this AWS as one application.
 
-    It calls ``written`` after every write of an item; ``status`` answers requests for ``STATUS_PATH``.
+    It calls ``written`` after every write of an item; ``status`` answers requests for ``STATUS_PATH``. What is put to
+    ``THROTTLE_PATH`` throttles writes for a while.
     """
 
     def __init__(
@@ -53,11 +55,14 @@ class Router:
         self._tables = Tables(moto, data_plane)
         self._written = written
         self._status = status
+        self._throttle = Throttle()
 
     def __call__(self, environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
         """Return the answer of the part that a request is for."""
         if environ["PATH_INFO"] == STATUS_PATH:
             return reply(start_response, (200, [], json.dumps(self._status()).encode()))
+        if environ["PATH_INFO"] == THROTTLE_PATH and environ["REQUEST_METHOD"] == "PUT":
+            return reply(start_response, self._throttle.put(body_of(environ)))
         taken = self._custom_resources.take(environ)
         if taken is not None:
             return reply(start_response, taken)
@@ -77,6 +82,8 @@ class Router:
         if operation in ITEM_READS:
             return self._data_plane(environ, start_response)
         if operation in ITEM_WRITES:
+            if (throttled := self._throttle.refused()) is not None:
+                return reply(start_response, throttled)
             try:
                 return self._data_plane(environ, start_response)
             finally:

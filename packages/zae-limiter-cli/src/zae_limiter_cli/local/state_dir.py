@@ -17,6 +17,7 @@ from .credentials import Credentials, write_private
 from .own_place import check_own
 
 STATUS_PATH: Final = "/_zae-limiter/status"  # where a stack that runs reports its state
+THROTTLE_PATH: Final = "/_zae-limiter/throttle"  # where its writes are throttled for a while
 
 
 @dataclass(frozen=True, slots=True)

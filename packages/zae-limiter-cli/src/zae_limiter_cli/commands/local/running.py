@@ -15,14 +15,14 @@ if TYPE_CHECKING:
 LINES_SHOWN: Final = 100
 
 
-def _which(function: Function) -> Function:
+def which(function: Function) -> Function:
     """Add the option that names the local stack."""
     told = "Local stack.  [default: the one that runs]"
     return click.option("--name", "-n", cls=ConnectionOption, envvar="ZAEL_STACK", help=told)(debug_option(function))
 
 
 @click.command(short_help="Stop a local stack.")
-@_which
+@which
 @yes_accepted
 def down(name: str | None) -> None:
     """Stop a local stack and all its processes."""
@@ -35,7 +35,7 @@ def down(name: str | None) -> None:
 
 @click.command(short_help="Show the status of a local stack.")
 @output_option
-@_which
+@which
 def status(name: str | None, output: OutputForm) -> None:
     """Show whether a local stack runs, its address, and the progress of its readers of the table's stream."""
     from ...local import messages
@@ -60,7 +60,7 @@ def status(name: str | None, output: OutputForm) -> None:
     show_default=True,
     help="Number of earlier lines to print.",
 )
-@_which
+@which
 def logs(name: str | None, function: str | None, lines: int, *, follow: bool) -> None:
     """Show the logs of a local stack's Lambdas, or of FUNCTION alone: the name of a Lambda, or the end of its name.
 
@@ -90,7 +90,7 @@ def logs(name: str | None, function: str | None, lines: int, *, follow: bool) ->
     show_default=True,
     help="Shell that reads them.",
 )
-@_which
+@which
 def env(name: str | None, form: "Form") -> None:
     """Print the variables with which programs find the local stack: eval "$(zae-limiter local env)"."""
     from ...local.state_dir import running_stack
