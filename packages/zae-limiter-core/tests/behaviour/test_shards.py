@@ -297,6 +297,19 @@ async def test_what_was_taken_before_a_split_comes_back_whole(
     assert {state.tokens_milli("rpm") for state in states(world, limiter).values()} == {99_000 // count}
 
 
+async def test_the_end_of_a_block_waits_for_each_shard_that_gets_something_back(world: World) -> None:
+    limiter, wire = await world.process(default_limits=[DAILY])
+    await take(limiter, "e", "r", rpm=1)
+    async with limiter.acquire("e", "r", {"rpm": 98}) as lease:
+        split_into(world, limiter, 8)
+        await lease.release(rpm=98)
+        bucket = states(world, limiter)[0].id
+        # Of the shards that get something from the first one, the caller's thread serves 1, which gives to 3, and
+        # another one serves 2, which gives to 6.
+        wire.slow = {bucket.other(3).pk: 0.1, bucket.other(6).pk: 0.5}
+    assert await whole(limiter) == {"rpm": 99}
+
+
 async def test_what_was_taken_in_parts_before_and_after_a_split_comes_back_whole(world: World) -> None:
     limiter, _ = await world.process(default_limits=[DAILY])
     async with limiter.acquire("e", "r", {"rpm": 40}) as lease:

@@ -247,7 +247,7 @@ class SyncDriver:
         run.waiters.append(waiter)
         if self._enter(waiter, lead=True):
             self._serve_own(waiter, run)
-        if waiter.outcome is None:
+        if waiter.waker is not None:
             self._wait(waiter, run)
         return None
 
@@ -294,11 +294,14 @@ class SyncDriver:
         return idle and lead
 
     def _wait(self, waiter: Waiter, run: FlowRun) -> None:
+        """Wait until the waiter is woken: a run that has settled it may still give back to other shards."""
         waker = waiter.waker
-        while waiter.outcome is None and waker is not None:
+        while waker is not None and waiter.waker is waker:
             left = run.until - time.monotonic()
             if left <= 0:
-                raise BudgetSpent
+                if waiter.outcome is None:
+                    raise BudgetSpent
+                return
             waker.acquire(timeout=min(left, threading.TIMEOUT_MAX))
 
     def _serve_own(self, waiter: Waiter, run: FlowRun) -> None:

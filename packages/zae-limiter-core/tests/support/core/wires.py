@@ -34,7 +34,8 @@ class Failure(NamedTuple):
 class Wire:
     """What one process sends to a table. ``seen`` are the operations that it sent, in order.
 
-    ``seconds``: what each takes. ``plain_indexes``: the table has no index rows with a suffix.
+    ``seconds``: what each takes. ``slow``: what an update of an item takes beyond that, by partition key.
+    ``plain_indexes``: the table has no index rows with a suffix.
     ``lossy``: the store says that answers may get lost.
     """
 
@@ -46,6 +47,7 @@ class Wire:
         self.seen: list[Operation[Any]] = []
         self.in_flight = 0
         self.seconds = 0.0
+        self.slow: dict[str, float] = {}
         self._failures: list[Failure] = []
         self._once: list[Failure] = []
         self._held: Kinds = ()
@@ -103,6 +105,10 @@ class Wire:
         """Whether the operation's answer has to wait."""
         return isinstance(operation, self._late) and time.monotonic() < self._held_until
 
+    def takes(self, operation: Operation[Any]) -> float:
+        """The seconds that the operation takes."""
+        return self.seconds + (self.slow.get(operation.key.pk, 0.0) if isinstance(operation, Update) else 0.0)
+
     def sent(self) -> list[str]:
         """The kinds of what was sent since this was asked last."""
         names = [type(operation).__name__ for operation in self.seen]
@@ -156,8 +162,8 @@ class WireStore(Store):
         try:
             while wire.holds(operation):  # noqa: ASYNC110 - both variants are let go of alike
                 await asyncio.sleep(0.001)
-            if wire.seconds:
-                await asyncio.sleep(wire.seconds)
+            if seconds := wire.takes(operation):
+                await asyncio.sleep(seconds)
             answer = wire.answer(operation)
             while wire.holds_answer(operation):  # noqa: ASYNC110
                 await asyncio.sleep(0.001)
@@ -188,7 +194,7 @@ class SyncWireStore(SyncStore):
         try:
             while wire.holds(operation):
                 self._wait()
-            time.sleep(wire.seconds)
+            time.sleep(wire.takes(operation))
             answer = wire.answer(operation)
             while wire.holds_answer(operation):
                 self._wait()
