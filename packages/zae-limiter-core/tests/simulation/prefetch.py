@@ -3,7 +3,8 @@
 Why. A token is admitted at most ``prefetch`` (``L``) after it left the table. What is left of a reservation comes back
 less what was minted since, so the table, and what may come back to it, never have more than the ceiling. So in every
 interval ``[a, b]``: admitted(a, b) - given back by leases in (a - L, b] <= lowered ceiling + minted(a - L, b), and that
-is at most the declared burst + minted(a, b).
+is at most the declared burst + minted(a, b). A quota that is changed gives or takes what it was changed by: that counts
+as minted, too.
 
 Never: what a process has (reservations), one write (oracle).
 """
@@ -62,13 +63,15 @@ def check_interval(name: str, writes: Sequence[Application], served: Iterable[Se
         if event.admitted:
             begin_ms = event.at_ms - bound.life_ms
             before = admitted - returned[bisect_right(at, begin_ms - slack_ms - 1)]
-            most = before - minted.until(begin_ms) + minted.ceiling(begin_ms, event.at_ms)
+            most = before - minted.until(begin_ms) - minted.least_gained(begin_ms)
+            most += minted.ceiling(begin_ms, event.at_ms)
             lowered = most if lowered is None else min(lowered, most)
             if bound.burst is not None:
-                most = before - minted.until(event.at_ms) + bound.burst
+                most = before - minted.until(event.at_ms) - minted.gained(event) + bound.burst
                 declared = most if declared is None else min(declared, most)
         if event.checked:
-            net = admitted + event.checked - returned[number + 1] - event.owed - minted.until(event.at_ms)
+            taken = admitted + event.checked - returned[number + 1] - event.owed
+            net = taken - minted.until(event.at_ms) - minted.gained(event)
             for what, bound_of_all in (("the lowered ceiling", lowered), ("the declared burst", declared)):
                 over = 0 if bound_of_all is None else net - bound_of_all - slack_ms * minted.fastest
                 if over >= 1:
@@ -106,6 +109,7 @@ class _Minted:
         self._rates = [rule.rate() for rule in rules]
         self._sums: list[Fraction] = []
         self._ceilings = [write.changes[name].whole for write in writes]
+        self._gained = [0, *accumulate(write.changes[name].gained for write in writes)]
         self._allowance_ms = bound.allowance_ms
         total, before = Fraction(0), None
         for place, write in enumerate(writes):
@@ -123,6 +127,15 @@ class _Minted:
         """What was minted until then."""
         place = bisect_right(self._at, at_ms) - 1
         return Fraction(0) if place < 0 else self._sums[place] + self._rates[place] * (at_ms - self._at[place])
+
+    def gained(self, event: Event) -> int:
+        """What changes of quotas have given by then, less what they took."""
+        return self._gained[int(event.behind + 0.5)]
+
+    def least_gained(self, at_ms: int) -> int:
+        """The least that they may have given by an instant, as clocks allow."""
+        first = bisect_right(self._at, at_ms - self._allowance_ms - 1)
+        return min(self._gained[first : bisect_right(self._at, at_ms) + 1])
 
     def ceiling(self, from_ms: int, to_ms: int) -> int:
         """The highest ceiling in that time."""
