@@ -137,7 +137,7 @@ def fastest(writes: Sequence[Application], name: str, allowance_ms: int, *, most
     own = [write.changes[name].state.rule for write in writes]
     kinds = {rule.window_ms for rules in held_from for rule in rules}  # a rate is for the window
     if not most and (len(kinds) > 1 or any(rule.times for rules in held_from for rule in rules)):
-        return _fastest_between(held_from, own, at, allowance_ms)
+        return _fastest_between(held_from, own, at, allowance_ms, several=len({write.pk for write in writes}) > 1)
     return _fastest_ever(held_from, own, at, allowance_ms)
 
 
@@ -173,10 +173,11 @@ def _fastest_ever(
 
 
 def _fastest_between(
-    held: Sequence[Sequence[Rule]], own: Sequence[Rule], at: Sequence[int], allowance_ms: int
+    held: Sequence[Sequence[Rule]], own: Sequence[Rule], at: Sequence[int], allowance_ms: int, *, several: bool
 ) -> Iterator[Rule]:
+    """Of ``several`` shards each has windows of its own, if their limit has become one of the first use."""
     for rule, (begin_ms, end_ms) in zip(own, pairwise([*at, at[-1]]), strict=True):
         first = max(0, bisect_left(at, begin_ms - allowance_ms) - 1)
         around = {each for rules in held[first : bisect_right(at, end_ms + allowance_ms)] for each in rules}
         found = max(around, key=lambda each: (each.minted(begin_ms, end_ms), each.rate()))
-        yield found._replace(begin_ms=rule.begin_ms)
+        yield found if several else found._replace(begin_ms=rule.begin_ms)
