@@ -51,7 +51,7 @@ class Uses:
         """Two shards merged."""
         both = [self._hidden.pop((each, name), _Hidden(0, 0)) for each in (pk, gone)]
         amount = sum(each.amount for each in both if at_ms < each.until_ms)
-        self._hidden[pk, name] = _Hidden(amount, max(each.until_ms for each in both))
+        self._hidden[pk, name] = _Hidden(amount, max((each.until_ms for each in both if each.amount), default=0))
 
     def _of(self, pk: str, name: str, at_ms: int) -> int:
         amount, until_ms = self._hidden.get((pk, name), _Hidden(0, 0))
