@@ -262,7 +262,7 @@ def _sentence(shown: _Limit) -> str:
             return f"{asked}, which is blocked"
         if status.requested <= status.limit.usable_burst:
             return f"{asked}, {status.limit.show(shown.available)} available, and {never_come(status.limit)}"
-        return f"{asked}, which can never pass: at most {status.limit.show(status.limit.burst)}"
+        return f"{asked}, which can never pass: at most {status.limit.show(status.limit.usable_burst)}"
     left = f", {status.limit.show(shown.available)} available" if shown.whole else ""
     return f"{asked}{left}; retry in {math.ceil(status.retry_after_seconds)} s"
 

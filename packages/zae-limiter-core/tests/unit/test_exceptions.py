@@ -198,7 +198,15 @@ def test_what_can_never_pass_says_so_and_has_no_header() -> None:
     assert error.as_dict()["retry_after_seconds"] is None
 
 
-@pytest.mark.parametrize("limit", [Limit.concurrent("a", 10), Limit.quota("a", 10, window=60)])
+@pytest.mark.parametrize(
+    "limit",
+    [
+        Limit.concurrent("a", 10),
+        Limit.quota("a", 10, window=60),
+        Limit.total("a", 10),
+        Limit.per_day("a", 10, window="calendar", timezone="UTC"),
+    ],
+)
 def test_a_limit_that_has_no_burst_is_not_told_to_raise_it(limit: Limit) -> None:
     error = RateLimitExceeded([LimitStatus("e", "r", "a", limit, 10, 11, True, math.inf)])
     assert str(error).endswith("the limit holds at most 10; ask for less, or raise its capacity")

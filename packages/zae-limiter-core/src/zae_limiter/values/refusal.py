@@ -236,8 +236,8 @@ def _told(worst: LimitStatus, path: Sequence[str]) -> str:
             return (
                 f"{asked}, {worst.limit.show(worst.available)} available; {never_come(worst.limit)}: credit the bucket"
             )
-        most = f"the limit holds at most {worst.limit.show(worst.limit.burst)}"
-        bound = "capacity" if worst.limit.kind in ("concurrent", "first_use") else "burst"  # these have no burst
+        most = f"the limit holds at most {worst.limit.show(worst.limit.usable_burst)}"
+        bound = "burst" if worst.limit.kind == "token_bucket" else "capacity"
         return f"{asked}, which can never pass: {most}; ask for less, or raise its {bound}"
     return f"{asked}, {worst.limit.show(worst.available)} available; retry in {worst.retry_after_seconds:.3f} s"
 
