@@ -62,11 +62,11 @@ def _remedies_of_all(report: Report, bucket: "BucketExplanation", limit: "LimitE
 
 def _remedies(bucket: "BucketExplanation", limit: "LimitExplanation") -> Iterator[_Step]:
     entity_id, on, name = bucket.entity_id, ["-r", bucket.resource], limit.limit.name
-    where_set = [] if bucket.source == "entity_default" else on
-    stored = bucket.source in OF_THE_STORE
-    if bucket.override_until is not None and all(each.blocked for each in bucket.limits):
+    where_set = [] if limit.source == "entity_default" else on
+    stored = limit.source in OF_THE_STORE
+    if limit.override_until is not None and all(each.blocked for each in bucket.limits):
         yield _Step(f"Let {entity_id} in again.", "enable", entity_id, where_set)
-    elif bucket.override_until is not None:
+    elif limit.override_until is not None:
         place = where_set or ["-r", ALL_RESOURCES]
         yield _Step("End the override.", "lift", entity_id, [*place, "--end", "--yes"])
     elif limit.blocked and stored:
@@ -111,7 +111,8 @@ def _views(report: Report) -> Iterator[_Step]:
     switch = None if found.disabled is None or bucket.switches is None else bucket.switches.disabled
     if pattern := switch.pattern if switch else bucket.pattern:
         of["pattern"] = ["--resource", pattern]
-    subject = of.get(switch.source if switch else bucket.source, ["--entity", bucket.entity_id])
+    source = bucket.source if report.suspect is None else report.suspect[1].source
+    subject = of.get(switch.source if switch else source, ["--entity", bucket.entity_id])
     what = "switches" if switch else "limits"
     yield _Step(f"See all changes of the {what} that decide.", "audit list", None, subject)
 

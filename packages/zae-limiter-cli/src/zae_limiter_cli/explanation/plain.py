@@ -76,6 +76,7 @@ def _limit(each: "LimitExplanation") -> dict[str, Any]:
     return {
         "requested": each.requested,
         "source": each.source,
+        **({} if each.override_until is None else {"override_until": iso(each.override_until)}),
         "available": each.available,
         "prefetched": each.prefetched,
         "refuses": each.refuses,

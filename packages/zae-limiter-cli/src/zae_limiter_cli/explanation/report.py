@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from zae_limiter import Draw, Explanation, Limit, SyncRepository
     from zae_limiter.values import AuditEvent, BucketExplanation, LimitExplanation, Refuser, UsageSummary
+    from zae_limiter.values.explanation import LimitsFrom
 
 CHANGES: Final = 3
 LAST: Final = timedelta(hours=1)
@@ -103,7 +104,8 @@ def read_report(
             explanation = limiter.explain(entity_id, resource, likely.amounts, cascade=cascade, draws=draws)
         asked = likely
     suspect = explanation.binding or _most_often(explanation, usage.refused_by)
-    subject = _switched_by(explanation.disabled) or _subject(explanation.buckets[0] if suspect is None else suspect[0])
+    bucket = explanation.buckets[0] if suspect is None else suspect[0]
+    subject = _switched_by(explanation.disabled) or _subject(bucket, suspect[1].source if suspect else bucket.source)
     changes = repository.get_audit_events(subject, limit=CHANGES).events
     unknown = tuple(unknown_names(repository, explanation, usage))
     return Report(explanation, asked, since, usage, suspect, subject, changes, unknown)
@@ -176,14 +178,14 @@ def _switched_by(bucket: "BucketExplanation | None") -> str | None:
     return levels.get(switch.source, bucket.entity_id)
 
 
-def _subject(bucket: "BucketExplanation") -> str:
-    """Return the subject under which changes of the limits of a bucket are recorded."""
+def _subject(bucket: "BucketExplanation", source: "LimitsFrom") -> str:
+    """Return the subject under which changes of the limits that a bucket has of a level are recorded."""
     from zae_limiter.maintenance import audit_resource, audit_system, audit_tier
 
-    if bucket.tier is not None and bucket.source in {"tier", "tier_default"}:
+    if bucket.tier is not None and source in {"tier", "tier_default"}:
         return audit_tier(bucket.tier)
-    if bucket.source == "resource":
+    if source == "resource":
         return audit_resource(bucket.resource)
-    if bucket.source == "pattern" and bucket.pattern is not None:
+    if source == "pattern" and bucket.pattern is not None:
         return audit_resource(bucket.pattern)
-    return audit_system() if bucket.source == "system" else bucket.entity_id
+    return audit_system() if source == "system" else bucket.entity_id

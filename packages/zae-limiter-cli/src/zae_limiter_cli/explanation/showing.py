@@ -81,7 +81,7 @@ def _verdict(report: Report) -> Iterator[str]:
         on = "" if bucket.resource == found.resource else f" on {bucket.resource}"
         yield f"{what}: refused by {bucket.entity_id}/{limit.limit.name}{on}{WHY.get(limit.reason, '')}."
         yield f"Path: {' -> '.join([*bucket.path, limit.limit.name])}"
-        yield _until(found.passes_at, bucket, limit)
+        yield _until(found.passes_at, limit)
     for line in asked_by(report):
         yield f"{line} -c asks for other amounts."
     if found.parent_ids and not found.cascades:
@@ -113,10 +113,10 @@ def asked_by(report: Report) -> Iterator[str]:
         yield "How much its refused calls asked for is not known, so it asks for 1."
 
 
-def _until(passes_at: datetime | None, bucket: "BucketExplanation", limit: "LimitExplanation") -> str:
+def _until(passes_at: datetime | None, limit: "LimitExplanation") -> str:
     if limit.blocked:
-        if bucket.override_until is not None:
-            return f"Blocked by an override until {both(bucket.override_until)}."
+        if limit.override_until is not None:
+            return f"Blocked by an override until {both(limit.override_until)}."
         return "Blocked: its capacity is 0, and nothing ends that by itself."
     if passes_at is None and limit.reason == "quota":
         return "No more come by themselves: credit the bucket."
@@ -140,15 +140,18 @@ def _is_further(found: "Explanation", bucket: "BucketExplanation") -> bool:
 
 
 def _of_levels(bucket: "BucketExplanation") -> Iterator[str]:
-    """Yield which limits are of another level than the bucket's first, and that a level is unlimited."""
+    """Yield which limits are not of the level, or the override, that the head names, and that a level is unlimited."""
     if bucket.is_unlimited:
         yield "It is unlimited: every call is admitted and counted."
     for each in bucket.limits:
-        if each.source != bucket.source:
-            yield f"{each.limit.name} by {_words_of(each.source, bucket)}"
+        if (each.source, each.override_until) != (bucket.source, bucket.override_until):
+            yield f"{each.limit.name} by {_words_of(each.source, bucket, each.override_until)}"
 
 
-def _words_of(source: str, bucket: "BucketExplanation") -> str:
+def _words_of(source: str, bucket: "BucketExplanation", override_until: datetime | None) -> str:
+    if override_until is not None:
+        place = "on all resources" if source == "entity_default" else f"on {bucket.resource}"
+        return f"an override {place} until {both(override_until)}"
     return SOURCES[source].format(resource=bucket.resource, tier=bucket.tier, pattern=bucket.pattern)
 
 
@@ -158,10 +161,7 @@ def _head(found: "Explanation", bucket: "BucketExplanation") -> str:
     if _is_further(found, bucket):
         on = "" if bucket.resource == found.resource else f" on {bucket.resource}"
         role = f"{on} (draw)" if len(bucket.path) == 1 else f"{on} (draw, above {bucket.path[0]})"
-    of = _words_of(bucket.source, bucket)
-    if bucket.override_until is not None:
-        place = "on all resources" if bucket.source == "entity_default" else f"on {bucket.resource}"
-        of = f"an override {place} until {both(bucket.override_until)}"
+    of = _words_of(bucket.source, bucket, bucket.override_until)
     shards = {0: "no bucket yet, so it is full", 1: "1 shard"}.get(bucket.shard_count, f"{bucket.shard_count} shards")
     return f"{bucket.entity_id}{role}: {of}; {shards}"
 

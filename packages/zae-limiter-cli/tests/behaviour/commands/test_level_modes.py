@@ -73,3 +73,24 @@ def test_contradictions_are_refused(table: Table) -> None:
 def test_unlimited_asks_before_limits_go(table: Table) -> None:
     table.repository.set_limits("acme", [RPM])
     assert "rpm would go" in refused("entity", "set-limits", "acme", "--unlimited")
+
+
+def test_why_goes_by_the_level_of_the_limit_that_refuses(table: Table) -> None:
+    """The entity's level extends that of the resource: its changes are not those of the limit that refuses."""
+    table.repository.set_resource_defaults("r", [RPM, TPM], principal="bob")
+    table.repository.set_limits("acme", [Limit.per_minute("rpm", 7)], "r", extends=True, principal="ann")
+    found = document("why", "acme", "r", "-c", "tpm:6")
+    assert [each["principal"] for each in found["changes"]] == ["bob"]
+    assert any(each["command"].startswith("zae-limiter audit list --resource r ") for each in found["next"])
+    assert [each["principal"] for each in document("why", "acme", "r", "-c", "rpm:8")["changes"]] == ["ann"]
+
+
+def test_why_ends_an_override_only_where_that_has_the_limit(table: Table) -> None:
+    table.repository.set_resource_defaults("r", [RPM, TPM])
+    run("entity", "set-limits", "acme", "-r", "r", "-l", "rpm:900", "--extends", "--for", "1h")
+    above, below = (document("why", "acme", "r", "-c", ask) for ask in ("rpm:901", "tpm:6"))
+    assert above["next"][0]["command"].startswith("zae-limiter lift acme -r r --end --yes")
+    assert "override_until" in above["buckets"][0]["limits"]["rpm"]
+    assert below["next"][0]["command"].startswith("zae-limiter lift acme -r r --by 2")
+    assert "override_until" not in below["buckets"][0]["limits"]["tpm"]
+    assert ["tpm", "by", "the", "limits", "of", "r"] in [line.split()[:6] for line in _why("acme", "r")]

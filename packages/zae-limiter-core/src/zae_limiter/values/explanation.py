@@ -34,6 +34,8 @@ class LimitExplanation:
     """Of a limit with a schedule: the values that hold now."""
     source: LimitsFrom = "bucket"
     """Where the limit comes from: another level than the bucket's ``source``, if that one extends it."""
+    override_until: datetime | None = None
+    """The end of the override that has the limit; ``None`` if none has."""
 
     @property
     def refuses(self) -> bool:
@@ -66,7 +68,7 @@ class BucketExplanation:
     """The strongest level that the limits come from; ``call`` and ``default_limits`` if the limiter was given them,
     ``bucket`` if no level has limits, and they are those that the bucket was last used with."""
     override_until: datetime | None
-    """The end of the override that the limits come from; ``None`` if they are not an override."""
+    """The end of an override on the level ``source``; ``None`` without one."""
     shard_count: int
     """The number of items over which the bucket is spread; 0 if there is no bucket, which is equivalent to a full
     one."""

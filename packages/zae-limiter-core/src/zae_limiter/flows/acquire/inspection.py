@@ -8,6 +8,7 @@ other shards of its own bucket. One more reads the other shards of those above.
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
+from types import MappingProxyType
 from typing import Any, Final
 
 from ...operations.values import NOTHING, Item, Key
@@ -137,13 +138,21 @@ class _Records:
         keys = (key for bucket in buckets for key in (*self._config_keys(bucket).to_read, *self._shard_keys(bucket)))
         return [key for key in dict.fromkeys(keys) if key not in self.items]
 
-    def sources(self, claim: Claim) -> tuple[LimitsFrom, Mapping[str, LimitsFrom], datetime | None]:
-        """Return where the limits of a claim come from, each of them, and when the override ends that they are of."""
+    def sources(self, claim: Claim) -> "_Sources":
+        """Return where the limits of a claim come from."""
         if self._otherwise == "call" or claim.resolved.source is None:
-            return self._otherwise, {}, None
-        source, levels = claim.resolved.source, self._levels(claim.bucket).levels(self._now_ms())
-        until_ms = next((level.ends_ms for level in levels if level.source == source), None)
-        return source, claim.resolved.sources, None if until_ms is None else _instant(until_ms)
+            return _Sources(self._otherwise)
+        source, of = claim.resolved.source, claim.resolved.sources
+        levels = self._levels(claim.bucket).levels(self._now_ms())
+        ends = {level.source: _instant(level.ends_ms) for level in levels if level.ends_ms is not None}
+        lifted = {
+            limit.name: ends[level.source]
+            for level in levels
+            if level.source in ends
+            for limit in level.limits
+            if of.get(limit.name) == level.source and limit not in level.stored.limits
+        }
+        return _Sources(source, of, ends.get(source), lifted)
 
     def states(self, bucket: BucketId) -> list[BucketState]:
         """Return the shards of a bucket."""
@@ -166,15 +175,26 @@ class _Records:
         return [bucket_key(bucket.other(shard)) for shard in range(shards)]
 
 
+class _Sources(NamedTuple):
+    """Where limits come from, each of them, and when overrides end: that of the first level, that of each limit."""
+
+    first: LimitsFrom
+    each: Mapping[str, LimitsFrom] = MappingProxyType({})
+    until: datetime | None = None
+    lifted: Mapping[str, datetime] = MappingProxyType({})
+
+
 def _explained(records: _Records, claim: Claim, asked: "Asked", *, by_prefetch: bool) -> BucketExplanation:
-    source, sources, until = records.sources(claim)
+    source, sources, until, lifted = records.sources(claim)
     return BucketExplanation(
         entity_id=claim.bucket.entity_id,
         resource=claim.bucket.resource,
         source=source,
         override_until=until,
         limits=tuple(
-            _explained_limit(asked, limit, sources.get(limit.name, source), by_prefetch=by_prefetch)
+            _explained_limit(
+                asked, limit, sources.get(limit.name, source), lifted.get(limit.name), by_prefetch=by_prefetch
+            )
             for limit in asked.view.config.marked
         ),
         path=claim.path,
@@ -199,7 +219,9 @@ def _counts_of(states: Sequence[BucketState]) -> dict[str, Any]:
     }
 
 
-def _explained_limit(asked: "Asked", limit: Limit, source: LimitsFrom, *, by_prefetch: bool) -> LimitExplanation:
+def _explained_limit(
+    asked: "Asked", limit: Limit, source: LimitsFrom, override_until: datetime | None, *, by_prefetch: bool
+) -> LimitExplanation:
     view, amount = asked.view, asked.amounts.get(limit.name)
     declared = view.config.scheduled.get(limit.name)
     return LimitExplanation(
@@ -211,6 +233,7 @@ def _explained_limit(asked: "Asked", limit: Limit, source: LimitsFrom, *, by_pre
         schedule="" if declared is None else timetable_of(declared).at(view.at_ms).text,
         in_force=None if declared is None else view.config.by_name[limit.name],
         source=source,
+        override_until=override_until,
     )
 
 
