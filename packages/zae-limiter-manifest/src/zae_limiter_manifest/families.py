@@ -43,9 +43,10 @@ def _named(parents: Sequence[str]) -> str:
 def _add_above_parent(
     manifest: LimitsManifest, entity: str, parent: str, found: dict[tuple[Path, Path, str], Warned]
 ) -> None:
-    """Add each limit of a child's own, or of its tier's, that exceeds its parent's; once for each pair of levels.
+    """Add each limit of a child that exceeds its parent's; once for each pair of levels.
 
-    A default of the resource is every entity's, and not written for the children of one parent.
+    A default is every entity's, and not written for the children of one parent: the warning is at the parent's own
+    limit, which is lower.
     """
     child, over = manifest.entities[entity], manifest.entities[parent]
     if not _has_limits(manifest, over):  # which is a warning of its own
@@ -54,13 +55,20 @@ def _add_above_parent(
         mine = limits_of(manifest, child, ("entities", entity), resource)
         theirs = limits_of(manifest, over, ("entities", parent), resource)
         for name, limited in mine.items():
-            if not limited.own or name not in theirs or theirs[name].limit.shadow or theirs[name].at == limited.at:
+            bound = theirs.get(name)
+            if bound is None or not (limited.own or bound.own) or bound.limit.shadow or bound.at == limited.at:
                 continue
-            if (way := _exceeds(limited.limit, theirs[name].limit)) is None:
+            if not _exceeds(limited.limit, bound.limit):
                 continue
-            at, bound = (*limited.at, "limits", name), theirs[name].at
-            text = f"{way} of its parent {parent} ({format_path(bound)}): its calls never get more than that"
-            found.setdefault((at, bound, name), Warned(CHILD_ABOVE_PARENT, manifest.namespace, at, text))
+            child_text, text = _text(limited.limit), _text(bound.limit)
+            if limited.own:
+                at, level = limited.at, f"parent {parent} ({format_path(bound.at)}): its calls never get more than that"
+                text = f"is {child_text}, above the {text} of its {level}"
+            else:
+                at, level = bound.at, f"default ({format_path(limited.at)}): it never gets more than this"
+                text = f"is {text}, below the {child_text} that {entity}, a child of {parent}, has by {level}"
+            at = (*at, "limits", name)
+            found.setdefault((limited.at, bound.at, name), Warned(CHILD_ABOVE_PARENT, manifest.namespace, at, text))
 
 
 def _resources(manifest: LimitsManifest, *entities: EntityDecl) -> Iterator[str]:
@@ -69,10 +77,10 @@ def _resources(manifest: LimitsManifest, *entities: EntityDecl) -> Iterator[str]
     return iter(dict.fromkeys((*(resource for each in levels for resource in each), DEFAULT_RESOURCE)))
 
 
-def _exceeds(child: LimitDecl, parent: LimitDecl) -> str | None:
-    """Return how a limit exceeds that of a parent over any long time; None if it does not, or they do not compare."""
+def _exceeds(child: LimitDecl, parent: LimitDecl) -> bool:
+    """Return whether a limit exceeds that of a parent over any long time; False if they do not compare."""
     part = _part(child, parent)
-    return None if part is None or part <= 1 else f"is {_text(child)}, above the {_text(parent)}"
+    return part is not None and part > 1
 
 
 def _part(child: LimitDecl, parent: LimitDecl) -> Fraction | None:

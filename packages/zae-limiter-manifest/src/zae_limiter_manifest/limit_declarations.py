@@ -190,7 +190,7 @@ class LimitDecl:
     )
 
     leaves_open: bool = field(kw_only=True, default=False, eq=False, repr=False)
-    """Whether its text had `day` or `month` alone, which says neither rolling nor calendar; no part of its value."""
+    """Whether its text had `day`, `month` or `year` alone, which says no calendar; no part of its value."""
 
     @burst.default
     def _burst_is_capacity(self) -> int:

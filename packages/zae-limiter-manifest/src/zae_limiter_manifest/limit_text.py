@@ -48,7 +48,7 @@ _CRON_FIELD: Final = re.compile(  # in capitals
 )
 _LIKE_ZONE: Final = re.compile(r"[A-Za-z][A-Za-z0-9_+-]*(?:/[A-Za-z0-9_+-]+)+|(?i:utc|gmt)")
 _PER: Final = re.compile(r"^([^\s/]+)\s+per\s+(?!\S+\s+from\s+first\s)")
-_OPEN: Final = re.compile(r"[^/]+/\s*(?:day|days|d|month)(?:\s+[a-z0-9].*)?")
+_OPEN: Final = re.compile(r"[^/]+/\s*(?:day|days|d|month|year)(?:\s+[a-z0-9].*)?")
 _FIRST_USE: Final = re.compile(r"(\S+)\s+per\s+(\S+)\s+from\s+first\s+use" + _WORDS)
 _TOTAL: Final = re.compile(r"([^\s/]+)\s+total" + _WORDS)
 _SLOTS: Final = re.compile(r"([^\s/]+)\s+concurrent" + _WORDS)
@@ -198,7 +198,7 @@ def write_time(seconds: float) -> str:
 
 
 def leaves_open(text: str) -> bool:
-    """Return whether a text that is a limit has `day` or `month` alone, which does not say whether it is the
+    """Return whether a text that is a limit has `day`, `month` or `year` alone, which does not say whether it is the
     calendar's.
     """
     return _OPEN.fullmatch(_PER.sub(r"\1/", text.strip())) is not None

@@ -1,8 +1,8 @@
 """Limits of a manifest that may mean something else than they say: money as tokens, and days of no calendar.
 
 A limit named `usd` with whole tokens counts millionths of a dollar if its calls ask for what a price list gives, and
-dollars otherwise. `100/day` is any 24 hours, `250/month` a month of the calendar. None of them is a
-mistake, so each is a warning, which a currency or a word ends.
+dollars otherwise. `100/day` is any 24 hours, `250/month` a month of the calendar, and `3000/year` a year. None of
+them is a mistake, so each is a warning, which a currency or a word ends.
 """
 
 import re
@@ -37,20 +37,18 @@ def find_bare_money(manifest: LimitsManifest) -> Iterator[Warned]:
 
 
 def find_open_days(manifest: LimitsManifest) -> Iterator[Warned]:
-    """Yield once what `day` alone means in this manifest, and once what `month` alone means for money."""
+    """Yield once what `day` alone means in this manifest, and for money once what `month` means, and `year`."""
     found = [(path, name, limit) for path, name, limit in _limits(manifest) if limit.leaves_open]
     days = [path for path, _, limit in found if limit.kind == "token_bucket"]
-    months = [
-        path
-        for path, name, limit in found
-        if limit.kind == "calendar" and (limit.unit or currency_of(name) is not None)
-    ]
+    money = [(path, limit.window) for path, name, limit in found if limit.unit or currency_of(name) is not None]
     if days:
         means = "a day is any 24 hours: write `rolling day`, or `calendar day` for one that ends at midnight"
         yield _open(manifest, days, means)
-    if months:
-        means = "a month is the calendar's, of UTC: write its zone (`month UTC`), or `30d` for any 30 days"
-        yield _open(manifest, months, means)
+    for window, days in (("month", 30), ("year", 365)):
+        if paths := [path for path, of in money if of == window]:
+            other = f"`{days}d` for any {days} days"
+            means = f"a {window} is the calendar's, of UTC: write its zone (`{window} UTC`), or {other}"
+            yield _open(manifest, paths, means)
 
 
 def _open(manifest: LimitsManifest, paths: Sequence[Path], means: str) -> Warned:

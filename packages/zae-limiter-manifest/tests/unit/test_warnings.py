@@ -96,13 +96,21 @@ entities:
     assert told(text) == [above, above]
 
 
-def test_a_default_above_one_parent_is_not_told() -> None:
-    text = """resources: {r: {limits: {rpm: 200/min}}}
+@pytest.mark.parametrize("default", ["resources: {r: {limits: {rpm: 200/min}}}", "system: {limits: {rpm: 200/min}}"])
+def test_a_default_above_a_parent_is_told_once_at_the_parent(default: str) -> None:
+    text = f"""{default}
 entities:
-  org: {resources: {r: {limits: {rpm: 100/min}}}}
-  key: {parent: org, cascade: true}
+  org: {{resources: {{r: {{limits: {{rpm: 100/min}}}}}}}}
+  key-1: {{parent: org, cascade: true}}
+  key-2: {{parent: org, cascade: true}}
+  key-3: {{parent: org, cascade: true, resources: {{other: {{limits: {{rpm: 5/min}}}}}}}}
 """
-    assert told(text) == []
+    (warned,) = found(text)
+    assert (warned.name, warned.path) == ("child-above-parent", "entities.org.resources.r.limits.rpm")
+    assert warned.text.startswith("is 100/min, below the 200/min that key-1, a child of org, has by default (")
+    assert warned.place is not None
+    assert warned.place.line == 4
+    assert told(text.replace("200", "100")) == []
 
 
 def many(count: int, head: str = "") -> str:
@@ -208,3 +216,17 @@ def test_another_file_is_not_shown(text: str) -> None:
     with pytest.raises(ManifestError) as caught:
         load(text)
     assert " | " not in caught.value.with_excerpts()
+
+
+@pytest.mark.parametrize(("window", "days"), [("month", "30d"), ("year", "365d")])
+def test_money_of_a_window_without_a_zone_is_told_once_for_a_namespace(window: str, days: str) -> None:
+    text = f"""resources:
+  r: {{limits: {{usd: $250/{window}}}}}
+  s: {{limits: {{usd: $250/{window}}}}}
+"""
+    (warned,) = found(text)
+    assert (warned.name, warned.path) == ("open-day", "resources.r.limits.usd")
+    assert f"write its zone (`{window} UTC`), or `{days}`" in warned.text
+    assert (
+        told(text.replace(window, f"{window} UTC")) == told(f"resources: {{r: {{limits: {{rpm: 9/{window}}}}}}}") == []
+    )

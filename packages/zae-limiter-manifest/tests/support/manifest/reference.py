@@ -19,9 +19,11 @@ def with_pieces(page: str) -> str:
 
 
 def _names() -> str:
-    kinds = (NameKind.NAMESPACE, NameKind.LIMIT, NameKind.RESOURCE, NameKind.ENTITY)
+    kinds = (NameKind.NAMESPACE, NameKind.LIMIT, NameKind.RESOURCE_OR_PATTERN, NameKind.ENTITY)
+    words = {NameKind.RESOURCE_OR_PATTERN: "resource, or a pattern of `resources`"}
     rows = "".join(
-        f"| {kind.value} | {(find_name_problem(kind, '') or '').removeprefix('must be ')} |\n" for kind in kinds
+        f"| {words.get(kind, kind.value)} | {(find_name_problem(kind, '') or '').removeprefix('must be ')} |\n"
+        for kind in kinds
     )
     return f"| a name of | is |\n|---|---|\n{rows}"
 
