@@ -63,9 +63,10 @@ def lift(
 ) -> None:
     """Give ENTITY_ID other limits on a resource for a time, by a factor (--by 2) or by value (-l rpm:500).
 
-    A factor multiplies the entries of a schedule, too; a value holds at all times. Limits that -l does not name stay as
-    they are. The command shows which values hold now, and which at other times. Processes at work obey with their next
-    request. --end ends an override, of this command or of `entity set-limits --for`.
+    A factor multiplies the entries of a schedule, too; a value holds at all times. Limits that -l does not name go on
+    to follow their levels; a factor is taken once, of what holds now. The command shows which values hold now, and
+    which at other times. Processes at work obey with their next request. --end ends an override, of this command or of
+    `entity set-limits --for`.
     """
     if ends and (by is not None or limits or end is not None):
         raise CommandError("--end ends an override: pass no --by, -l, --for or --until with it")
@@ -94,15 +95,18 @@ def _lift(
     if blocks(repository.get_override(entity_id, resource)):
         raise CommandError(f"{entity_id} is disabled on {resource} for a time: `enable` it first; nothing was changed")
     beneath = composed_beneath(repository, entity_id, resource).limits
+    known = {limit.name: limit for limit in beneath}
     if by is None:
-        known = {limit.name: limit for limit in beneath}
-        lifted = known | {limit.name: limit for limit in (new_values(known) for new_values in limits)}
+        own = {limit.name: limit for limit in (new_values(known) for new_values in limits)}
     else:
-        lifted = {limit.name: _times(limit, by) for limit in beneath}
+        own = {name: _times(limit, by) for name, limit in known.items()}
+    lifted = known | own
     if not lifted:
         raise CommandError(f"no level has limits for {entity_id} on {resource}: there is nothing to multiply")
     bucket = repository.get_bucket(entity_id, resource)
-    until, live = set_override(repository, entity_id, resource, [*lifted.values()], end=end, principal=principal)
+    until, live = set_override(
+        repository, entity_id, resource, [*own.values()], end=end, principal=principal, extends=True
+    )
     left = {} if bucket is None else _left(repository, bucket)
     now_ms = repository.namespace_state.now()
     if output == "json":

@@ -42,6 +42,27 @@ def test_a_lift_multiplies_every_limit_or_replaces_those_that_it_names(table: Ta
     assert "key has other limits until " in run("lift", "key", "-r", "gpt-4", "--by", "2").stdout
 
 
+def test_a_lift_overrides_what_it_names_and_the_rest_follows_its_level(table: Table) -> None:
+    table.repository.set_resource_defaults("gpt-4", [RPM, TPM])
+    document("lift", "key", "-r", "gpt-4", "-l", "rpm:500")
+    override = table.repository.get_override("key", "gpt-4")
+    assert override is not None
+    assert ([limit.name for limit in override.limits], override.extends) == (["rpm"], True)
+    table.repository.set_resource_defaults("gpt-4", [RPM, Limit.per_minute("tpm", 9_000)])
+    assert table.repository.resolve_limits("key", "gpt-4")[0] == [
+        Limit.per_minute("rpm", 500),
+        Limit.per_minute("tpm", 9_000),
+    ]
+
+
+def test_a_lift_of_an_entity_with_limits_of_its_own_keeps_to_these(table: Table) -> None:
+    """What the resource has is none of the entity's, before the lift and during it."""
+    table.repository.set_resource_defaults("gpt-4", [RPM, TPM])
+    table.repository.set_limits("key", [RPM], "gpt-4")
+    assert [*document("lift", "key", "-r", "gpt-4", "--by", "2")["limits"]] == ["rpm"]
+    assert table.repository.resolve_limits("key", "gpt-4")[0] == [Limit.per_minute("rpm", 200)]
+
+
 def test_a_lift_multiplies_what_a_schedule_has_in_force(table: Table) -> None:
     """Every entry, and the values outside; the text shows what holds now, and an acquire obeys it."""
     entries = ["later: 2090-01-01 30/min burst 40", "always: mon-sun 50/min"]
