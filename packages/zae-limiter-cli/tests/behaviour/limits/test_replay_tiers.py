@@ -135,3 +135,15 @@ def test_the_limits_of_an_entity_are_those_that_the_table_has_after_the_changes(
         after = LimitsAfter(repository, Plan("a", tuple(changes)))
         found = {each: after.bucket(each, "gpt-4").limits for each in expected}
     assert found == {each: (Limit.per_hour("rpm", n),) for each, n in expected.items()}
+
+
+def test_a_level_that_extends_and_names_all_of_the_next_one_gets_what_a_plan_adds_there() -> None:
+    tpm = LimitDecl(9, refill_period=3600)
+    wider = ResourceDecl({"rpm": HOURLY[100].limits["rpm"], "tpm": tpm})
+    with SyncRepository.sqlite("limits.db", "a") as repository:
+        repository.set_resource_defaults("gpt-4", [Limit.per_hour("rpm", 100)])
+        repository.set_limits("key-x", [Limit.per_hour("rpm", 7)], "gpt-4", extends=True)
+        repository.set_limits("key-y", [Limit.per_hour("rpm", 7)], "gpt-4")
+        after = LimitsAfter(repository, Plan("a", (Change(Address("gpt-4"), HOURLY[100], wider),)))
+        found = [after.bucket(each, "gpt-4").limits for each in ("key-x", "key-y")]
+    assert found == [(Limit.per_hour("rpm", 7), Limit.per_hour("tpm", 9)), (Limit.per_hour("rpm", 7),)]

@@ -62,7 +62,8 @@ class LimitsAfter:
         tier = self._record(entity_id).tier if rewritten or self._on_tiers else None
         passed, composes = False, {*live.sources.values()} > {source}
         levels: list[Level] = []
-        for level, address in self._levels(entity_id, resource, tier):
+        of_bucket = self._levels(entity_id, resource, tier)
+        for place, (level, address) in enumerate(of_bucket):
             change = self._change(address)
             wins = level == source and (level != "pattern" or address == Address(live.pattern))
             passed = passed or wins
@@ -70,7 +71,7 @@ class LimitsAfter:
                 found = _said_by(change)
             elif rewritten and level in TIER_LEVELS:  # it may have had another tier
                 found = self._read(level, entity_id, resource)
-            elif wins and not composes:
+            elif wins and not (composes or any(self._change(weaker) for _, weaker in of_bucket[place + 1 :])):
                 found = Said(tuple(live), None if live else "unlimited")
             else:
                 on = resource if level != "pattern" or address is None else str(address.resource)
