@@ -44,9 +44,9 @@ def find_open_days(manifest: LimitsManifest) -> Iterator[Warned]:
     if days:
         means = "a day is any 24 hours: write `rolling day`, or `calendar day` for one that ends at midnight"
         yield _open(manifest, days, means)
-    for window, days in (("month", 30), ("year", 365)):
+    for window, length in (("month", 30), ("year", 365)):
         if paths := [path for path, of in money if of == window]:
-            other = f"`{days}d` for any {days} days"
+            other = f"`{length}d` for any {length} days"
             means = f"a {window} is the calendar's, of UTC: write its zone (`{window} UTC`), or {other}"
             yield _open(manifest, paths, means)
 

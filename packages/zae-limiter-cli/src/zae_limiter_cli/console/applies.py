@@ -40,13 +40,18 @@ class Applies:
     def plan_back(self, serial: int) -> Rollback:
         """Return the plan of a rollback. Raises ``CommandError``, also for an apply that was for its targets alone."""
         from zae_limiter_manifest import Request, plans_hash
+        from zae_limiter_manifest.consequences import consequences_of
         from zae_limiter_manifest.render.as_text import render_plan
+        from zae_limiter_manifest.render.views import View
 
         entry, manifest = whole_of(self.namespace, self._ask(Request("show", self.namespace, serial=serial)))
         plan = self._ask(Request.of("plan", manifest)).plan
         if plan is None:
             raise CommandError(f"{self.namespace}: the answer contains no plan")
-        return Rollback(entry, render_plan(plan), plans_hash([plan]), len(plan.changes), plan.deleted)
+        notes = {self.namespace: consequences_of(manifest, plan).lines}
+        return Rollback(
+            entry, render_plan(plan, view=View(notes=notes)), plans_hash([plan]), len(plan.changes), plan.deleted
+        )
 
     def _ask(self, request: "Request") -> "Answer":
         from botocore.exceptions import BotoCoreError, ClientError

@@ -5,13 +5,17 @@ Both are read with the caller's rights, from hourly usage and live buckets.
 The planner does not do it: its role reads no usage, and a plan without the question costs no request more.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
+from zae_limiter import Limit, SyncRateLimiter
 from zae_limiter.maintenance import given_in, period_seconds
-from zae_limiter.values.limits import MILLI
-from zae_limiter_manifest import Address, Change, Plan, RecordDecl
+from zae_limiter.values.limits import MILLI, ConfigSource
+from zae_limiter.values.resolution import LEVELS
+from zae_limiter_manifest import Address, Change, LimitDecl, LimitsManifest, Plan, RecordDecl
+from zae_limiter_manifest.consequences import consequences_of
 from zae_limiter_manifest.cuts import largest_cut
 from zae_limiter_manifest.naming import DEFAULT_RESOURCE
 
@@ -20,72 +24,135 @@ from ..paging import open_namespace
 from ..rates import amount
 
 if TYPE_CHECKING:
-    from zae_limiter import Limit, SyncRepository, UsageSnapshot
+    from zae_limiter import SyncRepository, UsageSnapshot
+    from zae_limiter.values import Bucket
+
+_Quotas = Mapping[str, tuple[LimitDecl, LimitDecl]]
 
 LARGEST_CUTS: Final = 20
 """The most cuts of one namespace that are looked up, with a query each."""
 
 CHANGED_QUOTAS: Final = 20
-"""The most changed quotas of one namespace whose bucket is read, twice each."""
+"""The most changes of an entity's quotas in one namespace whose buckets are read."""
+
+SHARED_QUOTAS: Final = 5
+"""The most changes of quotas of many entities, by a tier, a resource or the system, whose buckets are listed."""
+
+BUCKETS: Final = 200
+"""The most buckets that are listed for one of these changes."""
+
+AFFECTED: Final = 3
+"""The buckets that are shown of one change: those that have least of it afterwards."""
+
+LOOKED_AT: Final = 10
+"""The most buckets whose limits are resolved for one change."""
 
 SNAPSHOTS: Final = 1000
 """The most entities of a resource that are compared."""
 
+_STRONGEST: Final[Mapping[str, ConfigSource]] = {"tier": "tier", "resource": "resource", "system": "system"}
 HOUR: Final = 3600
 DAY: Final = 24 * HOUR
 
 
-def risks_of(connection: Connection, plans: Iterable[Plan], now: datetime | None = None) -> dict[Address, str]:
+def risks_of(
+    connection: Connection, plans: Iterable[Plan], manifests: Iterable[LimitsManifest], now: datetime | None = None
+) -> dict[str, dict[Address, str]]:
     """Return a line on the use of the last day for each of the largest cuts, and on what is left of changed quotas, by
-    address.
+    namespace and address.
     """
     at = now or datetime.now(UTC)
-    found: dict[Address, str] = {}
+    of = {manifest.namespace: manifest for manifest in manifests}
+    found: dict[str, dict[Address, str]] = {}
     for plan in plans:
-        if cuts := _largest_cuts(plan):
+        cuts, quotas = _largest_cuts(plan), [*_changed_quotas(of[plan.namespace], plan).items()]
+        if cuts or quotas:
             with open_namespace(connection, plan.namespace) as repository:
-                lines = ((change.address, _risk(repository, change, at)) for change in cuts)
-                found |= {address: line for address, line in lines if line}
-        if quotas := _changed_quotas(plan):
-            with open_namespace(connection, plan.namespace) as repository:
-                left = ((change.address, _left(repository, change)) for change in quotas)
-                found |= {each: "; ".join(filter(None, (found.get(each), line))) for each, line in left if line}
+                lines = [(change.address, _risk(repository, change, at)) for change in cuts]
+                lines += [(address, _left(repository, address, sides)) for address, sides in quotas]
+            own = found.setdefault(plan.namespace, {})
+            for address, line in lines:
+                if line:
+                    own[address] = "; ".join(filter(None, (own.get(address), line)))
     return found
 
 
-def _changed_quotas(plan: Plan) -> list[Change]:
-    """Return the first changes of an entity's limits on a resource, of which one is a quota before or afterwards."""
-    return [change for change in plan.changes if _quotas_of(change)][:CHANGED_QUOTAS]
+def _changed_quotas(manifest: LimitsManifest, plan: Plan) -> dict[Address, _Quotas]:
+    """Return the first changes of quotas of entities, and the first of those of many, with both sides by name."""
+    quotas = {address: sides for address, sides in consequences_of(manifest, plan).quotas.items() if sides}
+    own = [address for address in quotas if address.level == "entity"][:CHANGED_QUOTAS]
+    shared = [address for address in quotas if address.level != "entity"][:SHARED_QUOTAS]
+    return {address: quotas[address] for address in (*shared, *own)}
 
 
-def _quotas_of(change: Change) -> list[str]:
-    """Return the limits of a change of which what was used counts."""
-    address, before, after = change.address, change.before, change.after
-    if address.entity is None or address.resource in (None, DEFAULT_RESOURCE):
-        return []
-    if before is None or after is None or isinstance(before, RecordDecl) or isinstance(after, RecordDecl):
-        return []
-    both = [name for name in after.limits if name in before.limits and before.limits[name] != after.limits[name]]
-    kinds = {name: {before.limits[name].kind, after.limits[name].kind} for name in both}
-    return [name for name in both if kinds[name] - {"token_bucket"} and "concurrent" not in kinds[name]]
+def _left(repository: "SyncRepository", address: Address, quotas: _Quotas) -> str:
+    """Return what live buckets have of changed quotas now, and what they have after the change."""
+    if address.level == "entity":
+        on = None if address.resource == DEFAULT_RESOURCE else address.resource
+        buckets, is_whole = tuple(repository.get_buckets(str(address.entity), on)), True
+    else:
+        on = None if address.is_pattern or address.resource == DEFAULT_RESOURCE else address.resource
+        page = repository.list_buckets(on, limit=BUCKETS)
+        buckets, is_whole = page.buckets, page.next is None
+    affected = [each for each in buckets if quotas.keys() & {limit.limit.name for limit in each.limits}]
+    affected.sort(key=lambda each: _left_over(each, quotas))
+    lines, looked_at = list[str](), 0
+    for bucket in affected[:LOOKED_AT]:
+        looked_at += 1
+        names = _names_of(repository, address, bucket, quotas)
+        if names:
+            lines.append(_steps(repository, bucket, {name: quotas[name][1] for name in names}, address))
+        if len(lines) == AFFECTED:
+            break
+    more = len(affected) - looked_at
+    if lines and more > 0:
+        lines.append(f"and {'at least ' * (not is_whole)}{more:,} more buckets with a limit of that name")
+    return "; ".join(lines)
 
 
-def _left(repository: "SyncRepository", change: Change) -> str:
-    """Return what a live bucket has of changed quotas now, and what it has after the change."""
-    from zae_limiter import Limit, SyncRateLimiter
+def _left_over(bucket: "Bucket", quotas: _Quotas) -> float:
+    """Return the least part of its new amount that a bucket has of a changed quota, to order by."""
+    found = [
+        1 - (each.limit.capacity - each.available) / max(1, quotas[each.limit.name][1].capacity)
+        for each in bucket.limits
+        if each.limit.name in quotas
+    ]
+    return min(found)
 
-    entity_id, resource, after = str(change.address.entity), str(change.address.resource), change.after
-    bucket = repository.get_bucket(entity_id, resource)
-    if bucket is None or after is None or isinstance(after, RecordDecl):
-        return ""
-    limits = [Limit(name, **limit.values) for name, limit in after.limits.items()]
-    there = SyncRateLimiter(repository).available(entity_id, resource, limits)
-    names, found = _quotas_of(change), list[str]()
+
+def _names_of(repository: "SyncRepository", address: Address, bucket: "Bucket", quotas: _Quotas) -> list[str]:
+    """Return the changed quotas that a bucket has, and has of the level that changes, or of one that it replaces."""
+    held = [each.limit.name for each in bucket.limits if each.limit.name in quotas]
+    if address.level == "entity":
+        return held
+    in_force, _, _ = repository.resolve_limits(bucket.entity_id, bucket.resource)
+    weaker = LEVELS[LEVELS.index(_STRONGEST[address.level]) :]
+    if address.tier is not None:
+        record = repository.get_entity(bucket.entity_id)
+        if record is None or record.tier != address.tier:
+            return []
+    own = {_rule(Limit(name, **quotas[name][0].values)) for name in held}
+    of = in_force.sources
+    found = (each for each in in_force if each.name in held and of.get(each.name) in weaker and _rule(each) in own)
+    return [each.name for each in found]
+
+
+def _rule(limit: Limit) -> Limit:
+    return replace(limit, alert=(), weights={}, shadow=False)
+
+
+def _steps(repository: "SyncRepository", bucket: "Bucket", after: Mapping[str, LimitDecl], address: Address) -> str:
+    """Return what a bucket has of quotas before and after: `usd: 9,257 of 150,000 left -> 1,359,257 of 1,500,000`."""
+    rules = {each.limit.name: each.limit for each in bucket.limits}
+    limits = [Limit(name, **after[name].values) if name in after else rule for name, rule in rules.items()]
+    there = SyncRateLimiter(repository).available(bucket.entity_id, bucket.resource, limits)
+    whose = "" if Address(bucket.resource, bucket.entity_id) == address else f"{bucket.entity_id}/{bucket.resource} "
+    found = []
     for each in bucket.limits:
-        if (name := each.limit.name) in names:
-            new = next(limit for limit in limits if limit.name == name)
-            now = f"{amount(each.available, each.limit.unit)} of {amount(each.limit.capacity, each.limit.unit)} left"
-            found.append(f"{name}: {now} -> {amount(there[name], new.unit)} of {amount(new.capacity, new.unit)}")
+        if (name := each.limit.name) in after:
+            unit, new = each.limit.unit, after[name]
+            now = f"{amount(each.available, unit)} of {amount(each.limit.capacity, unit)} left"
+            found.append(f"{whose}{name}: {now} -> {amount(there[name], new.unit)} of {amount(new.capacity, new.unit)}")
     return "; ".join(found)
 
 
@@ -96,8 +163,6 @@ def _largest_cuts(plan: Plan) -> list[Change]:
 
 
 def _risk(repository: "SyncRepository", change: Change, now: datetime) -> str | None:
-    from zae_limiter import Limit
-
     cut, address = largest_cut(change), change.address
     if (
         cut is None
@@ -115,7 +180,7 @@ def _risk(repository: "SyncRepository", change: Change, now: datetime) -> str | 
     return _of_entity(repository, address, cut.limit, limit, now)
 
 
-def _of_entity(repository: "SyncRepository", address: Address, name: str, limit: "Limit", now: datetime) -> str:
+def _of_entity(repository: "SyncRepository", address: Address, name: str, limit: Limit, now: datetime) -> str:
     summary = repository.get_usage_summary(
         entity_id=address.entity, resource=address.resource, start=now - timedelta(days=1), end=now
     )
@@ -128,7 +193,7 @@ def _of_entity(repository: "SyncRepository", address: Address, name: str, limit:
     return f"{name}: {use.total:,} in 24 h, at most {use.maximum:,} in an hour; {given:,} {period} from now on{verdict}"
 
 
-def _of_resource(repository: "SyncRepository", resource: str, name: str, limit: "Limit", now: datetime) -> str:
+def _of_resource(repository: "SyncRepository", resource: str, name: str, limit: Limit, now: datetime) -> str:
     given, period = _given(limit)
     length = timedelta(hours=1) if _is_hourly(limit) else timedelta(days=1)
     end = now.replace(minute=0, second=0, microsecond=0)
@@ -148,7 +213,7 @@ def _by_entity(snapshots: "Iterable[UsageSnapshot]", name: str) -> dict[str, int
     return used
 
 
-def _given(limit: "Limit") -> tuple[int, str]:
+def _given(limit: Limit) -> tuple[int, str]:
     """Return what a limit gives by its rate within the period that is compared, and that period."""
     if not limit.capacity:
         return 0, "at all"
@@ -159,11 +224,11 @@ def _given(limit: "Limit") -> tuple[int, str]:
     return given_in(limit, DAY) // MILLI, "in 24 h"
 
 
-def _is_hourly(limit: "Limit") -> bool:
+def _is_hourly(limit: Limit) -> bool:
     return (period_seconds(limit) or DAY) <= HOUR
 
 
-def _fits_in_a_day(limit: "Limit") -> bool:
+def _fits_in_a_day(limit: Limit) -> bool:
     """Return whether the use of a day is evidence: not where a whole week's or month's tokens may go in one day."""
     period = period_seconds(limit)
     return limit.kind == "token_bucket" or (period is not None and period <= DAY)

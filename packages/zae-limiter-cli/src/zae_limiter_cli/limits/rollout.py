@@ -16,6 +16,7 @@ from .. import confirmation
 from ..connection import option_of
 from ..errors import CommandError
 from ..options import DocumentForm
+from .afterwards import notes_on
 from .asking import requests_of
 from .files import load_files
 from .invalidating import announce_invalidation, invalidate_changes
@@ -72,7 +73,7 @@ class Rollout:
             return False
         plans = _plans(answers)
         warn_of_idle(targets, manifests, plans)
-        self._confirm(plans)
+        self._confirm(plans, manifests)
         pairs = zip(requests, plans, strict=True)
         return self._carry_out({request.namespace: self._apply(request, plan) for request, plan in pairs})
 
@@ -86,7 +87,7 @@ class Rollout:
             raise CommandError(f"{path}: this plan is for the namespace {saved.plan.namespace}, not {self.namespace}")
         if not self._are_accepted({saved.plan.namespace: self._guarded(Answer.planned(saved.plan))}):
             return False
-        self._confirm([saved.plan])
+        self._confirm([saved.plan], [saved.manifest])
         options = {"take_over": saved.plan.taken_from is not None, "targets": saved.targets, **self.claims}
         if saved.plan.moves_share:
             options["share"] = saved.plan.share or WHOLE
@@ -120,10 +121,10 @@ class Rollout:
         why = f'the hash of the plan is {found}, not "{told}" as expected: look at the plan, then pass its hash'
         return {plan.namespace: _refusal(plan, "different_plan", why) for plan in plans}
 
-    def _confirm(self, plans: Sequence[Plan]) -> None:
+    def _confirm(self, plans: Sequence[Plan], manifests: Sequence[LimitsManifest]) -> None:
         changing = [plan for plan in plans if plan.changes or plan.moves_share]
         if changing and (self.asks or (self.form == "text" and not self.quiet)):
-            announce(changing, self.form, View(self.full))
+            announce(changing, self.form, View(self.full, notes=notes_on(manifests, changing)))
         if self.now:
             announce_invalidation(self.provisioner.connection, changing)
         if changing and self.asks:
@@ -154,7 +155,7 @@ class Rollout:
                 yield again
                 return
             plan = again.plan
-            self._confirm([plan])
+            self._confirm([plan], [request.manifest] if request.manifest else [])
 
     def _carry_out(self, applies: Mapping[str, Iterator[Answer]]) -> bool:
         outcomes: dict[str, Answer] = {}

@@ -2,6 +2,7 @@
 
 import threading
 import time
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from zae_limiter.testing import ManualClock
 from zae_limiter_cli.connection import Connection
 from zae_limiter_cli.limits.risks import LARGEST_CUTS, risks_of
 from zae_limiter_cli.main import main
-from zae_limiter_manifest import Address, Change, LimitDecl, Plan, ResourceDecl
+from zae_limiter_manifest import Address, Change, LimitDecl, LimitsManifest, Plan, ResourceDecl
 
 URL = "sqlite:///limits.db"
 RESOURCE = "namespace: a\nresources: {{gpt-4: {{limits: {{rpm: {{capacity: {}, refill_period: 3600}}}}}}}}\n"
@@ -37,6 +38,11 @@ def told(*args: str) -> str:
     done = CliRunner().invoke(main, ["limits", *args])
     assert (done.exit_code, done.stderr) == (0, ""), done.output
     return done.stdout
+
+
+def risks(plan: Plan, now: datetime | None = None) -> Mapping[Address, str]:
+    manifest = LimitsManifest.of("a", {each.address: each.after for each in plan.changes if each.after is not None})
+    return risks_of(Connection.of_store(URL, source="--store"), [plan], [manifest], now).get("a", {})
 
 
 def cut(address: Address, to: LimitDecl) -> Change:
@@ -73,7 +79,7 @@ def test_a_cut_of_an_entity_shows_its_use_and_whether_that_is_over_the_new_limit
 )
 def test_a_cut_of_a_resource_counts_the_entities_that_used_more(limit: LimitDecl, line: str) -> None:
     plan = Plan("a", (cut(Address("gpt-4"), limit),))
-    found = risks_of(Connection.of_store(URL, source="--store"), [plan], datetime.now(UTC) + timedelta(hours=1))
+    found = risks(plan, datetime.now(UTC) + timedelta(hours=1))
     assert found == {Address("gpt-4"): f"{line} used more, also those with limits of their own"}
 
 
@@ -81,7 +87,7 @@ def test_a_cut_of_a_resource_counts_the_entities_that_used_more(limit: LimitDecl
 def test_the_use_of_a_day_may_be_over_the_limit_of_a_month_but_is_never_within_it(capacity: int, verdict: str) -> None:
     address = Address("gpt-4", "key-a")
     plan = Plan("a", (cut(address, LimitDecl(capacity, window="month")),))
-    found = risks_of(Connection.of_store(URL, source="--store"), [plan], datetime.now(UTC) + timedelta(hours=1))
+    found = risks(plan, datetime.now(UTC) + timedelta(hours=1))
     line = f"rpm: 40 in 24 h, at most 40 in an hour; {capacity} in each window from now on{verdict}"
     line += f"; rpm: 10 of 50 left -> {max(0, capacity - 40)} of {capacity}"
     assert found == {address: line}
@@ -90,12 +96,12 @@ def test_the_use_of_a_day_may_be_over_the_limit_of_a_month_but_is_never_within_i
 def test_an_unused_limit_is_said_to_be_and_levels_without_a_resource_have_no_line() -> None:
     unused, default = Address("gpt-5", "key-a"), Address("_default_", "key-a")
     plan = Plan("a", tuple(cut(address, LimitDecl(1)) for address in (unused, default)))
-    assert risks_of(Connection.of_store(URL, source="--store"), [plan]) == {unused: "rpm: no use in the last 24 h"}
+    assert risks(plan) == {unused: "rpm: no use in the last 24 h"}
 
 
 def test_only_the_largest_cuts_are_looked_up() -> None:
     many = tuple(cut(Address("gpt-4", f"key-{number:02}"), LimitDecl(10**6 - 1 - number)) for number in range(30))
-    found = risks_of(Connection.of_store(URL, source="--store"), [Plan("a", many)])
+    found = risks(Plan("a", many))
     assert set(found) == {Address("gpt-4", f"key-{number:02}") for number in range(30 - LARGEST_CUTS, 30)}
 
 
@@ -127,6 +133,58 @@ def test_a_plan_says_what_a_changed_quota_leaves(spent: SyncRateLimiter, quota: 
     told("apply", "--yes", "-f", "limits.yaml")
     later = SyncRateLimiter(repository=SyncRepository.sqlite("limits.db", "b"))
     assert later.available("acme", "gpt-4") == {"calls": int(left.split(maxsplit=1)[0].replace(",", ""))}
+
+
+SHARED = """namespace: c
+system: {{limits: {{calls: {0}/month UTC}}}}
+resources: {{r: {{limits: {{usd: ${0}/month UTC, rpm: {0}/min}}}}}}
+tiers: {{gold: {{resources: {{t: {{limits: {{calls: {0}/month UTC}}}}}}}}}}
+entities: {{g1: {{tier: gold}}}}
+"""
+
+
+def test_a_plan_says_of_each_changed_quota_what_holds_without_a_read() -> None:
+    Path("limits.yaml").write_text(SHARED.format(100))
+    told("apply", "--yes", "-f", "limits.yaml")
+    Path("limits.yaml").write_text(SHARED.format(1000))
+    plan = told("plan", "-f", "limits.yaml")
+    assert plan.count("= usd: what was used stays used: $900 more at once\n") == 1
+    assert plan.count("= calls: what was used stays used: 900 more at once\n") == 2  # of the system, and of the tier
+    assert "= rpm" not in plan
+    Path("limits.yaml").write_text(SHARED.format(100).replace("$100/month UTC", "$40/min"))
+    assert "= usd: begins with what is left; what comes back no longer counts as used" in told(
+        "plan", "-f", "limits.yaml"
+    )
+
+
+def test_use_shows_the_buckets_of_a_shared_quota_that_have_least_afterwards() -> None:
+    Path("limits.yaml").write_text(SHARED.format(100))
+    told("apply", "--yes", "-f", "limits.yaml")
+    with SyncRateLimiter(repository=SyncRepository.sqlite("limits.db", "c")) as limiter:
+        limiter.set_limits("own", ["calls: 9/month UTC"], "s")
+        for entity, resource, used in [("own", "s", 9), *((f"e{each}", "s", 10 * each) for each in range(5))]:
+            with limiter.acquire(entity, resource, {"calls": used}):
+                pass
+        with limiter.acquire("g1", "t", {"calls": 60}), limiter.acquire("g1", "r", {"usd": 70_000_000}):
+            pass
+    Path("limits.yaml").write_text(SHARED.format(50))
+    plan = told("plan", "-f", "limits.yaml", "--use")
+    assert "! e4/s calls: 60 of 100 left -> 10 of 50; e3/s calls: 70 of 100 left -> 20 of 50; e2/s calls:" in plan
+    assert "! g1/t calls: 40 of 100 left -> 0 of 50\n" in plan
+    assert "g1/r usd: $30 of $100 left -> $0 of $50\n" in plan
+    assert "more buckets with a limit of that name" in plan
+    assert "own/s" not in plan
+
+
+def test_notes_are_of_their_namespace() -> None:
+    other = QUOTA.format(150_000).replace("namespace: b", "namespace: d")
+    Path("limits.yaml").write_text(QUOTA.format(150_000))
+    Path("other.yaml").write_text(other)
+    told("apply", "--yes", "-f", "limits.yaml", "-f", "other.yaml")
+    Path("limits.yaml").write_text(QUOTA.format(150_001))
+    Path("other.yaml").write_text(other.replace("150000", "100"))
+    plan = told("plan", "-f", "limits.yaml", "-f", "other.yaml")
+    assert plan.index("1 more at once") < plan.index("Namespace d") < plan.index("149,900 less at once")
 
 
 def test_an_upgrade_under_load_lets_in_exactly(spent: SyncRateLimiter, clock: ManualClock) -> None:

@@ -75,8 +75,15 @@ def _plan(plan: Plan, view: View) -> dict[str, Any]:
     shown = _shown(plan, view)
     document = _with_fields({**whole, **{key: value for key, value in shown.to_dict().items() if key in _LISTS}}, shown)
     for change, entry in zip(shown.changes, document["changes"], strict=True):
-        if risk := view.risks.get(change.address):
+        if risk := view.risk(plan.namespace, change):
             entry["risk"] = risk
+    return _with_notes(document, shown, view)
+
+
+def _with_notes(document: dict[str, Any], plan: Plan, view: View) -> dict[str, Any]:
+    for change, entry in zip(plan.changes, document["changes"], strict=True):
+        if notes := view.notes_on(plan.namespace, change):
+            entry["notes"] = list(notes)
     return document
 
 
@@ -88,7 +95,7 @@ def _shown(plan: Plan, view: View) -> Plan:
 
 def _drift(whole: Plan, view: View) -> dict[str, Any]:
     plan = _shown(whole, view)
-    document = _with_fields(plan.to_dict(), plan)
+    document = _with_notes(_with_fields(plan.to_dict(), plan), plan, view)
     return {
         "namespace": plan.namespace,
         "serial": plan.serial,

@@ -44,33 +44,38 @@ def render_applied(*answers: Answer) -> str:
 
 def _plan_section(plan: Plan, view: View, room: int) -> Section:
     changes = view.changes(plan.changes)
-    rows = ["\n".join(_rows(change, _risk(change, view))) for change in changes]
+    rows = ["\n".join(_rows(change, _beside(plan, change, view))) for change in changes]
     rows += ["\n".join(_override_rows(override)) for override in view.overrides(plan.overrides)]
     remarks = [*words.remarks(plan, code), *narrowed(view, len(changes), len(plan.changes))]
     section = Section(plan.namespace, words.plan_summary(plan), remarks, _HEAD, rows)
     if not view.digests(plan):
         return section
-    return section._replace(digest=_digest(changes, view, room), folded="Each item")
+    return section._replace(digest=_digest(plan, changes, view, room), folded="Each item")
 
 
-def _digest(changes: Sequence[Change], view: View, room: int) -> str:
+def _digest(plan: Plan, changes: Sequence[Change], view: View, room: int) -> str:
     """Return two tables: the numbers by level, and the kinds of changes with the largest cuts first."""
     head, *levels = by_level(changes)
     counts = [f"| {' | '.join(cells)} |" for cells in (head, ("---", *("---:" for _ in head[1:])), *levels)]
     kinds = grouped(changes)[:_KINDS_SHOWN]
-    rows, _ = fitting(["\n".join(_kind_rows(kind, view)) for kind in kinds], room)
+    rows, _ = fitting(["\n".join(_kind_rows(plan, kind, view)) for kind in kinds], room)
     left = len(changes) - sum(kind.more + 1 for kind in kinds[: len(rows)])
     more = [f"\n… and {left:,} more of other kinds."] if left else []
     return "\n".join([*counts, *(["", _HEAD, *rows] if rows else []), *more])
 
 
-def _kind_rows(kind: Alike, view: View) -> Iterator[str]:
-    return islice(_rows(kind.first, f"{cut_note(kind.first)}{kind.note}{_risk(kind.first, view)}"), _MOST_ROWS)
+def _kind_rows(plan: Plan, kind: Alike, view: View) -> Iterator[str]:
+    note = f"{cut_note(kind.first)}{kind.note}{_beside(plan, kind.first, view)}"
+    return islice(_rows(kind.first, note), _MOST_ROWS)
 
 
-def _risk(change: Change, view: View) -> str:
-    risk = view.risks.get(change.address)
-    return f"<br>**{risk}**" if risk else ""
+def _beside(plan: Plan, change: Change, view: View) -> str:
+    risk = view.risk(plan.namespace, change)
+    return f"{_notes(plan, change, view)}<br>**{risk}**" if risk else _notes(plan, change, view)
+
+
+def _notes(plan: Plan, change: Change, view: View) -> str:
+    return "".join(f"<br>{code_in_table(note)}" for note in view.notes_on(plan.namespace, change))
 
 
 def _rows(change: Change, note: str = "") -> Iterator[str]:
@@ -93,7 +98,7 @@ def _drift_section(plan: Plan, view: View, *, list_unmanaged: bool) -> Section:
     unmanaged = filter(view.shows, plan.unmanaged if list_unmanaged else ())
     changes = view.changes((*plan.drifted, *plan.pending))
     rows = [
-        *map(_drift_row, changes),
+        *(_drift_row(change, _notes(plan, change, view)) for change in changes),
         *map(_drift_override, view.overrides(plan.overrides)),
         *(f"| {_item(address)} | unmanaged |" for address in unmanaged),
     ]
@@ -106,10 +111,10 @@ def _drift_override(override: LiveOverride) -> str:
     return f"| {_item(override.address)}{words.override_note(override)} | {limits} |"
 
 
-def _drift_row(change: Change) -> str:
+def _drift_row(change: Change, note: str) -> str:
     notes = words.notes(change, beside_drift=True)
     lines = map(code_in_table, words.live_and_declared(change))
-    return f"| {_item(change.address)}{notes} | {'<br>'.join(lines)} |"
+    return f"| {_item(change.address)}{notes} | {'<br>'.join(lines)}{note} |"
 
 
 def _applied_section(answer: Answer) -> Section:

@@ -71,11 +71,11 @@ def _plan(plan: Plan, view: View) -> Iterator[str]:
     changes = view.changes(plan.changes)
     if view.digests(plan):
         yield from _columns(by_level(changes))
-        yield from _kinds(changes, lambda change: [*_change(change, cut_note(change)), *_risk(change, view)])
+        yield from _kinds(changes, lambda change: [*_change(change, cut_note(change)), *_beside(plan, change, view)])
     else:
         for change in changes:
             yield from _change(change)
-            yield from _risk(change, view)
+            yield from _beside(plan, change, view)
     yield from _overrides(plan, view)
     yield words.plan_summary(plan)
     yield from words.remarks(plan)
@@ -90,9 +90,14 @@ def _change(change: Change, note: str = "") -> Iterator[str]:
         yield from (f"      {line}" for line in words.unchanged(change))
 
 
-def _risk(change: Change, view: View) -> Iterator[str]:
-    if risk := view.risks.get(change.address):
+def _beside(plan: Plan, change: Change, view: View) -> Iterator[str]:
+    yield from _notes(plan, change, view)
+    if risk := view.risk(plan.namespace, change):
         yield f"      ! {risk}"
+
+
+def _notes(plan: Plan, change: Change, view: View) -> Iterator[str]:
+    yield from (f"      = {note}" for note in view.notes_on(plan.namespace, change))
 
 
 def _kinds(changes: Sequence[Change], lines_of: Callable[[Change], Iterable[str]]) -> Iterator[str]:
@@ -116,10 +121,11 @@ def _drift(plan: Plan, view: View, *, list_unmanaged: bool) -> Iterator[str]:
     yield from _heading(plan)
     changes = view.changes((*plan.drifted, *plan.pending))
     if view.digests(plan):
-        yield from _kinds(changes, _drifted)
+        yield from _kinds(changes, lambda change: [*_drifted(change), *_notes(plan, change, view)])
     else:
         for change in changes:
             yield from _drifted(change)
+            yield from _notes(plan, change, view)
     yield from _overrides(plan, view)
     if list_unmanaged:
         yield from (f"  {address} (unmanaged)" for address in plan.unmanaged if view.shows(address))

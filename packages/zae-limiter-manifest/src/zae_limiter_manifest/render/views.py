@@ -27,13 +27,15 @@ class View:
     """What of a plan is shown: the items of `entities` and those that fit `pattern`, of all if there is neither.
 
     `full` shows each item of a large plan. `pattern` is one of a shell: `resource gpt-*`, or `acme-*/gpt-4` alone.
-    `risks` has a line on the use of what a change cuts, by address. Counts, hash and guards are always of the whole.
+    By namespace and address, `risks` has a line on the use of what a change cuts, and `notes` have lines on what
+    callers have afterwards. Counts, hash and guards are always of the whole.
     """
 
     full: bool = False
     entities: frozenset[str] = frozenset()
     pattern: str | None = None
-    risks: Mapping[Address, str] = field(factory=dict, hash=False)
+    risks: Mapping[str, Mapping[Address, str]] = field(factory=dict, hash=False)
+    notes: Mapping[str, Mapping[Address, Sequence[str]]] = field(factory=dict, hash=False)
 
     @property
     def is_narrow(self) -> bool:
@@ -45,6 +47,14 @@ class View:
         if self.entities and address.entity not in self.entities:
             return False
         return self.pattern is None or address.fits(self.pattern)
+
+    def risk(self, namespace: str, change: Change) -> str:
+        """Return the line on the use of what a change cuts; empty without one."""
+        return self.risks.get(namespace, {}).get(change.address, "")
+
+    def notes_on(self, namespace: str, change: Change) -> Sequence[str]:
+        """Return the lines on what callers have after a change."""
+        return self.notes.get(namespace, {}).get(change.address, ())
 
     def changes(self, changes: Iterable[Change]) -> list[Change]:
         """Return the changes that are shown."""

@@ -77,7 +77,10 @@ STATE = StateReport(
     share="60%",
 )
 APPLY = ApplyEntry(7, "2026-01-01T00:00:00Z", "cli", "sha256:0")
-VIEW = View(risks={Address("gpt-4"): "rpm: no use in the last 24 h"})
+VIEW = View(
+    risks={PLAN.namespace: {Address("gpt-4"): "rpm: no use in the last 24 h"}},
+    notes={PLAN.namespace: {Address("gpt-4"): ("together: rpm 1/min",)}},
+)
 
 
 def documented() -> dict[str, set[str]]:

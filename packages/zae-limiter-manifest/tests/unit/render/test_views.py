@@ -99,7 +99,7 @@ def test_a_narrow_view_shows_some_items_and_counts_all() -> None:
 
 
 def test_what_is_known_of_the_use_of_a_cut_limit_stands_below_it() -> None:
-    view = View(risks={CUT.address: "used up to 900 an hour"})
+    view = View(risks={LARGE.namespace: {CUT.address: "used up to 900 an hour"}})
     assert "capacity 100 -> 10\n      ! used up to 900 an hour\n" in as_text.render_plan(LARGE, view=view)
     assert "**used up to 900 an hour** |" in as_markdown.render_plan(LARGE, view=view)
     document = json.loads(as_json.render_plan(LARGE, view=view))

@@ -22,7 +22,7 @@ from .options import (
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from zae_limiter_manifest import Address, Plan
+    from zae_limiter_manifest import Address, LimitsManifest, Plan
 
     from ...connection import Connection
 
@@ -84,6 +84,7 @@ def plan(
     """
     from zae_limiter_manifest.render.views import View
 
+    from ...limits.afterwards import notes_on
     from ...limits.asking import requests_of
     from ...limits.files import load_with_their_warnings
     from ...limits.provisioner import Planner
@@ -101,11 +102,12 @@ def plan(
     requests = requests_of("plan", manifests, take_over=take_over, targets=targets, share=share)
     plans = [plan_of(request.namespace, planner.ask(request)) for request in requests]
     warn_of_idle(targets, manifests, plans)
-    risks = _risks_of(connection, plans) if use else {}
+    risks = _risks_of(connection, manifests, plans) if use else {}
     replays = [] if replay is None else replays_of(connection, plans, replay, trace=trace)
     if out is not None:
         SavedPlan(connection.name, manifests[0], plans[0], targets).write(out)
-    show_plans(plans, form, View(full, frozenset(entities), pattern, risks), replays, warnings)
+    notes = notes_on(manifests, plans)
+    show_plans(plans, form, View(full, frozenset(entities), pattern, risks, notes), replays, warnings)
     if exit_code and any(each.changes or each.moves_share for each in plans):
         raise click.exceptions.Exit(2)
 
@@ -139,20 +141,25 @@ def diff(
     """
     from zae_limiter_manifest.render.views import View
 
+    from ...limits.afterwards import levels_together
     from ...limits.asking import requests_of
     from ...limits.files import load_files
     from ...limits.provisioner import Planner
     from ...limits.showing import plan_of, show_drift
 
     planner = Planner(connection, reporter(quiet=False))
-    requests = requests_of("diff", load_files(files, namespace), share=share)
+    manifests = load_files(files, namespace)
+    requests = requests_of("diff", manifests, share=share)
     plans = [plan_of(request.namespace, planner.ask(request)) for request in requests]
-    show_drift(plans, form, list_unmanaged=unmanaged, view=View(full, frozenset(entities), pattern))
+    view = View(full, frozenset(entities), pattern, notes=levels_together(manifests, plans))
+    show_drift(plans, form, list_unmanaged=unmanaged, view=view)
     if exit_code and any(each.drifted for each in plans):
         raise click.exceptions.Exit(2)
 
 
-def _risks_of(connection: "Connection", plans: "Sequence[Plan]") -> "Mapping[Address, str]":
+def _risks_of(
+    connection: "Connection", manifests: "Sequence[LimitsManifest]", plans: "Sequence[Plan]"
+) -> "Mapping[str, Mapping[Address, str]]":
     from ...limits.risks import risks_of  # which imports core: a plan without --use does not
 
-    return risks_of(connection, plans)
+    return risks_of(connection, plans, manifests)
