@@ -131,6 +131,17 @@ async def test_limits_come_back_after_unlimited(world: World) -> None:
         await take(there.limiter, "f", "r", rpm=50)
 
 
+async def test_a_parent_without_limits_is_told_how_to_bound_nothing(world: World) -> None:
+    limiter, _ = await world.process()
+    await limiter.create_entity("team")
+    await limiter.create_entity("key", parent_id="team", cascade=True)
+    await limiter.set_limits("key", [RPM], "r")
+    with pytest.raises(ValidationError, match=r"set_limits\('team', UNLIMITED\) if it is to bound nothing of key"):
+        await take(limiter, "key", "r", rpm=1)
+    await limiter.set_limits("team", UNLIMITED)
+    assert await passes(limiter, "key", "r", rpm=1)
+
+
 async def test_extends_overrides_the_limits_it_names(world: World) -> None:
     limiter, _ = await world.process()
     repository = limiter.repository

@@ -137,7 +137,7 @@ async def test_both_buckets_are_named_by_the_refusal_and_nothing_is_taken(world:
     assert refusal.retry_after_seconds == refusal.primary_violation.retry_after_seconds < float("inf")
     assert str(refusal).endswith(
         " s; overflow acme/credits: 4 credits requested, which can never pass: the limit holds at most 3; ask for less,"
-        " or raise its burst"
+        " or raise its capacity"
     )
     assert [each["resource"] for each in refusal.as_dict()["overflow"]] == ["credits"]
     again = pickle.loads(pickle.dumps(refusal))

@@ -219,6 +219,8 @@ def _count_all(claim: Claim, asked: Mapping[str, int]) -> None:
     if not claim.config.is_unlimited:
         of = claim.bucket
         way_out = "call set_limits(), set_resource_defaults() or set_system_defaults(), or pass limits="
+        if len(claim.path) > 1:
+            way_out += f"; set_limits({of.entity_id!r}, UNLIMITED) if it is to bound nothing of {claim.path[0]}"
         raise ValidationError("limits", f"{of.entity_id}/{of.resource}", f"no limits are configured: {way_out}")
     claim.unlimited = asked
 
