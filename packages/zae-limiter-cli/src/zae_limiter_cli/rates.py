@@ -19,7 +19,7 @@ def amount(tokens: float, unit: str) -> str:
     return show_amount(round(tokens), unit)
 
 
-def in_money(unit: str, **amounts: int) -> dict[str, dict[str, str]]:
+def in_money(unit: str, **amounts: float) -> dict[str, dict[str, str]]:
     """Return what a JSON document has beside the millionths of a limit of money: the amounts for people."""
     return {"money": {name: amount(each, unit) for name, each in amounts.items()}} if unit else {}
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from ..columns import say_columns
-from ..rates import amount
+from ..rates import amount, in_money
 from ..times import iso, shown
 from .units import NO_UNITS
 
@@ -97,19 +97,28 @@ def say_summary(summary: "UsageSummary", units: Mapping[str, str] = NO_UNITS) ->
     )
 
 
-def plain_snapshot(snapshot: "UsageSnapshot") -> dict[str, Any]:
+def plain_snapshot(snapshot: "UsageSnapshot", units: Mapping[str, str] = NO_UNITS) -> dict[str, Any]:
     """Return every field of a snapshot, as plain values."""
     return {
         "entity_id": snapshot.entity_id,
         "resource": snapshot.resource,
         "window": snapshot.window,
         "window_start": iso(snapshot.window_start),
-        "consumed": dict(snapshot.consumed),
+        **_plain_consumed(snapshot, units),
         **_plain_acquires(snapshot),
     }
 
 
-def plain_summary(query: "UsageQuery", summary: "UsageSummary") -> dict[str, Any]:
+def _plain_consumed(usage: "Usage", units: Mapping[str, str]) -> dict[str, Any]:
+    """Return what was consumed, in tokens, and in money beside it."""
+    money = {name: amount(used, units[name]) for name, used in usage.consumed.items() if name in units}
+    return {
+        "consumed": dict(usage.consumed),
+        **({"units": {name: units[name] for name in money}, "money": money} if money else {}),
+    }
+
+
+def plain_summary(query: "UsageQuery", summary: "UsageSummary", units: Mapping[str, str] = NO_UNITS) -> dict[str, Any]:
     """Return every field of a summary, and its query, as plain values."""
     return {
         "entity_id": query.entity_id,
@@ -123,19 +132,24 @@ def plain_summary(query: "UsageQuery", summary: "UsageSummary") -> dict[str, Any
                 "minimum": each.minimum,
                 "maximum": each.maximum,
                 "average": each.average,
+                **({"unit": unit} if unit else {}),
+                **in_money(unit, total=each.total, minimum=each.minimum, maximum=each.maximum, average=each.average),
             }
             for each in summary.limits
+            for unit in (units.get(each.limit_name, ""),)
         ],
     }
 
 
-def plain_top(query: "UsageQuery", by: str, entities: Sequence["EntityUsage"]) -> dict[str, Any]:
+def plain_top(
+    query: "UsageQuery", by: str, entities: Sequence["EntityUsage"], units: Mapping[str, str] = NO_UNITS
+) -> dict[str, Any]:
     """Return every field of the top entities, and the query, as plain values."""
     rows = [
         {
             "entity_id": each.entity_id,
             "resource": each.resource,
-            "consumed": dict(each.consumed),
+            **_plain_consumed(each, units),
             **_plain_acquires(each),
         }
         for each in entities

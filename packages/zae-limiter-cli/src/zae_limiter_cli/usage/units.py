@@ -8,17 +8,32 @@ if TYPE_CHECKING:
     from zae_limiter.values import EntityUsage
 
 NO_UNITS: Final[Mapping[str, str]] = {}
+_TRIES: Final = 5  # entities that have used a name whose limit is gone
+
+
+class Units:
+    """The currencies of limits of money, by name.
+
+    Asks for the limits that hold now for the first entity and resource that used each name, and for a few more if they
+    have no such limit any more: a read or two for all rows.
+    """
+
+    def __init__(self, repository: "SyncRepository") -> None:
+        self._repository = repository
+        self._known: dict[str, str] = {}
+        self._tries: dict[str, int] = {}
+
+    def of(self, used: "UsageSnapshot | EntityUsage") -> Mapping[str, str]:
+        """Return the currencies of what was used of money."""
+        unknown = [name for name in used.consumed if name not in self._known and self._tries.get(name, 0) < _TRIES]
+        if unknown:
+            limits = self._repository.resolve_limits(used.entity_id, used.resource).limits
+            self._known |= {limit.name: limit.unit for limit in limits if limit.name in unknown}
+            self._tries |= {name: self._tries.get(name, 0) + 1 for name in unknown}
+        return {name: unit for name in used.consumed if (unit := self._known.get(name))}
 
 
 def units_of(repository: "SyncRepository", used: "Iterable[UsageSnapshot | EntityUsage]") -> Mapping[str, str]:
-    """Return the currency of each limit of money, by name.
-
-    Asks for the limits that hold now for the first entity and resource that used each name: a read or two for all rows.
-    """
-    known: dict[str, str] = {}
-    for each in used:
-        if not known.keys() >= each.consumed.keys():
-            limits = repository.resolve_limits(each.entity_id, each.resource).limits
-            units = {limit.name: limit.unit for limit in limits}
-            known |= {name: units.get(name, "") for name in each.consumed if name not in known}
-    return {name: unit for name, unit in known.items() if unit}
+    """Return the currency of each limit of money that was used, by name."""
+    units = Units(repository)
+    return {name: unit for each in used for name, unit in units.of(each).items()}

@@ -1,7 +1,10 @@
 """Limits of money on the command line: given as money, shown as money, beside millionths in JSON."""
 
+import csv
+import io
 from datetime import UTC, datetime
 from decimal import Decimal
+from pathlib import Path
 
 import pytest
 
@@ -76,7 +79,63 @@ def test_usage_shows_money(table: Table) -> None:
     assert told("usage", "top", *since, "--by", "usd")[1][-2:] == ["3", "$1,234.50"]
     assert told("usage", "list", *since)[1][-2:] == ["3", "$1,234.50"]
     assert told("usage", "list", *since, "--total")[-1] == ["usd", *["$1,234.50"] * 4]
-    assert document("usage", "top", *since, "--by", "usd")["entities"][0]["consumed"]["usd"] == 1_234_500_000
+    for shown in (
+        document("usage", "top", *since, "--by", "usd")["entities"][0],
+        document("usage", "list", *since)[0],
+    ):
+        assert shown["consumed"] == {"usd": 1_234_500_000, "rpm": 3}
+        assert (shown["units"], shown["money"]) == ({"usd": "usd"}, {"usd": "$1,234.50"})
+    limits = {each["limit_name"]: each for each in document("usage", "list", *since, "--total")["limits"]}
+    assert "money" not in limits["rpm"]
+    assert (limits["usd"]["total"], limits["usd"]["unit"]) == (1_234_500_000, "usd")
+    assert limits["usd"]["money"] == dict.fromkeys(("total", "minimum", "maximum", "average"), "$1,234.50")
+
+
+EXPORT = ("usage", "export", "--month", "2024-02")
+
+
+@pytest.fixture
+def month(table: Table) -> Table:
+    """`key` has used money of two currencies, and given some back; `gone`, which comes first, has no such limit."""
+    table.repository.set_resource_defaults("gpt-4", ["usd: $100/month UTC", "fees: 9 chf/month UTC", "rpm: 5/min"])
+    table.repository.set_limits("gone", ["rpm: 5/min"], "gpt-4")
+    at = datetime(2024, 2, 1, tzinfo=UTC)
+    table.used("gone", "gpt-4", at, "daily", events=1, usd=1)
+    table.used("key", "gpt-4", at, "daily", events=3, usd=1_234_500_001, fees=-50_000, rpm=3)
+    return table
+
+
+def test_an_export_has_money_beside_millionths(month: Table) -> None:
+    rows = list(csv.DictReader(io.StringIO(run(*EXPORT).stdout)))
+    assert list(rows[0])[-3:] == ["amount", "unit", "money"]
+    shown = {
+        (row["entity_id"], row["name"]): (row["amount"], row["unit"], row["money"])
+        for row in rows
+        if row["kind"] == "consumed"
+    }
+    assert shown == {
+        ("gone", "usd"): ("1", "", ""),
+        ("key", "usd"): ("1234500001", "usd", "1234.500001"),
+        ("key", "fees"): ("-50000", "chf", "-0.050000"),
+        ("key", "rpm"): ("3", "", ""),
+    }
+    assert {(row["unit"], row["money"]) for row in rows if row["kind"] != "consumed"} == {("", "")}
+
+
+def test_an_export_in_json_has_money_beside_millionths(month: Table) -> None:
+    shown = {each["entity_id"]: each for each in document(*EXPORT, "-o", "json")}
+    assert shown["key"]["consumed"] == {"usd": 1_234_500_001, "fees": -50_000, "rpm": 3}
+    assert shown["key"]["units"] == {"usd": "usd", "fees": "chf"}
+    assert shown["key"]["money"] == {"usd": "$1,234.500001", "fees": "-0.05 chf"}
+
+
+def test_an_export_in_parquet_has_exact_money(month: Table, tmp_path: Path) -> None:
+    parquet = pytest.importorskip("pyarrow.parquet")
+    file = tmp_path / "month.parquet"
+    assert run(*EXPORT, "-o", "parquet", "--out", str(file)).exit_code == 0
+    rows = parquet.read_table(file).to_pylist()
+    money = [row["money"] for row in rows if (row["entity_id"], row["name"]) == ("key", "usd")]
+    assert money == [Decimal("1234.500001")]
 
 
 def test_a_lift_keeps_the_kind_of_money(table: Table) -> None:

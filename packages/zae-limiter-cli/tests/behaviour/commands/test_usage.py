@@ -56,7 +56,7 @@ def test_calls_that_an_outage_let_through_have_a_column_where_there_were_some(ta
     assert table_of(run("top", "--by", "uncounted", *PAST).stdout)[1][0] == "key-abc"
     exported = run("export", "--month", "2024-01", "--window", "hourly").stdout
     assert [line for line in exported.splitlines() if ",uncounted," in line] == [
-        "default,hourly,2024-01-01T00:00:00.000Z,key-abc,gpt-4,uncounted,,1200"
+        "default,hourly,2024-01-01T00:00:00.000Z,key-abc,gpt-4,uncounted,,1200,,"
     ]
 
 

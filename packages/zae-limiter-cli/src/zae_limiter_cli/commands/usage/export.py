@@ -59,13 +59,15 @@ def export(
 
     In CSV and Parquet each count is a row: its `kind` is admitted, refused, shadowed, uncounted, refused_by or
     consumed. With `_below` at its end it is of calls of entities below, which count at these, too: leave such rows out
-    of sums. In JSON each window is an object, as in `usage list`. A page of the usage at a time is in memory. A file is
+    of sums. Of a limit of money the `amount` is in millionths, and `money` in its `unit`, such as 12.50 and usd. In
+    JSON each window is an object, as in `usage list`. A page of the usage at a time is in memory. A file is
     there as a whole or not at all.
     """
     from ...results import writing
     from ...usage.export import check_parquet, write
     from ...usage.month import Month
     from ...usage.own import with_own
+    from ...usage.units import Units
 
     chosen = Month.of(month, datetime.now(UTC))
     if output == "parquet":
@@ -75,9 +77,10 @@ def export(
     with open_namespace(connection, namespace) as repository:
         found = every_row(snapshots_of(repository, entity, resource, window, chosen))
         snapshots = with_own(repository, found) if entity is None else ((each, each) for each in found)
+        units = Units(repository)
         if out is None:
-            write(output, namespace, snapshots, sys.stdout.buffer)
+            write(output, namespace, snapshots, units.of, sys.stdout.buffer)
             return
         with writing(out) as file:
-            number = write(output, namespace, snapshots, file)
+            number = write(output, namespace, snapshots, units.of, file)
     click.echo(f"{counted(number, f'{window} window')} of {chosen} written to {out}.")

@@ -61,9 +61,9 @@ def top(
         )
         if not found and count not in COUNTS.values():
             _refuse_unknown(repository, query, by)
-        units = units_of(repository, found if output == "table" else ())
+        units = units_of(repository, found)
     if output == "json":
-        say_json(plain_top(query, by, found))
+        say_json(plain_top(query, by, found, units))
     elif found:
         say_top(found, units)
     else:

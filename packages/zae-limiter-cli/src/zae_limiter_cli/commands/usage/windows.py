@@ -61,7 +61,8 @@ def _list_windows(repository: "SyncRepository", query: "UsageQuery", rows: int, 
 
     found, more = first_rows(_snapshots(repository, query), rows)
     if output == "json":
-        say_json([plain_snapshot(each) for each in found])
+        units = units_of(repository, found)
+        say_json([plain_snapshot(each, units) for each in found])
     elif found:
         say_snapshots(found, units_of(repository, found))
     else:
@@ -76,8 +77,10 @@ def _show_total(repository: "SyncRepository", query: "UsageQuery", output: Outpu
     from ...usage.units import units_of
 
     found = repository.get_usage_summary(**asdict(query))
+    first = first_rows(_snapshots(repository, query), 20)[0] if found.windows else ()
+    units = units_of(repository, first)
     if output == "json":
-        say_json(plain_summary(query, found))
+        say_json(plain_summary(query, found, units))
     elif not found.windows:
         click.echo(f"No usage: {query}.")
     else:
@@ -85,8 +88,7 @@ def _show_total(repository: "SyncRepository", query: "UsageQuery", output: Outpu
         of_one = query.entity_id is not None
         drawn = list(snapshots) if of_one else [own for _, own in with_own(repository, snapshots)]
         click.echo(summary_line(query, found))
-        first, _ = first_rows(_snapshots(repository, query), 20)
-        say_summary(found, units_of(repository, first))
+        say_summary(found, units)
         _draw(query, drawn)
 
 
