@@ -115,9 +115,13 @@ def cost(call: Call) -> dict[str, int]:
 
 def money(call: Call, key: Annotated[Key, Depends(key)]) -> list[Draw]:
     """Return what the call takes of the account's budget, in micro-dollars: one bucket for all models."""
+
+    def price(usage: TokenUsage) -> dict[str, int]:
+        return {"usd": PRICES.micro_usd(call.model, usage)}
+
     output = call.max_completion_tokens
     guess = TokenUsage(input=estimate(call.model_dump()) - output, output=output)
-    return [Draw(key.account, "budget", {"usd": PRICES.micro_usd(call.model, guess)})]
+    return [Draw(key.account, "budget", price(guess), by_usage=price)]
 
 
 limited = RateLimited(shared_limiter, identity=entity, resource=model, cost=cost, draws=money)
@@ -161,7 +165,7 @@ async def settle(lease: Lease, model: str, usage: TokenUsage | None) -> None:
     if usage is not None:
         TOKENS.labels(model).inc(usage.total)
         await lease.settle(usage, tpm=usage.total)
-        await lease.draws[0].settle(usd=PRICES.micro_usd(model, usage))
+        await lease.draws[0].settle(usage)
 
 
 @app.exception_handler(HTTPException)

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from support.core.worlds import World
-from zae_limiter import Draw, Limit, RateLimitExceeded, ValidationError
+from zae_limiter import Draw, Limit, RateLimiter, RateLimitExceeded, TokenUsage, ValidationError
 from zae_limiter.http import headers, problem
 from zae_limiter.values.money import CURRENCIES, MAX_MICRO, read_money, write_money
 
@@ -175,3 +175,69 @@ async def test_a_refusal_shows_money(world: World) -> None:
     assert (refusal.as_dict()["limits"][0]["requested"], refusal.as_dict()["limits"][0]["unit"]) == (2 * 10**9, "usd")
     assert problem(refusal)["detail"] == "budget: $2,000 requested, which can never pass: at most $1,234.50"
     assert headers(refusal)["RateLimit-Policy"] == '"budget";q=1234500000;qu="micro-usd"'
+
+
+USAGE = TokenUsage(input=10, output=20)
+
+
+def budget(by_usage: Any, estimate: int = 5_000) -> list[Draw]:
+    return [Draw("acme", "budget", {"usd": estimate}, by_usage=by_usage)]
+
+
+async def with_budget(world: World) -> RateLimiter:
+    limiter, _ = await world.process(default_limits=[RPM])
+    await limiter.set_limits("acme", [USD], "budget")
+    return limiter
+
+
+@pytest.mark.parametrize(("given_cost", "left"), [(213, 999_787), (Decimal("0.0002125"), 999_787), (0, 1_000_000)])
+async def test_a_draw_is_settled_for_the_price_of_a_usage(world: World, given_cost: Any, left: int) -> None:
+    limiter = await with_budget(world)
+    async with limiter.acquire("e", "r", {"rpm": 1}, draws=budget(lambda usage: {"usd": given_cost})) as lease:
+        draw = lease.draw("acme", resource="budget")
+        assert (draw.has_price, draw.would_exceed(USAGE)) == (True, ())
+        await draw.settle(USAGE)
+    assert (await limiter.available("acme", "budget"))["usd"] == left
+
+
+async def test_a_price_gets_the_usage_and_a_given_amount_comes_before_it(world: World) -> None:
+    limiter, seen = await with_budget(world), list[TokenUsage]()
+
+    def price(usage: TokenUsage) -> dict[str, int]:
+        seen.append(usage)
+        return {"usd": usage.total}
+
+    async with limiter.acquire("e", "r", {"rpm": 1}, draws=budget(price)) as lease:
+        await lease.draws[0].settle(USAGE)
+        assert (seen, lease.draws[0].consumed) == ([USAGE], {"usd": 30})
+        await lease.draws[0].settle(USAGE, usd=Decimal("0.00004"))
+    assert (await limiter.available("acme", "budget"))["usd"] == 999_960
+
+
+async def test_what_a_provider_says_costs_at_most_a_hundred_estimates_or_ten_dollars(world: World) -> None:
+    limiter = await with_budget(world)
+    async with limiter.acquire("e", "r", {"rpm": 1}, draws=budget(lambda usage: {"usd": 10**12})) as lease:
+        await lease.draws[0].settle(USAGE)
+        assert lease.draws[0].consumed == {"usd": 10_000_000}
+
+
+@pytest.mark.parametrize(
+    ("returned", "message"),
+    [
+        ({"usd": 0.5}, "a float is not exact: give money as a Decimal"),
+        (213, "by_usage of a draw 213: must return amounts by limit"),
+        ({"eur": 1}, "'eur'"),
+        ({"usd": -1}, "0 or more"),
+    ],
+)
+async def test_a_price_that_is_no_amount_is_refused(world: World, returned: Any, message: str) -> None:
+    limiter = await with_budget(world)
+    async with limiter.acquire("e", "r", {"rpm": 1}, draws=budget(lambda usage: returned)) as lease:
+        with pytest.raises(ValidationError, match=message):
+            await lease.draws[0].settle(USAGE)
+    assert (await limiter.available("acme", "budget"))["usd"] == 995_000  # the estimate
+
+
+def test_a_price_is_a_function() -> None:
+    with pytest.raises(ValidationError, match=r"by_usage of a draw .*: must be a function of a TokenUsage"):
+        budget(5)

@@ -295,11 +295,15 @@ class TokenLimits(BaseCallbackHandler):
         self._streams.put(run_id.int, Stream({}, least=floor(request)))  # many calls never report their end
 
     def _at_least(self, run_id: UUID, leases: Leases | SyncLeases | None) -> TokenUsage | None:
-        """Return what a call without usage has used, if parts of its answer came, and that is beyond its estimate."""
+        """Return what a call without usage has used, if parts of its answer came, and that may be beyond its
+        estimate.
+        """
         stream = self._streams.pop(run_id.int)
-        if stream is None or not stream.begun or leases is None or leases.last is None or self._tokens is None:
+        if stream is None or not stream.begun or leases is None or (lease := leases.last) is None:
             return None
-        return usage if (usage := stream.usage).total > leases.last.consumed.get(self._tokens, 0) else None
+        usage = stream.usage
+        beyond = self._tokens is not None and usage.total > lease.consumed.get(self._tokens, 0)
+        return usage if beyond or any(draw.has_price for draw in lease.draws) else None
 
     def _end(self, run_id: UUID, usage: TokenUsage | None, error: BaseException | None) -> None:
         leases = self._open.pop(run_id.int)

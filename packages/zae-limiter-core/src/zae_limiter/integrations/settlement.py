@@ -1,19 +1,25 @@
 """Settle the lease of a call by its usage: a limit with weights by them, another one by the tokens of all kinds.
 Explain an estimate that can never pass.
 
-A draw that has the amounts of the call is settled with it; one with amounts of its own keeps them.
-``most`` is the bound of ``Lease.settle``: a usage is what a provider says.
+A draw that has the amounts of the call is settled with it, one with ``by_usage`` or weights by those; any other keeps
+its amounts.
+The answer is there when a price is missing, so what ``by_usage`` raises is logged, and the draw keeps its estimate.
+``most`` is the bound of ``Lease.settle``, in tokens, so it holds for no money: a usage is what a provider says.
 """
 
+import logging
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
-from ..aio.lease import Lease, LeaseCalls
-from ..sync.lease import SyncLease, SyncLeaseCalls
+from ..aio.lease import DrawLease, Lease, LeaseCalls
+from ..sync.lease import SyncDrawLease, SyncLease, SyncLeaseCalls
 from ..values.refusal import RateLimitExceeded
 from ..values.token_usage import MOST_TOKENS, TokenUsage
 from .tokens import estimate
+
+log = logging.getLogger(__name__)
 
 
 def settle_sync(lease: SyncLease, tokens: str | None, usage: TokenUsage, most: int | None = None) -> None:
@@ -22,19 +28,27 @@ def settle_sync(lease: SyncLease, tokens: str | None, usage: TokenUsage, most: i
         amounts = _unweighted(each, tokens, usage)
         if amounts or each.weights:
             each.settle(usage, most, **amounts)
+    for draw in lease.draws:
+        if _has_price(draw):
+            with _kept(draw):
+                draw.settle(usage)
 
 
 async def settle(lease: Lease, tokens: str | None, usage: TokenUsage, most: int | None = None) -> None:
     """Settle what a call used, as ``settle_sync`` does."""
-    for each in _settled(lease):
+    for each in (lease, *(draw for draw in lease.draws if draw.as_called)):
         amounts = _unweighted(each, tokens, usage)
         if amounts or each.weights:
             await each.settle(usage, most, **amounts)
+    for draw in lease.draws:
+        if _has_price(draw):
+            with _kept(draw):
+                await draw.settle(usage)
 
 
 def settle_at_least_sync(lease: SyncLease, tokens: str | None, usage: TokenUsage, most: int | None = None) -> None:
     """Settle what a call has used until now, as ``settle_at_least`` does."""
-    settled = (lease, *(draw for draw in lease.draws if draw.as_called))
+    settled = (lease, *lease.draws)
     estimated = [each.consumed for each in settled]
     settle_sync(lease, tokens, usage, most)
     for each, amounts in zip(settled, estimated, strict=True):
@@ -44,15 +58,27 @@ def settle_at_least_sync(lease: SyncLease, tokens: str | None, usage: TokenUsage
 
 async def settle_at_least(lease: Lease, tokens: str | None, usage: TokenUsage, most: int | None = None) -> None:
     """Settle what a call has used until now: its estimate stays where it is larger, because more may have been used."""
-    estimated = [each.consumed for each in _settled(lease)]
+    settled = (lease, *lease.draws)
+    estimated = [each.consumed for each in settled]
     await settle(lease, tokens, usage, most)
-    for each, amounts in zip(_settled(lease), estimated, strict=True):
+    for each, amounts in zip(settled, estimated, strict=True):
         used = each.consumed
         await each.settle(**{name: amount for name, amount in amounts.items() if used[name] < amount})
 
 
-def _settled(lease: Lease) -> tuple[LeaseCalls, ...]:
-    return (lease, *(each for each in lease.draws if each.as_called))
+def _has_price(draw: DrawLease | SyncDrawLease) -> bool:
+    """Return whether a usage says what a draw with amounts of its own has used: all limits with weights are its own."""
+    weighed = draw.weights
+    return draw.has_price or (bool(weighed) and not draw.as_called and weighed.keys() <= draw.consumed.keys())
+
+
+@contextmanager
+def _kept(draw: DrawLease | SyncDrawLease) -> Iterator[None]:
+    """Let a draw keep its estimate where its ``by_usage`` fails."""
+    try:
+        yield
+    except Exception:
+        log.exception("%s/%s keeps its estimate: its by_usage failed", draw.entity_id, draw.resource)
 
 
 def _unweighted(held: LeaseCalls | SyncLeaseCalls, tokens: str | None, usage: TokenUsage) -> dict[str, int]:

@@ -61,9 +61,9 @@ class SyncLeaseCalls:
     def settle(self, usage: TokenUsage | None = None, most: int | None = None, /, **amounts: "int | Decimal") -> None:
         """Set what was really used; the end of the block writes the difference.
 
-        ``usage`` sets every limit that has weights, exact to the millitoken. ``amounts`` set what they name, in tokens
-        of the limit, whatever its weights. ``None``, for an answer without usage, leaves the estimate. Raises
-        ``LeaseExpiredError``, and ``ValidationError`` if ``usage`` could set nothing.
+        ``usage`` sets every limit that has weights, exact to the millitoken, and what ``by_usage`` of a draw returns.
+        ``amounts`` set what they name, in tokens of the limit, whatever its weights. ``None``, for an answer without
+        usage, leaves the estimate. Raises ``LeaseExpiredError``, and ``ValidationError`` if ``usage`` sets nothing.
 
         A ``usage`` is a provider's word: with one, no limit is settled for more than ``most`` tokens, by default the
         larger of 10 million and 100 times what the lease took. What is beyond is logged and counted. ``amounts`` alone
@@ -131,6 +131,11 @@ class SyncDrawLease(SyncLeaseCalls):
     def as_called(self) -> bool:
         """Whether the draw has no amounts of its own, but those of the call."""
         return self._grant.request.as_called
+
+    @property
+    def has_price(self) -> bool:
+        """Whether the draw has a ``by_usage``."""
+        return self._grant.request.by_usage is not None
 
     @property
     def _grant(self) -> Grant:

@@ -107,6 +107,11 @@ def would_exceed(
 
 
 def _weighed(grant: Grant, field: str, amounts: "Mapping[str, int | Decimal]", usage: object) -> dict[str, int]:
+    if isinstance(usage, TokenUsage) and (of_usage := grant.request.by_usage) is not None:
+        found = of_usage(usage)
+        if not isinstance(found, Mapping):
+            raise ValidationError("by_usage of a draw", found, "must return amounts by limit, like {'usd': 12_300}")
+        amounts = {**found, **amounts}
     milli = checked(grant, field, amounts)
     _refuse_slots(grant, field, milli)
     return milli if usage is None else grant.without_ignored(weigh(grant, field, usage, beside=milli)) | milli

@@ -8,7 +8,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from types import MappingProxyType
-from typing import Final, TypedDict
+from typing import Any, Final, TypedDict
 
 from ...exceptions import ValidationError
 from ...runtime.dataclass import dataclass, replace
@@ -59,7 +59,7 @@ class AcquireRequest:
     so that its limits were read again. ``max_hold``: the seconds after which its slots end. ``draws``: its draws, each
     a request like that of the call, for another bucket. ``caller``: of a draw, the entity and the resource of the call.
     ``as_called``: its amounts are the call's, as far as its buckets have limits for them. ``money``: the limits whose
-    amounts were given as ``Decimal``.
+    amounts were given as ``Decimal``. ``by_usage``: of a draw, what a usage of the call is in its bucket.
     """
 
     entity_id: str
@@ -80,6 +80,7 @@ class AcquireRequest:
     caller: tuple[str, str] | None = None
     as_called: bool = False
     money: frozenset[str] = NO_MONEY
+    by_usage: Callable[[Any], Mapping[str, Any]] | None = None
 
     @property
     def is_plain(self) -> bool:
@@ -231,7 +232,7 @@ def _draws(request: AcquireRequest, draws: object) -> tuple[AcquireRequest, ...]
 
 def _draw_of(request: AcquireRequest, draw: Draw, place: tuple[str, str]) -> AcquireRequest:
     """Return the request of a draw: that of the call, for another bucket."""
-    of = replace(request, cascade=draw.cascade, caller=request.asker)
+    of = replace(request, cascade=draw.cascade, caller=request.asker, by_usage=draw.by_usage)
     of.entity_id, of.resource = place
     of.ask(draw.consume)
     return of
