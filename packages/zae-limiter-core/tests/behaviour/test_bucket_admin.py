@@ -1,6 +1,8 @@
 """Tokens given by hand: a bucket reset, or credited; in both variants."""
 
 import asyncio
+from datetime import UTC, datetime
+from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -162,7 +164,7 @@ async def test_the_audit_events_tell_who_gave_what(world: World) -> None:
     told = await newest_event(limiter)
     assert (told.action, told.principal, told.entity_id, told.resource) == ("bucket_credited", "alice", "e", "r")
     assert told.before == {"available": {"rpm": 10, "tpm": 0}}
-    assert told.after == {"credited": {"rpm": 7}}
+    assert told.after == {"credited": {"rpm": 7}, "available": {"rpm": 17, "tpm": 0}}
     world.clock.advance(seconds=1)
     await limiter.repository.reset_bucket("e", "r", principal="bob")
     told = await newest_event(limiter)
@@ -209,6 +211,59 @@ async def test_a_credit_is_shared_among_the_shards_to_the_millitoken(world: Worl
     bucket = await limiter.repository.get_bucket("e", "r")
     assert bucket is not None
     assert bucket.available == {"rpm": 5, "tpm": 3}
+
+
+MONTHLY = Limit.money("usd", 250, per="month")
+
+
+async def test_a_credit_without_room_is_refused_with_the_way_out(world: World) -> None:
+    limiter, wire = await world.process(default_limits=[MONTHLY, Limit.total("credits", 5)])
+    await take(limiter, "e", "r", usd=225_000_000, credits=1)
+    credit = limiter.repository.credit_bucket
+    wire.sent()
+    told = r"no room for \$500 more, it holds at most \$250: credit \$225 at most, .* lift .*'usd:\$750' --until"
+    with pytest.raises(ValidationError, match=told):
+        await credit("e", "r", {"usd": Decimal(500)}, idempotency_key="inv-1")
+    with pytest.raises(ValidationError, match="credit 1 at most, or raise its burst"):
+        await credit("e", "r", {"usd": Decimal(50), "credits": 2})
+    assert wire.sent().count("Transact") == 0
+    assert await limiter.available("e", "r") == {"usd": 25_000_000, "credits": 4}
+    assert await credit("e", "r", {"usd": Decimal(225)}, idempotency_key="inv-1")
+    told_after = (await newest_event(limiter)).after
+    assert told_after is not None
+    assert (told_after["available"]["usd"], told_after["units"]) == (250_000_000, {"usd": "usd"})
+
+
+async def test_the_way_out_of_a_refused_credit_leaves_what_was_asked_for(world: World) -> None:
+    limiter, _ = await world.process()
+    await limiter.set_limits("e", [MONTHLY], "r")
+    await take(limiter, "e", "r", usd=225_000_000)
+    lifted = Limit.money("usd", 750, per="month")
+    until = datetime.fromtimestamp(world.clock.now_ms() / 1000 + 86_400, UTC)
+    await limiter.set_limits("e", [lifted], "r", override_until=until)
+    assert await limiter.available("e", "r") == {"usd": 525_000_000}
+
+
+async def test_a_credit_of_a_quota_finds_the_room_on_any_shard(world: World) -> None:
+    limiter, _ = await world.process(default_limits=[Limit.per_month("calls", 100)])
+    await take(limiter, "e", "r", calls=1)
+    split(world, limiter, "e", "r")
+    await take(limiter, "e", "r", calls=49)
+    await take(limiter, "e", "r", calls=1)
+    assert await limiter.repository.credit_bucket("e", "r", {"calls": 51})
+    bucket = await limiter.repository.get_bucket("e", "r")
+    assert bucket is not None
+    assert bucket.available == {"calls": 100}
+
+
+async def test_two_credits_at_once_do_not_share_the_room(async_world: World) -> None:
+    limiter, wire = await async_world.process(default_limits=[Limit.total("credits", 10)])
+    await take(limiter, "e", "r", credits=5)
+    rival = async_world.rival()
+    wire.first(lambda: rival.credit_bucket("e", "r", {"credits": 3}), on=Transact)
+    with pytest.raises(ValidationError, match="credit 2 at most"):
+        await limiter.repository.credit_bucket("e", "r", {"credits": 3})
+    assert await limiter.available("e", "r") == {"credits": 8}
 
 
 @giver

@@ -254,7 +254,9 @@ async def test_a_total_holds_what_is_credited_up_to_its_burst_and_gets_back_what
     async with limiter.acquire("e", "r", {"credits": 5, "rpm": 1}) as lease:
         await lease.adjust(credits=-2)
     assert await limiter.available("e", "r") == {"credits": 2, "rpm": 98}
-    await limiter.repository.credit_bucket("e", "r", {"credits": 100})
+    with pytest.raises(ValidationError, match="credit 18 at most, or raise its burst"):
+        await limiter.repository.credit_bucket("e", "r", {"credits": 100})
+    await limiter.repository.credit_bucket("e", "r", {"credits": 18})
     split_into(world, limiter, 2)
     assert await drain(limiter, "e", "r", "credits") == 20
     assert (await refusal(limiter, credits=1)).retry_after_seconds == math.inf

@@ -33,7 +33,8 @@ async def test_a_repeat_changes_nothing_and_returns_what_the_first_returned(worl
         assert await limiter.repository.credit_bucket("acme", "gpt-4", {"credits": 100}, idempotency_key="invoice-77")
     assert await limiter.available("acme", "gpt-4") == {"credits": 550}
     events = (await limiter.repository.get_audit_events("acme")).events
-    assert [event.after for event in events] == [{"credited": {"credits": 100}, "idempotency_key": "invoice-77"}]
+    after = {"credited": {"credits": 100}, "available": {"credits": 550}, "idempotency_key": "invoice-77"}
+    assert [event.after for event in events] == [after]
 
 
 async def test_a_reset_is_made_once_too(world: World) -> None:

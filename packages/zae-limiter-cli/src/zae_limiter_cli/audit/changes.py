@@ -18,8 +18,9 @@ def changes(event: "AuditEvent") -> Iterator[str]:
 
     A limit is its text, ``limits.rpm 100/min -> 200/min``, and beside it its weights and its schedule, if they change.
     """
-    credited = event.action == "bucket_credited"  # ``after`` has only the credit: nothing is gone
-    before, after = dict(_flat(None if credited else event.before)), dict(_flat(event.after))
+    before, after = dict(_flat(_shown(event, event.before))), dict(_flat(_shown(event, event.after)))
+    if event.action == "bucket_credited" and "available" not in (event.after or {}):
+        before = {}  # of an older release, which wrote the credit alone: nothing is gone
     for name in sorted(before.keys() | after.keys()):
         old, new = before.get(name), after.get(name, "-")
         if old != new:
@@ -46,6 +47,22 @@ def of_subject(subject: str) -> str:
     return f"resource {subject.removeprefix(before)}" if subject.startswith(before) else subject
 
 
+def _shown(event: "AuditEvent", values: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
+    """Return the values of an event on a bucket with money as text; others as they are."""
+    units = (event.after or {}).get("units")
+    if not event.action.startswith("bucket_") or not isinstance(units, Mapping) or values is None:
+        return values
+    from zae_limiter.values.money import show_amount
+
+    return {
+        group: {name: show_amount(amount, units[name]) if name in units else amount for name, amount in each.items()}
+        if group in ("available", "credited")
+        else each
+        for group, each in values.items()
+        if group != "units"
+    }
+
+
 def _flat(value: Mapping[str, Any] | None, path: str = "") -> Iterator[tuple[str, str]]:
     """Yield each value in words, with its path, such as ``metadata.team``."""
     from zae_limiter.maintenance import is_plain_limit
@@ -58,7 +75,8 @@ def _flat(value: Mapping[str, Any] | None, path: str = "") -> Iterator[tuple[str
             else:
                 yield from _flat(inner, f"{path}{name}.")
         elif inner is not None and (path or name not in COUNTERS):
-            yield path + name, _plain(json.dumps(inner, ensure_ascii=False))
+            is_money = path in ("available.", "credited.") and isinstance(inner, str)
+            yield path + name, _plain(inner if is_money else json.dumps(inner, ensure_ascii=False))
 
 
 def _text(limit: Mapping[str, Any]) -> str:

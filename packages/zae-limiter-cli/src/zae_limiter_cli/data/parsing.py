@@ -162,6 +162,18 @@ def _parse_money(name: str, text: str, said: str) -> "Decimal | None":
     return None if found is None else Decimal(int(found)) / MICRO
 
 
+def refuse_bare_money(amounts: "Mapping[str, int | Decimal]", limits: "Mapping[str, Limit]", option: str) -> None:
+    """Refuse a bare number for a limit of money, which is millionths to the library. Raises ``CommandError``."""
+    for name, given in amounts.items():
+        if isinstance(given, int) and name in limits and (unit := limits[name].unit):
+            from zae_limiter.values.money import MICRO, write_money
+
+            meant = (
+                f"'{name}:{write_money(given * MICRO, unit)}' in single quotes, for a shell expands $ in double ones"
+            )
+            raise CommandError(f"{option} '{name}:{given}': {name} is money: write {meant}")
+
+
 def parse_draw(text: str) -> "Draw":
     """Return a draw of ``DRAW_FORM``; words are apart by spaces, because ids have colons. Raises ``CommandError``."""
     from zae_limiter import Draw, ValidationError

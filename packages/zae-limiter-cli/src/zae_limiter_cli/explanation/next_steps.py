@@ -5,6 +5,8 @@ import shlex
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from zae_limiter.values.money import MICRO, write_money
+
 from ..data.places import ALL_RESOURCES
 from .report import Report, in_force
 
@@ -70,10 +72,19 @@ def _remedies(bucket: "BucketExplanation", limit: "LimitExplanation") -> Iterato
         place = where_set or ["-r", ALL_RESOURCES]
         yield _Step("End the override.", "lift", entity_id, [*place, "--end", "--yes"])
     elif limit.blocked and stored:
-        yield _Step(f"Give {entity_id} 60 {name} a minute for an hour.", "lift", entity_id, [*on, "-l", f"{name}:60"])
+        if unit := limit.limit.unit:
+            text = write_money(60 * MICRO, unit)
+            yield _Step(
+                f"Let {entity_id} spend {text} of {name} for an hour.", "lift", entity_id, [*on, "-l", f"{name}:{text}"]
+            )
+        else:
+            yield _Step(
+                f"Give {entity_id} 60 {name} a minute for an hour.", "lift", entity_id, [*on, "-l", f"{name}:60"]
+            )
     elif _wants_credit(limit):
         more = max(1, (limit.requested or 1) - limit.available)
-        yield _Step(f"Give {entity_id} {more} {name} now.", "bucket credit", entity_id, [*on, "-t", f"{name}:{more}"])
+        text = write_money(more, limit.limit.unit) if limit.limit.unit else f"{more}"
+        yield _Step(f"Give {entity_id} {text} {name} now.", "bucket credit", entity_id, [*on, "-t", f"{name}:{text}"])
     elif stored and (factor := _factor(limit)) <= LARGEST_FACTOR:
         yield _Step(
             f"Give {entity_id} {factor} times its limits for an hour.", "lift", entity_id, [*on, "--by", str(factor)]

@@ -113,7 +113,7 @@ def test_a_credit_tells_what_was_given_and_a_reset_what_is_available_now(table: 
         table.repository.credit_bucket("e", "gpt-4", {"rpd": 2})
         table.repository.reset_bucket("e", "gpt-4")
     reset, credited = (line.split(maxsplit=4)[2:] for line in run("--entity", "e").stdout.splitlines()[1:])
-    assert credited == ["bucket_credited", "gpt-4", "credited.rpd 2"]
+    assert credited == ["bucket_credited", "gpt-4", "available.rpd 51 -> 53, credited.rpd 2"]
     assert reset == ["bucket_reset", "gpt-4", "available.rpd 53 -> 60"]
 
 

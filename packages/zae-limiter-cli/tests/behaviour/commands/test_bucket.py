@@ -1,3 +1,5 @@
+from decimal import Decimal
+
 import pytest
 
 from support.cli.by_hand import bucket_rows, document, refused, run, told
@@ -79,8 +81,37 @@ def test_credit_gives_tokens_up_to_the_burst_and_is_audited(used: Table) -> None
     got = document("bucket", "credit", "key", "-r", "gpt-4", "-t", "rpd:10", "--principal", "bob")
     assert got["limits"]["rpd"]["available"] == 10
     event, *_ = used.repository.get_audit_events("key").events
-    assert (event.action, event.principal, event.after) == ("bucket_credited", "bob", {"credited": {"rpd": 10}})
-    assert told("bucket", "credit", "key", "-r", "gpt-4", "--tokens", "rpd:999")[1][2] == "60"
+    assert (event.action, event.principal, event.after) == (
+        "bucket_credited",
+        "bob",
+        {"credited": {"rpd": 10}, "available": {"rpd": 10}},
+    )
+    assert run("bucket", "credit", "key", "-r", "gpt-4", "--tokens", "rpd:999").stdout.splitlines()[0] == (
+        "rpd: 10 left -> 60."
+    )
+
+
+def test_a_credit_that_a_quota_has_no_room_for_is_refused_with_the_way_out(table: Table) -> None:
+    table.repository.set_limits("cust", ["usd: $250/month UTC"], "budget")
+    with SyncRateLimiter(table.repository).acquire("cust", "budget", {"usd": Decimal(225)}):
+        pass
+    credit = ("bucket", "credit", "cust", "-r", "budget", "--idempotency-key", "inv-1", "-t")
+    assert "-l 'usd:$750' --until TIME" in refused(*credit, "usd:$500")
+    run("lift", "cust", "-r", "budget", "-l", "usd:$750", "--for", "1d")
+    assert "it holds at most $750: credit $225 at most" in refused(*credit, "usd:$500")
+    assert run(*credit, "usd:$100").stdout.splitlines()[0] == "usd: $525 left -> $625."
+    assert run(*credit, "usd:$100").stdout.splitlines()[1].startswith("Nothing was added: inv-1 has credited")
+    [line, *_] = run("audit", "list", "--entity", "cust").stdout.splitlines()[1:]
+    assert "available.usd $525 -> $625" in " ".join(line.split())
+    assert "credited.usd $100" in " ".join(line.split())
+
+
+def test_a_bare_number_is_not_credited_to_money(table: Table) -> None:
+    table.repository.set_limits("cust", ["usd: $250/month UTC"], "budget")
+    with SyncRateLimiter(table.repository).acquire("cust", "budget", {"usd": Decimal(225)}):
+        pass
+    problem = "--tokens 'usd:5': usd is money: write 'usd:$5' in single quotes, for a shell expands $ in double ones"
+    assert refused("bucket", "credit", "cust", "-r", "budget", "-t", "usd:5") == problem
 
 
 def test_a_credit_and_a_reset_with_a_key_are_made_once(used: Table) -> None:
@@ -88,9 +119,11 @@ def test_a_credit_and_a_reset_with_a_key_are_made_once(used: Table) -> None:
     assert refused(*credit).startswith("idempotency_key 'invoice 77': must be 1 to 256 printable characters")
     credit[-1] = "invoice-77"
     first = document(*credit)
-    assert document(*credit) == first
+    assert first.pop("left") == {"rpd": {"before": 0, "now": 10}}
+    assert document(*credit) == {**first, "left": {"rpd": {"before": 10, "now": 10}}}
     event, *others = used.repository.get_audit_events("key").events
-    assert event.after == {"credited": {"rpd": 10}, "idempotency_key": "invoice-77"}
+    assert event.after is not None
+    assert (event.after["credited"], event.after["idempotency_key"]) == ({"rpd": 10}, "invoice-77")
     problem = "idempotency_key 'invoice-77': stands for a credit of 10 rpd of key/gpt-4, not for a reset: take another"
     reset = ["bucket", "reset", "key", "-r", "gpt-4", "--yes", "--idempotency-key"]
     assert refused(*reset, "invoice-77").startswith(problem)

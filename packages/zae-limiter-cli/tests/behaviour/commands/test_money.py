@@ -45,7 +45,16 @@ def test_a_bucket_shows_money(used: Table) -> None:
 
 
 def test_money_is_credited(used: Table) -> None:
-    assert told("bucket", "credit", "key", "-r", "gpt-4", "-t", "usd:$49.50")[1][2] == "$1,250"
+    assert told("bucket", "credit", "key", "-r", "gpt-4", "-t", "usd:$49.50")[2][2] == "$1,250"
+
+
+def test_why_credits_money_as_money(table: Table) -> None:
+    table.repository.set_limits("key", ["usd: $5/month UTC"])
+    with SyncRateLimiter(table.repository).acquire("key", "gpt-4", {"usd": Decimal("4.5")}):
+        pass
+    output = run("why", "key", "-r", "gpt-4", "-c", "usd:$1.60").stdout
+    assert "Give key $1.10 usd now." in output
+    assert "bucket credit key -r gpt-4 -t 'usd:$1.10'" in output
 
 
 def test_why_asks_for_money(used: Table) -> None:

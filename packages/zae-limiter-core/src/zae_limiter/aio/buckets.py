@@ -81,6 +81,9 @@ class BucketMethods(FlowRunner):
     ) -> bool:
         """Add ``tokens`` to a bucket, by limit, up to its ceiling; return whether there was one.
 
+        What a rate has no room for is gone, as with a refill. A quota or a total without room for all of it is an
+        error: raise the total's burst, or the quota for a time with ``override_until``.
+
         The count of consumed tokens does not change, and the parent's bucket is left alone. Audited and applied like
         ``reset_bucket``. With an ``idempotency_key`` (1 to 256 characters, as in an entity id) it is done once for the
         bucket, however often it is called within 30 days: a repeat returns ``True`` and changes nothing. Raises

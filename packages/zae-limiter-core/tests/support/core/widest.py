@@ -131,7 +131,7 @@ def cases() -> list[Case]:
         Case("anchor", two, lambda: reanchored(read_bucket(two), NOW)),
         Case("repair", two | {"rf": far}, lambda: repaired(read_bucket(two | {"rf": far}), NOW)),
         Case("reset", two, lambda: filled(read_bucket(two), NOW)),
-        Case("credit", two, lambda: credited(read_bucket(two), dict.fromkeys(names, 1000), NOW)),
+        Case("credit", two, lambda: credited(read_bucket(two), dict.fromkeys(names, 1000), {}, NOW)),
     ]
 
 

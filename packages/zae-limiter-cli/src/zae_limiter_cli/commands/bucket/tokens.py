@@ -7,7 +7,7 @@ import click
 from ...columns import say_json, say_sentence
 from ...confirmation import confirm
 from ...data.declared import as_declared
-from ...data.parsing import tokens_option
+from ...data.parsing import refuse_bare_money, tokens_option
 from ...data.showing import plain_bucket, say_buckets
 from ...errors import CommandError
 from ...options import (
@@ -18,6 +18,7 @@ from ...options import (
 )
 from ...paging import in_repository
 from ...principal import principal_option
+from ...rates import amount
 
 if TYPE_CHECKING:
     from decimal import Decimal
@@ -86,11 +87,28 @@ def credit(
     principal: str,
     output: OutputForm,
 ) -> None:
-    """Add tokens to a bucket of ENTITY_ID, up to its burst. The parent's bucket does not change."""
+    """Add tokens to a bucket of ENTITY_ID, up to its burst, and show what is left before and after. The parent's bucket
+    does not change.
+
+    A quota or a total that has no room for all of it is an error: `lift` gives more than a quota until its window ends.
+    """
+    before = _find(repository, entity_id, resource)
+    limits = {each.limit.name: each.limit for each in before.limits}
+    refuse_bare_money(tokens, limits, "--tokens")
     given = {"principal": principal, "idempotency_key": idempotency_key}
     if not repository.credit_bucket(entity_id, resource, tokens, **given):
         raise _no_bucket(repository, entity_id, resource)
-    _show_after(repository, entity_id, resource, output)
+    after = as_declared(repository, _find(repository, entity_id, resource))
+    left = {name: (before.available[name], after.available[name]) for name in tokens if name in after.available}
+    if output == "json":
+        pairs = {name: {"before": was, "now": now} for name, (was, now) in left.items()}
+        say_json({**plain_bucket(after), "left": pairs})
+        return
+    for name, (was, now) in left.items():
+        say_sentence(f"{name}: {amount(was, limits[name].unit)} left -> {amount(now, limits[name].unit)}.")
+    if idempotency_key is not None and all(was == now for was, now in left.values()):
+        say_sentence(f"Nothing was added: {idempotency_key} has credited this bucket before, or it was full.")
+    say_buckets([after])
 
 
 @click.command(short_help="Merge the shards of a bucket.")

@@ -48,7 +48,8 @@ class Change(NamedTuple):
     balances. ``take`` must be there, ``force`` may go into debt, ``give`` comes back, ``counted`` changes the count of
     consumed tokens alone. ``slots``: what becomes of those that are held. ``slack`` is left to others at a ceiling;
     ``None`` writes there as below it. ``rules``: those that limits get, ``None`` for one that leaves once it is full;
-    ``schedules``: the ids of theirs. By attribute, ``counts`` are added, ``values`` set, ``expected`` asked for.
+    ``schedules``: the ids of theirs. By attribute, ``counts`` are added, ``values`` set, ``expected`` and ``at_most``
+    asked for.
     """
 
     anchor_ms: int | None
@@ -65,6 +66,7 @@ class Change(NamedTuple):
     values: Mapping[str, Any] = NOTHING
     remove: tuple[str, ...] = ()
     expected: Mapping[str, int] = NOTHING
+    at_most: Mapping[str, int] = NOTHING
     ttl: int | None = ANY_TTL
 
     def net(self, limit: str) -> int:
@@ -101,6 +103,7 @@ def write(state: BucketState, change: Change, now_ms: int) -> Update:
     draft.add |= {WRITES: ONE_WRITE, **change.counts}
     draft.set |= change.values
     draft.equals |= change.expected
+    draft.at_most |= change.at_most
     draft.remove += change.remove
     if change.ttl != ANY_TTL:
         draft.expire(change.ttl, item)

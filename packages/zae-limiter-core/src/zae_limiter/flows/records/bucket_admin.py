@@ -13,18 +13,19 @@ from typing import TYPE_CHECKING, Final
 from ... import values
 from ...exceptions import ValidationError
 from ...operations.values import Conditions, Item, Key, Put, Update
-from ...rules.balances import Begin, share
+from ...rules.balances import Begin, is_quota, share
 from ...runtime.named_tuple import NamedTuple
-from ...schema.attributes import EVENT_ID, PK, TTL
+from ...schema.attributes import EVENT_ID, PK, TTL, bucket_attributes
 from ...schema.idempotency import Done, done_item, done_key, has_expired, read_done
 from ...schema.items import BucketId, BucketState
 from ...values.audit import AuditAction, Cause
 from ...values.buckets import Bucket
-from ...values.limits import MILLI, check_amounts
+from ...values.limits import MILLI, Limit, check_amounts
+from ...values.money import show_amount
 from ...values.naming import check_idempotency_key, check_limit_name
 from ..bucket.anchors import repair
 from ..bucket.merging import merge_bucket
-from ..bucket.reading import bucket_of, read_whole
+from ..bucket.reading import balance, bucket_of, in_force, read_whole
 from ..bucket.writing import ANY_TTL, Change, write
 from ..optimistic import Write, optimistic
 from ..process.namespace_state import NamespaceState
@@ -89,14 +90,13 @@ def reset_bucket(
     bucket = BucketId(namespace_state.namespace_id, *validate_bucket(entity_id, resource))
     change = _once(bucket, idempotency_key, Done("bucket_reset", {}))
 
-    def writes(states: Sequence[BucketState]) -> tuple[Sequence[Write], Put]:
+    def writes(states: Sequence[BucketState], found: Bucket) -> tuple[Sequence[Write], Put]:
         now = namespace_state.now()
-        found = bucket_of(states, now)
         new = {
             each.limit.name: each.limit._initial_milli // MILLI for each in found.limits if not each.limit._has_slots
         }
-        after = {"available": found.available | new, **_named(change)}
-        audit_put = _event(namespace_state, cause, "bucket_reset", found, after)
+        told = {"available": found.available | new, **_units(found), **_named(change)}
+        audit_put = _event(namespace_state, cause, "bucket_reset", found, told)
         return [filled(state, now) for state in states], audit_put
 
     was_there = yield from _write_all_shards(namespace_state, bucket, cause, writes, change)
@@ -125,8 +125,9 @@ def credit_bucket(
 ) -> Flow[bool]:
     """Add tokens by limit, to each shard its share; return ``False`` if there is no bucket. Raises ``ValidationError``.
 
-    The next write forgets what is above the ceiling, as with a refill. So the balances need no condition; only the
-    shard count does, because a split changes the shares.
+    Of a rate, the next write forgets what is above the ceiling, as with a refill. So its balances need no condition;
+    only the shard count does, because a split changes the shares. What a quota has no room for would be gone for good:
+    it is refused, and the write has the condition that the room is still there.
     """
     if not isinstance(tokens, Mapping) or not tokens:
         raise ValidationError("tokens", tokens, "must map at least one limit to an amount, like {'rpm': 10}")
@@ -140,7 +141,7 @@ def credit_bucket(
     bucket = BucketId(namespace_state.namespace_id, *validate_bucket(entity_id, resource))
     change = _once(bucket, idempotency_key, Done("bucket_credited", given))
 
-    def writes(states: Sequence[BucketState]) -> tuple[Sequence[Write], Put]:
+    def writes(states: Sequence[BucketState], found: Bucket) -> tuple[Sequence[Write], Put]:
         limits = {name: each.limit for state in reversed(states) for name, each in state.shard_limits.items()}
         values.money_amounts.refuse_tokens("tokens", credit, (limits,))
         for name in credit.keys() - limits.keys():
@@ -154,9 +155,17 @@ def credit_bucket(
                     "has a capacity of 0 and holds no tokens: raise it, which the next acquire brings to the bucket"
                 )
                 raise ValidationError("tokens", name, problem)
-        found = bucket_of(states, namespace_state.now())
-        audit_put = _event(namespace_state, cause, "bucket_credited", found, {"credited": given, **_named(change)})
-        return [credited(state, credit, namespace_state.now()) for state in states], audit_put
+        now = namespace_state.now()
+        rooms = _rooms(states, found, credit, now)
+        there = {each.limit.name: each for each in found.limits}
+        left = {
+            name: min(there[name].limit.burst, there[name].available + amount)
+            for name, amount in given.items()
+            if name in there
+        }
+        told = {"credited": given, "available": found.available | left, **_units(found), **_named(change)}
+        audit_put = _event(namespace_state, cause, "bucket_credited", found, told)
+        return [credited(state, credit, rooms, now) for state in states], audit_put
 
     return (yield from _write_all_shards(namespace_state, bucket, cause, writes, change))
 
@@ -165,7 +174,7 @@ def _write_all_shards(
     namespace_state: NamespaceState,
     bucket: BucketId,
     cause: Cause,
-    writes: Callable[[Sequence[BucketState]], tuple[Sequence[Write], Put]],
+    writes: Callable[[Sequence[BucketState], Bucket], tuple[Sequence[Write], Put]],
     change: Once | None,
 ) -> Flow[bool]:
     """Write all shards in one transaction, decided again after a lost race. With a ``change`` that was made under its
@@ -179,7 +188,11 @@ def _write_all_shards(
         states = yield from _read_repaired(namespace_state, bucket)
         if not states:
             return (), (False, ())
-        changed, event_put = writes(states)
+        if any(state.is_told for state in states):  # its limits have changed, and it does not have them yet
+            [found] = yield from in_force(namespace_state, [states])
+        else:
+            found = bucket_of(states, namespace_state.now())
+        changed, event_put = writes(states, found)
         marks = () if change is None else (change.put(known, event_put, namespace_state.now()),)
         return (*changed, event_put, *marks), (True, states)
 
@@ -224,13 +237,67 @@ def filled(state: BucketState, now_ms: int) -> Update:
     return write(state, Change(anchor_ms, moves, remove=state.begun_attributes() + state.excess_attributes()), now_ms)
 
 
-def credited(state: BucketState, credit: Mapping[str, int], now_ms: int) -> Update:
-    """Return the update of a shard. A credit is a use: a total that expires stays for its whole time from now on."""
-    shard_limits = {name: state.shard_limits[name] for name in credit if name in state.shard_limits}
-    given, ttl = {name: share(credit[name], s.shard, s.shards) for name, s in shard_limits.items()}, ANY_TTL
+def _rooms(
+    states: Sequence[BucketState], found: Bucket, credit: Mapping[str, int], now_ms: int
+) -> dict[str, dict[int, int]]:
+    """Return what each shard gets of the credited quotas: its share, or what fits, and of the rest what fits there.
+
+    Raises ``ValidationError`` for a quota that has no room for all.
+    """
+    parts, limits = {}, {each.limit.name: each.limit for each in found.limits}
+    for name, amount in credit.items():
+        holders = [state for state in states if name in state.shard_limits]
+        limit = holders[0].shard_limits[name].limit
+        if not is_quota(limit):
+            continue
+        room = {
+            each.id.shard: max(0, each.shard_limits[name].ceiling_milli - balance(each, name, now_ms))
+            for each in holders
+        }
+        if amount > sum(room.values()):
+            raise ValidationError("tokens", name, _no_room(limits.get(name, limit), amount, sum(room.values())))
+        part = {shard: min(fits, share(amount, shard, len(holders))) for shard, fits in room.items()}
+        for shard, fits in room.items():
+            part[shard] += min(fits - part[shard], amount - sum(part.values()))
+        parts[name] = part
+    return parts
+
+
+def _no_room(limit: Limit, amount: int, room: int) -> str:
+    """Return why a quota takes no such credit, and how its entity gets more than the quota."""
+    more, fits, whole = (show_amount(each, limit.unit) for each in (amount // MILLI, room // MILLI, limit.burst))
+    wanted = show_amount(limit.capacity + amount // MILLI, limit.unit)
+    at_once = f"`zae-limiter lift ENTITY_ID -r RESOURCE -l '{limit.name}:{wanted}' --until TIME`, or override_until"
+    way_out = "raise its burst" if limit.kind == "total" else f"raise the limit until the window ends: {at_once}"
+    return f"has no room for {more} more, it holds at most {whole}: credit {fits} at most, or {way_out}"
+
+
+def credited(
+    state: BucketState, credit: Mapping[str, int], rooms: Mapping[str, Mapping[int, int]], now_ms: int
+) -> Update:
+    """Return the update of a shard, with its part of the quotas in ``rooms``, and its share of other limits.
+
+    A credit is a use: a total that expires stays for its whole time from now on.
+    """
+    shard_limits, ttl = {name: state.shard_limits[name] for name in credit if name in state.shard_limits}, ANY_TTL
+    given = {
+        name: rooms[name][state.id.shard] if name in rooms else share(credit[name], each.shard, each.shards)
+        for name, each in shard_limits.items()
+    }
+    at_most = {
+        bucket_attributes(name).tokens: each.ceiling_milli - each.minted_since_anchor(now_ms) - given[name]
+        for name, each in shard_limits.items()
+        if given[name] and name in rooms
+    }
     if TTL in state.item and state.unused_ms:
         ttl = max(state.item[TTL], -(-(now_ms + state.unused_ms) // 1000))
-    return write(state, Change(None, give=given, counted=given, ttl=ttl), now_ms)
+    return write(state, Change(None, give=given, counted=given, at_most=at_most, ttl=ttl), now_ms)
+
+
+def _units(bucket: Bucket) -> Plain:
+    """Return what the audit event says of the currencies, if limits of the bucket are money."""
+    units = {each.limit.name: each.limit.unit for each in bucket.limits if each.limit.unit}
+    return {"units": units} if units else {}
 
 
 def _event(namespace_state: NamespaceState, cause: Cause, action: AuditAction, bucket: Bucket, after: Plain) -> Put:
