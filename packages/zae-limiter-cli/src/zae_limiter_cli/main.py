@@ -32,7 +32,7 @@ SECTIONS: Final[Mapping[str, Mapping[str, Entry]]] = {
         "disable": Entry("disable:disable", "Refuse an entity or a resource, for a time or until `enable`."),
         "enable": Entry("disable:enable", "Let an entity or a resource in again."),
         "lift": Entry("lift:lift", "Give an entity other limits for a time, or end them."),
-        "switch": Entry("switch:switch", "Let an entity bypass its limits, or cascade; show switches."),
+        "switch": Entry("switch:switch", "Let an entity bypass its limits; list what is off or lifted."),
         "bucket": Entry("groups:bucket", "Fill or credit a bucket, merge its shards."),
     },
     "See what was used and changed": {

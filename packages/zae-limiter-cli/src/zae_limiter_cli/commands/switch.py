@@ -11,7 +11,7 @@ from ..data.switches import plain_resolved, plain_switches, sentences, set_share
 from ..errors import CommandError
 from ..now import check_all_invalidated, consent, invalidate, live_line, now_option, plain_invalidated, show_invalidated
 from ..options import OutputForm, connected, in_namespace, output_option, yes_option
-from ..paging import open_namespace
+from ..paging import open_namespace, rows_option, say_more
 from ..principal import principal_option
 from .disable import check_subject, whom
 
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 @principal_option
 @now_option
 @yes_option
+@rows_option
 @output_option
 def switch(
     *,
@@ -52,10 +53,14 @@ def switch(
     principal: str,
     now: bool,
     yes: bool,
+    rows: int,
     output: OutputForm,
 ) -> None:
     """Show the switches of ENTITY_ID, on a resource or on all; of a resource (--resource alone); or of the --system,
     level by level: each holds by the first level that sets it. Or change switches of that level.
+
+    Without any of these, list what is disabled, bypassed, lifted or overridden in the namespace now, by whom and until
+    when: it reads every config, a hundred with a request.
 
     A switch that is not given stays. Processes at work obey with their next request; those of a resource or of the
     system within the life of their config cache, or at once with --now. `disable` and `enable` have their own commands.
@@ -67,6 +72,10 @@ def switch(
     if twice := fields.keys() & {*inherit}:
         raise CommandError(f"--inherit {' and '.join(sorted(twice))} contradicts the value that is given for it")
     fields |= dict.fromkeys(inherit)
+    if not (fields or entity_id or resource or system or reason or now):
+        with open_namespace(connection, namespace) as repository:
+            _list(repository, rows, output)
+        return
     check_subject(entity_id, resource, system=system, now=now)
     if not fields and (reason is not None or now):
         raise CommandError("nothing to set: pass --bypass, --cascade, or --inherit")
@@ -86,6 +95,22 @@ def switch(
             told = invalidate(connection, repository, resource, for_switches=True)
         _show_set(repository, entity_id, resource, live, told, output)
         check_all_invalidated(connection, repository, resource, told, for_switches=True)
+
+
+def _list(repository: "SyncRepository", rows: int, output: OutputForm) -> None:
+    """Print what departs from the declared limits now."""
+    from ..data.departures import plain_departure, read_departures, say_departures
+
+    found, total = read_departures(repository, rows)
+    if output == "json":
+        say_json({"in_force": [plain_departure(each) for each in found], "total": total})
+        return
+    if found:
+        say_departures(found)
+    else:
+        say_sentence(f"Nothing is disabled, bypassed, lifted or overridden in namespace {repository.name}.")
+    if total > len(found):
+        say_more("of them")
 
 
 def _show(repository: "SyncRepository", entity_id: str | None, resource: str | None, output: OutputForm) -> None:

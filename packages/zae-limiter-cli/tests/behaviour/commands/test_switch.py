@@ -86,7 +86,7 @@ def test_show_has_every_level_and_what_holds(table: Table) -> None:
 @pytest.mark.parametrize(
     ("args", "problem"),
     [
-        ((), "pass ENTITY_ID"),
+        (("--bypass",), "pass ENTITY_ID"),
         (("key", "--reason", "x"), "nothing to set"),
         (("key", "--system", "--bypass"), "--system is all"),
         (("key", "--bypass", "--now"), "--now is for"),
