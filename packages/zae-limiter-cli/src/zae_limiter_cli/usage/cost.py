@@ -1,4 +1,4 @@
-"""Estimate what the limiter itself costs in a month, by tenant, from its usage.
+"""Estimate what the limiter itself costs in a month or a day, by tenant, from its usage.
 
 Only acquires are counted. The requests that they made are not counted: how many calls shared a write, and how many
 buckets a batch of the aggregator wrote, is not known afterwards. So units are estimated from the acquires, each by what
@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Final
 
+from .month import HOURS_OF_A_MONTH
 from .prices import Prices
 
 if TYPE_CHECKING:
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
 DAY_SECONDS: Final = 24 * 3600
 DAY_MINUTES: Final = 24 * 60
-MONTH_SECONDS: Final = 730 * 3600  # as the vendor bills it
+MONTH_SECONDS: Final = HOURS_OF_A_MONTH * 3600
 UNITS_OF_LIMITS: Final = 5  # read units for the four levels of limits and the record
 WINDOWS: Final = 2  # each batch writes the hour and the day of a bucket
 AGGREGATOR_GB: Final = 0.25

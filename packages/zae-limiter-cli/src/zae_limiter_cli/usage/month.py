@@ -1,10 +1,13 @@
-"""A month of usage: from its first instant to the first of the next, in UTC."""
+"""A month or a day of usage: from its first instant to the first of the next, in UTC."""
 
 from dataclasses import dataclass
-from datetime import UTC, datetime
-from typing import Self
+from datetime import UTC, datetime, timedelta
+from typing import Final, Self
 
 from ..errors import CommandError
+from ..times import parse_instant
+
+HOURS_OF_A_MONTH: Final = 730  # as the vendor bills it
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,5 +37,32 @@ class Month:
         end = start.replace(year=start.year + start.month // 12, month=start.month % 12 + 1)
         return cls(start, end, min(1.0, (now - start) / (end - start)))
 
+    @property
+    def day(self) -> str | None:
+        """The day as an ISO date; ``None`` for a whole month."""
+        return None
+
     def __str__(self) -> str:
         return f"{self.start:%Y-%m}"
+
+
+class Day(Month):
+    """A day that has begun. ``elapsed`` is its part of a month, as far as it has passed."""
+
+    @classmethod
+    def of(cls, text: str | None, now: datetime) -> Self:
+        """Return the day of a text like 2026-11-28 or yesterday. Raises ``CommandError``."""
+        instant = parse_instant("--day", text or "today", now, UTC)
+        start = instant.replace(hour=0, minute=0, second=0, microsecond=0)
+        if start > now:
+            raise CommandError(f"--day {text!r}: has not begun: pass a day until {now:%Y-%m-%d}")
+        end = start + timedelta(days=1)
+        return cls(start, end, (min(now, end) - start) / timedelta(hours=HOURS_OF_A_MONTH))
+
+    @property
+    def day(self) -> str:
+        """The day as an ISO date."""
+        return f"{self.start:%Y-%m-%d}"
+
+    def __str__(self) -> str:
+        return self.day

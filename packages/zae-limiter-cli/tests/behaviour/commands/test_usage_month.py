@@ -22,7 +22,7 @@ from zae_limiter.values import Bucket, BucketLimit
 from zae_limiter_cli.main import main
 from zae_limiter_cli.usage.cost import Load, Units, fixed_costs
 from zae_limiter_cli.usage.export import rows_of
-from zae_limiter_cli.usage.month import Month
+from zae_limiter_cli.usage.month import Day, Month
 from zae_limiter_cli.usage.near import Look, Near, after, nearest
 from zae_limiter_cli.usage.prices import KNOWN
 
@@ -193,6 +193,40 @@ def test_the_cost_is_by_tenant_and_says_what_is_counted_and_what_is_estimated(us
     assert bill["prices"]["as_of"] == "2026-11"
     assert bill["unknown"] == ["lambda and alarms: there is no stack of this name"]
     assert bill["all_usd"] == pytest.approx(bill["total"]["usd"] + sum(bill["fixed_usd"].values()), abs=1e-5)
+
+
+def test_a_day_has_a_bill_of_its_own_with_what_tenants_spent_of_money(used: Table) -> None:
+    """A call of a key that cascades counts once, at its tenant."""
+    repository = used.repository
+    repository.create_entity("shop")
+    repository.create_entity("shop/key", parent_id="shop", cascade=True)
+    repository.set_system_defaults([Limit.money("usd", 100, per="month"), Limit.per_minute("rpm", 100)])
+    yesterday = datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0) - timedelta(days=1)
+    for entity, below in (("shop", 4), ("shop/key", 0)):
+        used.used(entity, "gpt-4", yesterday, "daily", events=4, below=below, usd=2_500_000, rpm=4)
+    used.used("lone", "gpt-4", yesterday, "daily", usd=1_000_000)
+    used.used("lone", "gpt-4", yesterday - timedelta(days=1), "daily", usd=90_000_000)
+    bill = json_of("cost", "--day", "yesterday")
+    assert (bill["day"], bill["month"]) == (f"{yesterday:%Y-%m-%d}", f"{yesterday:%Y-%m}")
+    spent = {each["tenant"]: each["money"]["usd"] for each in bill["tenants"]}
+    assert spent == {"shop": "$2.50", "lone": "$1"}
+    assert bill["total"]["spent"] == {"usd": 3_500_000}
+    lines = [line.split() for line in run("cost", "--day", bill["day"]).stdout.splitlines()]
+    assert (lines[0][-2:], lines[1][0], lines[1][-1]) == (["SPENT", "usd"], "shop", "$2.50")
+    assert lines[3][-1] == "$3.50"
+    assert "money" not in json_of("cost", *MONTH)["total"]
+
+
+def test_a_day_is_one_that_has_begun_and_no_month(used: Table) -> None:
+    told = {
+        ("--day", "tomorrow"): "has not begun",
+        ("--day", "noon"): "must be how long ago",
+        ("--day", "today", *MONTH): "contradict each other",
+    }
+    for args, problem in told.items():
+        done = run("cost", *args)
+        assert (done.exit_code, problem in done.stderr) == (1, True), done.stderr
+    assert Day.of("2026-11-15", NOW).elapsed == pytest.approx(24 / 730)
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from ...connection import Connection
     from ...usage.cost import Load, TenantOf, Units
     from ...usage.month import Month
+    from ...usage.spending import Spending
 
     By = Literal["root", "entity", "resource", "namespace"]
 
@@ -28,6 +29,7 @@ MOST_DEPTH: Final = 7  # as many entities can be above one
 @connected
 @in_namespace
 @month_option
+@click.option("--day", metavar="DAY", help="Day in UTC in place of a month: yesterday, 2026-11-28.")
 @click.option(
     "--by",
     type=click.Choice(["root", "entity", "resource", "namespace"]),
@@ -59,6 +61,7 @@ def cost(
     connection: "Connection",
     namespace: str,
     month: str | None,
+    day: str | None,
     by: "By",
     depth: int | None,
     writes_per_acquire: float,
@@ -68,7 +71,8 @@ def cost(
     rows: int,
     output: OutputForm,
 ) -> None:
-    """Estimate what the limiter itself costs in a month, by tenant and in total, in US dollars.
+    """Estimate what the limiter itself costs in a month or a day, by tenant and in total, in US dollars; beside it,
+    what tenants spent of limits of money. `usage cost --day yesterday` is yesterday's bill.
 
     Acquires are counted. Units are estimated from them, and prices are those of us-east-1 unless --prices names a file.
     An acquire that cascades is one acquire, of the entity that was asked, and costs at every level. With --by root it
@@ -78,17 +82,20 @@ def cost(
     from ...stack.facts import facts_of
     from ...usage.cost import Load, fixed_costs
     from ...usage.cost_showing import Bill
-    from ...usage.month import Month
+    from ...usage.month import Day, Month
     from ...usage.prices import KNOWN, Prices
 
     if depth is not None and by != "root":
         raise CommandError(f"--depth is for --by root, not for --by {by}")
+    if month is not None and day is not None:
+        raise CommandError("--month and --day contradict each other: pass one of them")
     if connection.file is not None:
         raise CommandError("a file costs nothing by the request: `usage cost` is for a stack, pass --name")
     prices = KNOWN if price_file is None else Prices.read(price_file)
-    chosen, load = Month.of(month, datetime.now(UTC)), Load(writes_per_acquire, processes, batch_window)
+    now, load = datetime.now(UTC), Load(writes_per_acquire, processes, batch_window)
+    chosen = Month.of(month, now) if day is None else Day.of(day, now)
     with open_namespace(connection, namespace) as repository:
-        tenants = _tenants(repository, by, chosen, load, depth or 0)
+        tenants, spent = _tenants(repository, by, chosen, load, depth or 0)
     facts = facts_of(connection)
     fixed = fixed_costs(
         prices,
@@ -98,20 +105,28 @@ def cost(
         aggregator=facts.aggregator,
         alarms=facts.alarms,
     )
-    bill = Bill(str(chosen), by, tenants, fixed, facts.unknown, prices, load)
+    bill = Bill(chosen, by, tenants, spent, fixed, facts.unknown, prices, load)
     bill.show(output, rows)
     if output == "table" and len(tenants) > rows:
         say_more("tenants")
 
 
-def _tenants(repository: "SyncRepository", by: "By", month: "Month", load: "Load", depth: int) -> dict[str, "Units"]:
+def _tenants(
+    repository: "SyncRepository", by: "By", month: "Month", load: "Load", depth: int
+) -> tuple[dict[str, "Units"], "Spending"]:
+    """Return the units of each tenant, and what they spent of limits of money, which a cascade counts once."""
     from ...usage.cost import add_snapshots
+    from ...usage.own import with_own
+    from ...usage.spending import Spending
 
     tenants: dict[str, Units] = {}
+    spent = Spending()
     for each in _namespaces(repository) if by == "namespace" else (repository,):
-        snapshots = every_row(snapshots_of(each, None, None, "daily", month))
-        add_snapshots(tenants, snapshots, _tenant_of(each, by, depth), load)
-    return tenants
+        tenant_of = _tenant_of(each, by, depth)
+        for snapshot, own in with_own(each, every_row(snapshots_of(each, None, None, "daily", month))):
+            add_snapshots(tenants, [snapshot], tenant_of, load)
+            spent.add(tenant_of(own), each, own)
+    return tenants, spent
 
 
 def _namespaces(repository: "SyncRepository") -> Iterator["SyncRepository"]:
