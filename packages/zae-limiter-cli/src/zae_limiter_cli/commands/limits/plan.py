@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ...errors import CommandError
-from ...options import DocumentForm, connected
+from ...options import DEFAULT_NAMESPACE, DocumentForm, connected
 from ...progress import reporter
 from .options import (
     exit_code_option,
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from zae_limiter_manifest import Address, LimitsManifest, Plan
+    from zae_limiter_manifest.render.views import View
 
     from ...connection import Connection
 
@@ -114,10 +115,16 @@ def plan(
 
 @click.command(short_help="Show drift between files and the live table.")
 @connected
-@files_option(required=True)
+@files_option(required=False)
 @namespace_option
+@click.option(
+    "--with",
+    "other",
+    metavar="PLACE",
+    help="Compare live limits with those of STACK, STACK@REGION, /NAMESPACE, STACK/NAMESPACE or sqlite:///FILE.",
+)
 @form_option("text", "json", "markdown")
-@exit_code_option("there is drift")
+@exit_code_option("there is drift, or a difference")
 @share_option
 @click.option("--unmanaged", is_flag=True, help="List items of the table that are neither declared nor managed.")
 @view_options
@@ -126,6 +133,7 @@ def diff(
     connection: "Connection",
     files: tuple[str, ...],
     namespace: str | None,
+    other: str | None,
     form: DocumentForm,
     exit_code: bool,
     share: str | None,
@@ -135,6 +143,9 @@ def diff(
     pattern: str | None,
 ) -> None:
     """Show drift, items changed or deleted out of band since the last apply, then what is pending; read-only.
+
+    With --with in place of files, show how the live limits of a namespace differ from those of another stack, region,
+    file or namespace: `limits diff -N default --with staging`.
 
     Exit codes: 0; 1 for an error; with --exit-code 2 for drift. Pending changes alone are 0 here, and 2 of `limits
     plan --exit-code`.
@@ -147,6 +158,14 @@ def diff(
     from ...limits.provisioner import Planner
     from ...limits.showing import plan_of, show_drift
 
+    if other is not None:
+        if files or share is not None or unmanaged or form == "markdown":
+            raise CommandError("--with compares live limits: pass no -f, --share, --unmanaged or -o markdown with it")
+        view = View(full, frozenset(entities), pattern)
+        _compare(connection, namespace or DEFAULT_NAMESPACE, other, form, view, exit_code=exit_code)
+        return
+    if not files:
+        raise CommandError("nothing to compare with: pass -f FILE, or --with PLACE for another stack or namespace")
     planner = Planner(connection, reporter(quiet=False))
     manifests = load_files(files, namespace)
     requests = requests_of("diff", manifests, share=share)
@@ -154,6 +173,19 @@ def diff(
     view = View(full, frozenset(entities), pattern, notes=levels_together(manifests, plans))
     show_drift(plans, form, list_unmanaged=unmanaged, view=view)
     if exit_code and any(each.drifted for each in plans):
+        raise click.exceptions.Exit(2)
+
+
+def _compare(
+    connection: "Connection", namespace: str, other: str, form: DocumentForm, view: "View", *, exit_code: bool
+) -> None:
+    from ...limits.comparing import Side, compare, show_comparison, side_of
+
+    here = Side(connection, namespace)
+    there = side_of(other, here)
+    plan = compare(here, there)
+    show_comparison(here, there, plan, form, view)
+    if exit_code and plan.changes:
         raise click.exceptions.Exit(2)
 
 
