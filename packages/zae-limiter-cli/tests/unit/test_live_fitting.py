@@ -34,6 +34,17 @@ def test_a_deep_tree_of_long_names_is_as_wide_as_the_screen(wide: bool) -> None:
 
 def test_what_fits_stays_as_it_is() -> None:
     [head, line] = fitted([("└─ ", row("key-1", by="acme/rpm"))], wide=False, width=60)
-    assert head.split() == ["ENTITY", "RESOURCE", "LEFT", "REFUSED", "BY"]
-    assert line.split() == ["└─", "key-1", "gpt-4", "░░░░", "5", "123,456", "acme/rpm"]
+    assert head.split() == ["ENTITY", "RESOURCE", "LIMIT", "LEFT", "REFUSED"]
+    assert line.split() == ["└─", "key-1", "gpt-4", "acme/rpm", "-", "123,456"]
+    [_, line] = fitted([("└─ ", row("key-1"))], wide=False, width=60)
+    assert line.split() == ["└─", "key-1", "gpt-4", "rpm", "░░░░", "5", "123,456"]
     assert len(fitted([], wide=False, width=60)) == 1
+
+
+def test_80_columns_have_the_last_minutes_and_still_all_columns() -> None:
+    long = row("tenant-" + "long-" * 9, "anthropic/claude-sonnet", by="organisation-12345/tokens-a-minute")
+    [head, line] = fitted([("├─ ", long)], {long.place: "▁▂▃▄▅▆▇███!"}, wide=False, width=76)
+    assert head.split() == ["ENTITY", "RESOURCE", "LIMIT", "LEFT", "REFUSED", "5", "MIN"]
+    assert max(len(head), len(line)) <= 76
+    assert line.endswith("▁▂▃▄▅▆▇███!")
+    assert "…" in line

@@ -5,24 +5,34 @@ A line is one cell of the screen's table: Textual renders each cell by itself, a
 take a quarter of a second.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Final
 
-from .rows import Row, cells, heads
+from .rows import Place, Row, cells, heads
 
 GAP: Final = "  "
 MOST_LEAD: Final = 9  # columns: three levels
-LEAST: Final = ((0, 24), (-1, 12), (1, 8), (0, 16), (-1, 8))  # the columns to cut, in this order, each to so much
+LEAST_WIDE: Final = ((0, 24), (7, 12), (1, 8), (0, 16), (7, 8))  # the columns to cut, in this order, each to so much
+LEAST_NARROW: Final = ((0, 24), (2, 16), (1, 8), (0, 16), (2, 8))
+TREND: Final = "5 MIN"
 CUT: Final = "…"
 
 
-def fitted(lines: Iterable[tuple[str, Row]], *, wide: bool, width: int) -> list[str]:
-    """Return the line of heads and that of each row, in columns, at most ``width`` wide if that is possible at all."""
+def fitted(
+    lines: Iterable[tuple[str, Row]], trends: Mapping[Place, str] | None = None, *, wide: bool, width: int
+) -> list[str]:
+    """Return the line of heads and that of each row, in columns, at most ``width`` wide if that is possible at all.
+
+    ``trends`` add a column with what became of each place in the last minutes.
+    """
     short = [(_short(lead), row) for lead, row in lines]
     table = [[*heads(wide=wide)], *([*cells(row, lead, wide=wide)] for lead, row in short)]
+    if trends:
+        for line, shown in zip(table, [TREND, *(trends.get(row.place, "") for _, row in short)], strict=True):
+            line.append(shown)
     sizes = [max(map(len, column)) for column in zip(*table, strict=True)]
     over = sum(sizes) + len(GAP) * (len(sizes) - 1) - width
-    for column, least in LEAST:
+    for column, least in LEAST_WIDE if wide else LEAST_NARROW:
         cut = max(0, min(over, sizes[column] - least))
         sizes[column], over = sizes[column] - cut, over - cut
     for (lead, row), line in zip(short, table[1:], strict=True):

@@ -215,12 +215,18 @@ def used(row: Row) -> str:
 
 
 def cells(row: Row, lead: str = "", *, wide: bool, symbols: bool = True) -> Sequence[str]:
-    """Return the cells of a row below ``heads``; ``lead`` is what leads to it in a tree."""
+    """Return the cells of a row below ``heads``; ``lead`` is what leads to it in a tree.
+
+    On a narrow screen, the limit of an ancestor that refuses stands in place of the row's own, and what is left of that
+    is in the ancestor's row.
+    """
     left = amount(row.available, row.unit) if row.limit else "-"
     short = bar(row.left, 8 if wide else 4, symbols=symbols)
     refused = f"{row.refused:,}"
     if not wide:
-        return f"{lead}{row.place.entity_id}", row.place.resource, f"{short} {left}", refused, row.blocked_by or "-"
+        own = (row.limit or "-", f"{short} {left}")
+        limit, rest = (row.blocked_by, "-") if row.blocked_by else own
+        return f"{lead}{row.place.entity_id}", row.place.resource, limit, rest, refused
     return (
         f"{lead}{row.place.entity_id}",
         row.place.resource,
@@ -236,5 +242,5 @@ def cells(row: Row, lead: str = "", *, wide: bool, symbols: bool = True) -> Sequ
 def heads(*, wide: bool) -> Sequence[str]:
     """Return the heads of the columns."""
     if not wide:
-        return "ENTITY", "RESOURCE", "LEFT", "REFUSED", "BY"
+        return "ENTITY", "RESOURCE", "LIMIT", "LEFT", "REFUSED"
     return "ENTITY", "RESOURCE", "LIMIT", "LEFT", "USED/MIN", "REFUSED", "REFUSED/MIN", "BLOCKED BY"

@@ -28,9 +28,10 @@ from ..skipped import collecting, in_brief
 from .fitting import fitted
 from .health import Health
 from .reading import Reader
-from .rows import ORDERS, WIDE, Order, Reading, Recent, Row, State
+from .rows import ORDERS, WIDE, Order, Place, Reading, Recent, Row, State
 from .running import CHANGES, change_of, command_of, run
 from .tree import lines_of
+from .trend import STEPS, Trend, spark
 
 ONE_LINE: Final = 80  # columns that the keys need in one line
 TERMINATED: Final = 128 + signal.SIGTERM  # as shells have it
@@ -165,7 +166,7 @@ class TopScreen(App[None]):
         super().__init__()
         self._reader, self._health, self._look = reader, health, look
         self._name, self._every, self._options = title, every, options
-        self._recent = Recent(every)
+        self._recent, self._trend = Recent(every), Trend()
         self._paused = self._reads = False
         self._rows: list[Row] = []
         self._shown: list[Row] = []  # a line each: in a tree, a row is below each of its parents
@@ -214,6 +215,7 @@ class TopScreen(App[None]):
 
     def _take(self, reading: Reading) -> None:
         self._recent.add(reading)
+        self._trend.add(reading)
         self._show()
 
     def _tell(self, health: str) -> None:
@@ -235,7 +237,7 @@ class TopScreen(App[None]):
         lines = [*lines_of(self._rows, self._recent.parents if look.tree else {}, symbols=True)]
         self._shown = [row for _, row in lines]
         table.clear(columns=True)
-        head, *shown = fitted(lines, wide=wide, width=self.size.width - AROUND)
+        head, *shown = fitted(lines, self._trends(), wide=wide, width=self.size.width - AROUND)
         table.add_column(head, width=len(head))
         for row, line in zip(self._shown, shown, strict=True):
             table.add_row(Text(printable(line), style=STYLES[row.state]))
@@ -243,6 +245,13 @@ class TopScreen(App[None]):
             nth = before.count(before[-1])  # of the lines of this place, the cursor stays on the same
             table.move_cursor(row=again[min(nth, len(again)) - 1], scroll=False)
         self.query_one("#state", Static).update(Text(printable(self._state())))
+
+    def _trends(self) -> dict[Place, str]:
+        """Return the line of bars of each row: refusals if there were any, marked by an `!`, else use."""
+        found = {row.place: self._trend.of(row.place, row.limit) for row in self._rows}
+        if not any(steps for _, steps in found.values()):  # in the first half minute
+            return {}
+        return {place: f"{spark(steps, STEPS)}{'!' if refused else ' '}" for place, (refused, steps) in found.items()}
 
     def _state(self) -> str:
         refused = sum(row.refused_per_minute or 0 for row in self._rows)
