@@ -26,10 +26,11 @@ They are versioned apart from core, so that they import no room of core but this
 - **A replay**: ``BucketReplay`` decides the writes of a trace by the limits of ``BucketLimits``, which may be
   ``DISABLED``; ``judged`` bounds what a limit would have refused in each ``Hour``, ``summed`` adds the ``Bounds``,
   ``looks_back_ms`` says from when on use matters.
-- **Its audit events**: ``is_plain_limit`` finds a limit in one, ``plain_text`` is its text.
+- **Its audit events**: ``is_plain_limit`` finds a limit in one, ``plain_limit`` reads it, ``plain_text`` is its text.
 - **Its lists**: ``Skipped`` collects the records that they skip because they cannot be read.
 - **Rates**: ``given_in`` says what a limit gives in a time, in millitokens, ``period_seconds`` how long its period is,
-  ``lasts_seconds`` how long tokens last at a rate of use; ``in_bucket`` is a limit as its buckets have it.
+  ``lasts_seconds`` how long tokens last at a rate of use, ``window_at`` which window holds an instant; ``in_bucket``
+  is a limit as its buckets have it.
 - **Copies**: ``forecast_copy`` and ``copy``, from a table of ``open_table`` to another.
 - **A file**: ``check_place`` refuses one that SQLite may not open, or whose lock or log its programs cannot share,
   ``check_tables`` one whose tables are not this project's, after ``restrict`` bounds its statements; ``risks_of`` is
@@ -108,6 +109,7 @@ if TYPE_CHECKING:
     from ..rules.registry import lasts_seconds as lasts_seconds
     from ..rules.windows import given_in as given_in
     from ..rules.windows import period_seconds as period_seconds
+    from ..rules.windows import window_at as window_at
     from ..runtime.json_logs import log_as_json as log_as_json
     from ..schema.alerts import Told as Told
     from ..schema.attributes import ACQUIRES as ACQUIRES
@@ -137,6 +139,7 @@ if TYPE_CHECKING:
     from ..schema.keys import sk_state as sk_state
     from ..schema.keys import tier_of_subject as tier_of_subject
     from ..schema.limit_fields import is_plain_limit as is_plain_limit
+    from ..schema.limit_fields import plain_limit as plain_limit
     from ..schema.limit_fields import plain_text as plain_text
     from ..schema.table import INDEXES as INDEXES
     from ..schema.table import create_table_request as create_table_request
@@ -209,7 +212,7 @@ _NAMES = {
     "replay.hourly": "Bounds Hour judged looks_back_ms summed",
     "replay.writes": "BucketLimits BucketReplay DISABLED Judged",
     "rules.registry": "lasts_seconds",
-    "rules.windows": "given_in period_seconds",
+    "rules.windows": "given_in period_seconds window_at",
     "runtime.json_logs": "log_as_json",
     "schema.alerts": "Told",
     "schema.attributes": "ACQUIRES REFUSED TTL UNCOUNTED",
@@ -221,7 +224,7 @@ _NAMES = {
         "AUDIT_PREFIX AuditAddress REGISTRY audit_resource audit_system audit_tier pk_audit pk_bucket pk_entity "
         "pk_system sk_state tier_of_subject"
     ),
-    "schema.limit_fields": "is_plain_limit plain_text",
+    "schema.limit_fields": "is_plain_limit plain_limit plain_text",
     "schema.table": "INDEXES create_table_request",
     "schema.trace": "TRACE_PREFIX TracePage TracedWrite is_traced read_trace trace_line traced_write",
     "schema.usage": "SnapshotId stream_mark",

@@ -76,9 +76,17 @@ def plain_text(plain: Mapping[str, Any]) -> str:
     """Return the text of a limit with these ``plain_fields``, without its weights and its schedule. Raises an error of
     ``UNREADABLE``.
     """
-    stored = {field: plain.get(_SECONDS.get(field, field)) for field in _FIELDS - {"name", "weights", "schedule"}}
-    read = {field: _read(field, value, 1) for field, value in stored.items() if value is not None}
-    return values.limit_text.write_limit(_DEFAULTS | read)
+    return values.limit_text.write_limit(_DEFAULTS | _read_plain(plain, _FIELDS - {"name", "weights", "schedule"}))
+
+
+def plain_limit(name: str, plain: Mapping[str, Any]) -> Limit:
+    """Return the limit with these ``plain_fields``. Raises an error of ``UNREADABLE``."""
+    return Limit(name=name, **_read_plain(plain, _FIELDS - {"name"}))
+
+
+def _read_plain(plain: Mapping[str, Any], names: frozenset[str]) -> Item:
+    stored = {field: plain.get(_SECONDS.get(field, field)) for field in names}
+    return {field: _read(field, value, 1) for field, value in stored.items() if value is not None}
 
 
 @lru_cache(maxsize=256)

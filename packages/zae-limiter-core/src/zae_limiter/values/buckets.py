@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from ..exceptions import InfrastructureError
 from ..runtime.dataclass import dataclass, field
 from .limits import Limit
+from .usage import Refuser
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +32,8 @@ class Bucket:
 
     ``anchor_ms`` is the instant that the stored balances are as of (of shard 0), ``expires_at_ms`` when the bucket may
     go, ``None`` for one that stays; both in epoch milliseconds. ``shadowed`` counts the admitted acquires that shadow
-    limits would have refused, ``refused`` the refused ones. A bucket does not have the mark of a shadow limit: see
+    limits would have refused, ``refused`` the refused ones, and ``refused_by`` those of them for which limits of an
+    ancestor were short, by ancestor and limit. A bucket does not have the mark of a shadow limit: see
     ``resolve_limits``.
     """
 
@@ -44,6 +46,7 @@ class Bucket:
     expires_at_ms: int | None
     shadowed: int = 0
     refused: int = 0
+    refused_by: Mapping[Refuser, int] = field(default_factory=dict, hash=False)
 
     @property
     def available(self) -> dict[str, int]:

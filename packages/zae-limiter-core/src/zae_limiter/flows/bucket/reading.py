@@ -16,7 +16,7 @@ from ...rules.sharding import calculate_balance
 from ...rules.windows import window_at
 from ...runtime.dataclass import dataclass, replace
 from ...schema import keys
-from ...schema.attributes import CONFIG_AS_OF, PK, REFUSED, SHADOWED, TTL, bucket_attributes
+from ...schema.attributes import CONFIG_AS_OF, PK, REFUSED, SHADOWED, TTL, bucket_attributes, parse_refused_by
 from ...schema.items import BucketId, BucketState, read_bucket
 from ...schema.partitions import is_spread
 from ...schema.record import reads
@@ -211,6 +211,7 @@ def _shard_keys(bucket: BucketId, home: Item | None) -> list[Key]:
 def bucket_of(states: Sequence[BucketState], now_ms: int) -> Bucket:
     """Return the shards of a bucket as one ``Bucket``."""
     states = [state.repaired(now_ms) for state in states]
+    refusers = {name: refuser for state in states for name in state.item if (refuser := parse_refused_by(name))}
     first = min(states, key=_shard_of)
     ttl = first.item.get(TTL)
     return Bucket(
@@ -222,6 +223,7 @@ def bucket_of(states: Sequence[BucketState], now_ms: int) -> Bucket:
         expires_at_ms=None if ttl is None else ttl * 1000,
         shadowed=sum(state.item.get(SHADOWED, 0) for state in states),
         refused=sum(state.item.get(REFUSED, 0) for state in states),
+        refused_by={refusers[name]: sum(state.item.get(name, 0) for state in states) for name in sorted(refusers)},
     )
 
 
