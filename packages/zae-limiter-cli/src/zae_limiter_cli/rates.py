@@ -19,6 +19,12 @@ def amount(tokens: float, unit: str) -> str:
     return show_amount(round(tokens), unit)
 
 
+def about(tokens: float, unit: str) -> str:
+    """Return an estimate for people: whole tokens, or money to the cent, of less than a unit to a hundredth of it."""
+    step = 1 if not unit else 10_000 if abs(tokens) >= 1_000_000 else 100
+    return amount(round(tokens / step) * step, unit)
+
+
 def in_money(unit: str, **amounts: float) -> dict[str, dict[str, str]]:
     """Return what a JSON document has beside the millionths of a limit of money: the amounts for people."""
     return {"money": {name: amount(each, unit) for name, each in amounts.items()}} if unit else {}

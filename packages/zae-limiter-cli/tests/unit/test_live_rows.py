@@ -130,3 +130,17 @@ def test_those_above_the_first_rows_are_shown_with_them() -> None:
     parents = {"a": ("c", "gone"), "c": ("d",), "d": ("a",)}  # records that were read while entities moved
     assert [row.place.entity_id for row in first_rows(rows, 1, parents)] == ["a", "c", "d"]
     assert [row.place.entity_id for row in first_rows(rows, 1, {})] == ["a"]
+
+
+def test_who_is_refused_is_red_whatever_its_own_bucket_says() -> None:
+    """A key with nearly all of its own tokens, whose parent's limit is spent, or refused it meanwhile."""
+    team = Place("acme", "gpt-4")
+    full = bucket(KEY, 3, rpm=(RPM, 58, 5))
+    barred = {KEY: usage(3, {Refuser("acme", "rpm"): 3})}
+    spent = {KEY: full, team: bucket(team, 3, rpm=(RPM, 0, 60))}
+    rows = {row.place: row for row in rows_of(reading(HOUR, usages=barred, buckets=spent), None)}
+    assert (rows[KEY].state, rows[KEY].is_empty, rows[team].is_empty) == ("out", False, True)
+    again = {KEY: full, team: bucket(team, 3, rpm=(RPM, 40, 60))}
+    assert {row.state for row in rows_of(reading(HOUR, usages=barred, buckets=again), None)} == {""}
+    before = reading(HOUR - 60_000, buckets={KEY: bucket(KEY, 1, rpm=(RPM, 59, 4))})
+    assert only_row(reading(HOUR, buckets={KEY: full}), before).state == "out"

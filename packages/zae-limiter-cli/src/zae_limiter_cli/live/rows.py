@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 from ..data.showing import of_window
-from ..rates import amount
+from ..rates import about, amount
 
 if TYPE_CHECKING:
     from zae_limiter.values import Bucket, Refuser
@@ -63,7 +63,7 @@ class Row:
     rate is ``None`` before a second reading of the bucket.
     ``blocked_by``: the ancestor's limit that refused most of them, as ``acme/rpm``; empty if its own limits did.
     ``until``: the end of the window of which ``available`` is left, as ``until 2026-12-01 00:00``; empty without one.
-    ``unit``: the currency of a limit of money, else empty.
+    ``unit``: the currency of a limit of money, else empty. ``barred``: the limit of ``blocked_by`` is spent now.
     """
 
     place: Place
@@ -77,13 +77,19 @@ class Row:
     blocked_by: str
     until: str = ""
     unit: str = ""
+    barred: bool = False
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether hardly a token of its own is left."""
+        return bool(self.limit) and self.left <= VERY_LOW
 
     @property
     def state(self) -> State:
-        """``out`` if hardly a token is left, ``low`` if few are or calls are refused; else empty."""
-        if self.limit and self.left <= VERY_LOW:
+        """``out`` if any limit refuses calls, or hardly a token is left; ``low`` if few are left; else empty."""
+        if self.refused_per_minute or self.barred or self.is_empty:
             return "out"
-        return "low" if self.refused_per_minute or (self.limit and self.left <= LOW) else ""
+        return "low" if self.limit and self.left <= LOW else ""
 
 
 class Recent:
@@ -144,6 +150,7 @@ def _rank(row: Row, order: Order) -> tuple[float, ...]:
 def _row(place: Place, reading: Reading, before: Reading | None) -> Row:
     usage, bucket = reading.usage.get(place), reading.buckets.get(place)
     tightest = min(bucket.limits, key=_left, default=None) if bucket is not None else None
+    refuser = _refuser(usage)
     return Row(
         place=place,
         limit=tightest.limit.name if tightest else "",
@@ -153,9 +160,10 @@ def _row(place: Place, reading: Reading, before: Reading | None) -> Row:
         per_minute=_used_per_minute(place, tightest, reading, before),
         refused=usage.refused if usage else 0,
         refused_per_minute=_refused_per_minute(place, reading, before),
-        blocked_by=_blocked_by(usage),
+        blocked_by="" if refuser is None else str(refuser),
         until=of_window(tightest).strip() if tightest else "",
         unit=tightest.limit.unit if tightest else "",
+        barred=refuser is not None and _is_spent(refuser, place.resource, reading),
     )
 
 
@@ -186,11 +194,19 @@ def _a_minute(more: int, reading: Reading, before: Reading) -> float | None:
     return max(0, more) * MINUTE_MS / passed if passed > 0 else None
 
 
-def _blocked_by(usage: "Used | None") -> str:
+def _refuser(usage: "Used | None") -> "Refuser | None":
+    """Return the ancestor's limit that refused most of the calls; ``None`` if their own limits did."""
     if usage is None or not usage.refused_by:
-        return ""
+        return None
     refuser, count = max(usage.refused_by.items(), key=lambda each: each[1])
-    return str(refuser) if count * 2 >= usage.refused else ""
+    return refuser if count * 2 >= usage.refused else None
+
+
+def _is_spent(refuser: "Refuser", resource: str, reading: Reading) -> bool:
+    """Return whether hardly a token of an ancestor's limit is left."""
+    bucket = reading.buckets.get(Place(refuser.entity_id, resource))
+    limits = () if bucket is None else bucket.limits
+    return any(each.limit.name == refuser.limit_name and _left(each) <= VERY_LOW for each in limits)
 
 
 def bar(left: float, width: int, *, symbols: bool = True) -> str:
@@ -210,7 +226,7 @@ def rate(per_minute: float | None) -> str:
 def used(row: Row) -> str:
     """Return what is used of the row's limit in a minute, as text."""
     if row.unit and row.per_minute is not None:
-        return amount(row.per_minute, row.unit)
+        return about(row.per_minute, row.unit)
     return rate(row.per_minute)
 
 
