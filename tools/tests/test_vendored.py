@@ -12,9 +12,15 @@ import pytest
 
 from check_siblings import ROOT
 
-FOLDER = ROOT / "docs" / "assets" / "vendor"
-LIST = FOLDER / "vendored.toml"
-LISTED = tomllib.loads(LIST.read_text("utf-8"))
+SITE = ROOT / "docs" / "assets" / "vendor"
+CONSOLE = ROOT / "packages/zae-limiter-cli/src/zae_limiter_cli/console/static/vendor"
+FOLDERS = (SITE, CONSOLE)
+LIST = "vendored.toml"
+LISTED = {
+    folder / name: each for folder in FOLDERS for name, each in tomllib.loads((folder / LIST).read_text()).items()
+}
+PAGES = {"mermaid.min.js": "site.md", "echarts.common.min.js": "charts.md"}  # of decisions
+OWN = {"MIT": "The MIT License", "Apache-2.0": "Apache License\n                           Version 2.0"}
 FIELDS = {"version", "license", "license_files", "origin", "member", "sha256"}
 
 FOREIGN = re.compile(r"/\*!|@license|@preserve|SPDX-License|Copyright \(c\)|sourceMappingURL=", re.IGNORECASE)
@@ -26,6 +32,7 @@ OUR_CODE = {
     "docs/assets/site.css",
     "examples/cdk/bin/app.ts",
     "examples/cdk/lib/zae-limiter.ts",
+    "packages/zae-limiter-cli/src/zae_limiter_cli/console/static/charts.js",
     "packages/zae-limiter-cli/src/zae_limiter_cli/console/static/console.css",
     "packages/zae-limiter-cli/src/zae_limiter_cli/console/static/console.js",
     "tools/iam.mjs",
@@ -49,37 +56,40 @@ def looks_foreign(name: str, content: bytes) -> bool:
     return notice or any(len(line) > LONGEST_LINE for line in text.splitlines())
 
 
-@pytest.mark.parametrize("name", LISTED)
-def test_a_vendored_file_is_what_its_origin_has(name: str) -> None:
-    listed = LISTED[name]
+@pytest.mark.parametrize("path", LISTED, ids=lambda path: path.name)
+def test_a_vendored_file_is_what_its_origin_has(path: Path) -> None:
+    listed = LISTED[path]
     assert set(listed) == FIELDS
     assert listed["version"] in listed["origin"]
     assert listed["origin"].startswith("https://")
-    assert hashlib.sha256((FOLDER / name).read_bytes()).hexdigest() == listed["sha256"]
+    assert hashlib.sha256(path.read_bytes()).hexdigest() == listed["sha256"]
 
 
-def test_the_folder_has_what_is_listed_and_nothing_else() -> None:
-    licenses = {file for each in LISTED.values() for file in each["license_files"]}
-    assert {path.name for path in FOLDER.iterdir()} == {*LISTED, *licenses, LIST.name}
+@pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.parent.name)
+def test_the_folder_has_what_is_listed_and_nothing_else(folder: Path) -> None:
+    listed = {path.name: each for path, each in LISTED.items() if path.parent == folder}
+    licenses = {file for each in listed.values() for file in each["license_files"]}
+    assert {path.name for path in folder.iterdir()} == {*listed, *licenses, LIST}
 
 
-@pytest.mark.parametrize("name", LISTED)
-def test_a_vendored_file_has_its_licences_beside_it(name: str) -> None:
-    own, parts = ((FOLDER / file).read_text("utf-8") for file in LISTED[name]["license_files"])
-    assert f"The {LISTED[name]['license']} License" in own
-    bundled = re.findall(r"@license (\w+) ([0-9.]+)", (FOLDER / name).read_text("utf-8"))
-    assert bundled
+@pytest.mark.parametrize("path", LISTED, ids=lambda path: path.name)
+def test_a_vendored_file_has_its_licences_beside_it(path: Path) -> None:
+    own, parts, *_ = ((path.parent / file).read_text("utf-8") for file in LISTED[path]["license_files"])
+    assert OWN[LISTED[path]["license"]] in own
+    bundled = re.findall(r"@license (\w+) ([0-9.]+)", path.read_text("utf-8"))
+    assert bundled or path.parent == CONSOLE  # ECharts names none: its list of packages is that of its release
     assert [each for each in bundled if f"\n{' '.join(each).lower()}\n" not in parts] == []
 
 
 def test_no_other_file_of_the_repository_is_of_another_project() -> None:
-    others = [path for path in tracked() if path.parent != FOLDER]
+    others = [path for path in tracked() if path.parent not in FOLDERS]
     assert [str(path) for path in others if looks_foreign(str(path.relative_to(ROOT)), path.read_bytes())] == []
 
 
-def test_the_page_of_the_decision_names_the_version() -> None:
-    page = (ROOT / "docs" / "decisions" / "site.md").read_text("utf-8")
-    assert f"version {LISTED['mermaid.min.js']['version']}" in " ".join(page.split())
+@pytest.mark.parametrize("path", LISTED, ids=lambda path: path.name)
+def test_the_page_of_the_decision_names_the_version(path: Path) -> None:
+    page = (ROOT / "docs" / "decisions" / PAGES[path.name]).read_text("utf-8")
+    assert f"version {LISTED[path]['version']}" in " ".join(page.split())
 
 
 @pytest.mark.parametrize(

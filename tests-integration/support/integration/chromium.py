@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from .browser import FLAGS, chromium
+from .fetch import npm_package
 
 ANSWER_SECONDS = 120  # on a busy machine
 END = b"\0"  # of a message
@@ -52,7 +53,7 @@ class Page:
 
     def press(self, key: str, *, loads: bool = False) -> None:
         """Press a key; with ``loads``, wait for the page that it opens."""
-        code = {"Tab": 9, "Enter": 13}[key]
+        code = {"Tab": 9, "Enter": 13, "ArrowLeft": 37, "ArrowRight": 39, "Escape": 27}[key]
         text = {"text": "\r"} if key == "Enter" else {}
 
         def press() -> None:
@@ -79,6 +80,13 @@ class Page:
         nodes = self.send("Accessibility.getFullAXTree")["nodes"]
         seen = [each for each in nodes if not each.get("ignored")]
         return [(each["role"]["value"], str(each.get("name", {}).get("value", ""))) for each in seen]
+
+    def violations(self) -> list[str]:
+        """What axe finds wrong with the page, as it is shown now: the rule, and the elements."""
+        axe = npm_package("axe-core", "4.14.1") / "axe.min.js"
+        self.says(f"{axe.read_text('utf-8')};0")
+        rules = "r.violations.map(v => v.id + ': ' + v.nodes.map(n => n.target.join(' ')).join(', '))"
+        return list(self.says(f"axe.run({{resultTypes: ['violations']}}).then(r => {rules})"))
 
     def picture(self, path: Path) -> None:
         """Write a picture of the whole page."""
