@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
+from zae_limiter_cli.console.charts import charts_of
 
 from support.cli.by_hand import opened as unpacked
 from support.core.copies import opened
@@ -16,7 +17,6 @@ from zae_limiter import SyncRepository
 from zae_limiter.engines.sqlite.sync import SyncSQLiteStore
 from zae_limiter.testing import ManualClock
 from zae_limiter_cli.commands.usage.cost import _ancestor
-from zae_limiter_cli.console.charts import charts_of
 from zae_limiter_cli.main import main
 from zae_limiter_cli.usage.cost import Load, add_snapshots
 from zae_limiter_cli.usage.own import with_own

@@ -30,6 +30,7 @@ from ..times import duration
 from .access import COOKIE, HEADERS, Access, same_origin
 from .applies import Applies
 from .bills import BYS, By, read_bill
+from .figures import label
 from .pages import SPANS, Pages, Span
 
 WIDTH: Final = 100  # columns of a command's output
@@ -37,6 +38,8 @@ MOST_TENANTS: Final = 100  # on the page; the file has all
 LONGEST_APPLY: Final = 900  # seconds
 MOST_APPLIES: Final = 20
 SHAPES: Final = ("tree", "list")
+VENDORED: Final = "/static/vendor/"
+KEPT: Final = {"Cache-Control": "max-age=3600"}  # of a library, which says nothing about anybody
 CHANGES_NOTHING: Final = "This console changes nothing."
 OPEN: Final = "Open the address that the terminal shows."
 USED: Final = f"This address was used, or it is another one. {OPEN}"
@@ -56,7 +59,16 @@ class Console:
 
     def overview(self, request: Request) -> Response:
         """Show the rows, as a tree or as a table, and the health of the stack."""
-        return self._page("overview.html", request, health=self.pages.health(), **self._rows(request))
+        now = {"verdict": self.pages.verdict(monotonic()), **self._figures()}
+        return self._page("overview.html", request, health=self.pages.health(), **now, **self._rows(request))
+
+    def verdict(self, request: Request) -> Response:
+        """Return the verdict alone, which the page asks for as it does for the rows."""
+        return self._page("verdict.html", request, verdict=self.pages.verdict(monotonic()), health=self.pages.health())
+
+    def figures(self, request: Request) -> Response:
+        """Return the pictures of the start page alone, which it asks for now and then."""
+        return self._page("figures.html", request, **self._figures())
 
     def rows(self, request: Request) -> Response:
         """Return the rows alone, which the page asks for again and again."""
@@ -69,13 +81,15 @@ class Console:
     def bucket(self, request: Request) -> Response:
         """Show why an entity is refused on a resource, and what it used."""
         place = _place(request.query_params)
-        span = _span(request)
-        charts = self.pages.charts(place.entity_id, place.resource, span)
-        return self._page("bucket.html", request, place=place, charts=charts, **self.pages.why(place))
+        found = self.pages.why(place, _span(request))
+        return self._page("bucket.html", request, place=place, health=self.pages.health(), **found)
 
     def usage(self, request: Request) -> Response:
         """Show the usage of the namespace."""
-        return self._page("usage.html", request, charts=self.pages.charts(None, None, _span(request)))
+        figure, heat, at = self.pages.usage(_span(request))
+        step = at[1] - at[0]
+        windows = [label(when, step) for when in at]
+        return self._page("usage.html", request, figure=figure, heat=heat, windows=windows)
 
     def changes(self, request: Request) -> Response:
         """Show who changed what, a page at a time, and with the first the applies."""
@@ -219,6 +233,9 @@ class Console:
         except CommandError as error:  # who may read the table may not ask the planner
             return (), str(error)
 
+    def _figures(self) -> dict[str, Any]:
+        return {"minutes": self.pages.minutes(monotonic()), "budgets": self.pages.budgets(monotonic())}
+
     def _rows(self, request: Request) -> dict[str, Any]:
         order = request.query_params.get("by", "refused")
         order = order if order in ORDERS else "refused"
@@ -264,6 +281,8 @@ def application(console: Console, hosts: Sequence[str]) -> ASGIApp:
     pages = [
         Route("/", guarded(console.overview)),
         Route("/rows", guarded(console.rows, idle=True)),
+        Route("/verdict", guarded(console.verdict, idle=True)),
+        Route("/figures", guarded(console.figures, idle=True)),
         Route("/here", guarded(console.here, idle=True)),
         Route("/bucket", guarded(console.bucket)),
         Route("/usage", guarded(console.usage)),
@@ -297,7 +316,8 @@ def _with_headers(app: ASGIApp) -> ASGIApp:
     async def answer(scope: Scope, receive: Receive, send: Send) -> None:
         async def add(message: Message) -> None:
             if message["type"] == "http.response.start":
-                MutableHeaders(scope=message).update(HEADERS)
+                kept = scope["path"].startswith(VENDORED)
+                MutableHeaders(scope=message).update({**HEADERS, **KEPT} if kept else HEADERS)
             await send(message)
 
         await app(scope, receive, add)

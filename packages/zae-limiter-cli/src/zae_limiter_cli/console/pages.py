@@ -1,28 +1,50 @@
 """What the pages show, read with the commands' own rooms."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
+from heapq import nsmallest
+from math import inf
 from threading import Lock, Thread
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from ..audit.changes import changes
 from ..explanation.next_steps import next_steps
-from ..explanation.report import in_force, read_report
+from ..explanation.report import in_force, read_report, subject_of
 from ..explanation.showing import amounts_of, asked_by
 from ..live.health import Health
+from ..live.minutes import Minutes
 from ..live.reading import Reader
 from ..live.rows import Order, Place, Reading, Recent, Row, State, rate, used
 from ..live.tree import Branch, tree_of
+from ..live.verdict import Verdict, verdict_of
 from ..rates import rate as rate_of
 from ..skipped import collecting
+from ..usage.budgets import read_budgets
+from ..usage.burn_down import BurnDown, read_burn_down
+from ..usage.forecast import BUDGETS
+from ..usage.history import history_of
 from ..usage.own import with_own
-from .charts import Chart, charts_of
+from ..usage.teams import teams_of
+from ..usage.units import units_of
+from .figures import (
+    MOST_REFUSERS,
+    Card,
+    Figure,
+    HeatRow,
+    card_of,
+    heat_of,
+    history_figure,
+    minutes_figure,
+    usage_figure,
+)
 
 if TYPE_CHECKING:
     from zae_limiter import SyncRepository, UsageSnapshot, ZAELimiterError
     from zae_limiter.stores import Unreadable
+    from zae_limiter.values import Bucket
     from zae_limiter.values.usage import Window
 
 Span = Literal["24h", "30d"]
@@ -35,6 +57,13 @@ MOST_CHANGES: Final = 50  # on a page
 EVER: Final = datetime.fromtimestamp(0, UTC)
 SNAPSHOTS: Final = 1000  # that core reads at once
 MOST_PAGES: Final = 3  # of them
+MOST_BUDGETS: Final = 4  # on the start page, of those that are read
+READ_BUDGETS: Final = 8  # buckets whose budgets are looked at, each by a query; those shown by one more
+BUDGETS_SECONDS: Final = 300.0  # for which a forecast is shown
+MOST_EVENTS: Final = 50  # that move the line of a limit
+MOST_TEAMS: Final = 40  # rows of the heat map
+MOST_BELOW: Final = 8  # of them below one parent
+MOST_RECORDS: Final = 100  # of entities, of which the parents are read
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +96,10 @@ class Pages:
         self._reader, self._health, self._every = reader, health, every
         self._lock = Lock()
         self._recent = Recent(every)
+        self._minutes = Minutes()
+        self._last: Reading | None = None
+        self._budgets: list[BurnDown] = []
+        self._budgets_at: float | None = None
         self._read_at = 0.0
         self._reads = False
         self._problem: ZAELimiterError | None = None
@@ -128,6 +161,8 @@ class Pages:
     def _take(self, found: "tuple[Reading, Sequence[Unreadable]]") -> None:
         reading, self._unreadable = found
         self._recent.add(reading)
+        self._minutes.add(reading)
+        self._last = reading
 
     def unreadable(self) -> "Sequence[Unreadable]":
         """Return the records that the last reading of the rows had to skip."""
@@ -139,40 +174,106 @@ class Pages:
         with self._lock:
             return self._health.line()
 
-    def why(self, place: Place) -> dict[str, Any]:
-        """Return the report on an acquire, and the commands that help."""
+    def verdict(self, now: float) -> Verdict:
+        """Return whether calls are refused now; ``now`` as for ``rows``."""
+        with self._lock:
+            return verdict_of(self._look(now).rows("refused", "", self._reader.most, tree=True))
+
+    def minutes(self, now: float) -> Figure:
+        """Return the refusals of the last hour by the minute, as far as they were seen."""
+        with self._lock:
+            self._look(now)
+            at_ms = self._last.at_ms if self._last is not None else 0
+            minutes, counts = self._minutes.by_limit(at_ms, MOST_REFUSERS)
+            return minutes_figure(minutes, counts, self._minutes.since_ms)
+
+    def budgets(self, now: float) -> list[Card]:
+        """Return the budgets of the buckets on the page, those that are gone first. They are read now and then."""
+        with self._lock:
+            self._look(now)
+            reading = self._last
+        if reading is not None and (self._budgets_at is None or now - self._budgets_at >= BUDGETS_SECONDS):
+            self._budgets_at = now
+            at = datetime.fromtimestamp(reading.at_ms / 1000, UTC)
+            fullest = nsmallest(
+                READ_BUDGETS, [each for each in reading.buckets.values() if _share_left(each) < inf], key=_share_left
+            )
+            found, _ = read_budgets(self.repository, fullest, 1, MOST_BUDGETS)
+            self._budgets = [read_burn_down(self.repository, each, at) for each in found]
+        return [card_of(each) for each in self._budgets]
+
+    def why(self, place: Place, span: Span) -> dict[str, Any]:
+        """Return the report on an acquire, the use of its limits, and the commands that help."""
         report = read_report(self.repository, place.entity_id, place.resource, None, cascade=False)
+        at, step, now = self._windows(span)
+        snapshots = self._snapshots(place.entity_id, place.resource, span, at) or []
+        own = report.explanation.buckets[0]
+        events = self.repository.get_audit_events(subject_of(own, own.source), limit=MOST_EVENTS).events
+        told = [(event, list(changes(event))) for event in events]
+        refuses = report.explanation.binding or report.explanation.disabled
         return {
             "report": report,
+            "refused": bool(refuses),
             "in_force": in_force,
             "rate": rate_of,
             "asked": amounts_of(report),
             "notes": [*(each.sentence for each in report.unknown), *asked_by(report)],
             "changes": [(event, list(changes(event))) for event in report.changes],
             "steps": next_steps(report, self.options),
+            "history": history_figure(history_of(own, snapshots, told, at, step, now)),
         }
 
-    def charts(self, entity_id: str | None, resource: str | None, span: Span) -> list[Chart] | None:
-        """Return the usage of an entity, of a resource, of both or of all as charts; ``None`` if it has more snapshots
-        than a page may read.
+    def usage(self, span: Span) -> tuple[Figure | None, list[HeatRow], Sequence[datetime]]:
+        """Return the usage of all as a picture, and of teams as a heat map, with its windows; ``None`` and nothing if
+        there are more snapshots than a page may read.
         """
+        at, step, _ = self._windows(span)
+        found = self._snapshots(None, None, span, at)
+        if found is None:
+            return None, [], at
+        own = [each for _, each in with_own(self.repository, found)]
+        teams = teams_of(found, self._parents_of(found), at, MOST_TEAMS, MOST_BELOW)
+        return usage_figure(own, at, step, units_of(self.repository, own)), heat_of(teams, at, step), at
+
+    def _windows(self, span: Span) -> tuple[list[datetime], timedelta, datetime]:
         window, windows, step = SPANS[span]
         now = datetime.fromtimestamp(self.repository.namespace_state.now() / 1000, UTC)
         this = now.replace(minute=0, second=0, microsecond=0)
         this = this.replace(hour=0) if window == "daily" else this
-        start = this - (windows - 1) * step
-        read = partial(self.repository.get_usage_snapshots, entity_id=entity_id, resource=resource, window=window)
-        if read(start=this, limit=SNAPSHOTS).next is not None:
+        return [this - number * step for number in reversed(range(windows))], step, now
+
+    def _snapshots(
+        self, entity_id: str | None, resource: str | None, span: Span, at: Sequence[datetime]
+    ) -> "list[UsageSnapshot] | None":
+        """Return the usage of an entity on a resource, or of all; ``None`` if it has more snapshots than a page may
+        read.
+        """
+        read = partial(
+            self.repository.get_usage_snapshots, entity_id=entity_id, resource=resource, window=SPANS[span][0]
+        )
+        if entity_id is None and read(start=at[-1], limit=SNAPSHOTS).next is not None:
             return None  # the last window alone has too many
         snapshots: list[UsageSnapshot] = []
         behind: str | None = None
         for _ in range(MOST_PAGES):
-            page = read(start=start, limit=SNAPSHOTS, next=behind)
+            page = read(start=at[0], limit=SNAPSHOTS, next=behind)
             snapshots += page.snapshots
             if (behind := page.next) is None:
-                own = snapshots if entity_id is not None else [each for _, each in with_own(self.repository, snapshots)]
-                return charts_of(own, start, windows, step)
+                return snapshots
         return None
+
+    def _parents_of(self, snapshots: "Sequence[UsageSnapshot]") -> dict[str, Sequence[str]]:
+        """Return the parents of the busiest entities."""
+        from zae_limiter.maintenance import SyncMaintenance
+
+        calls = Counter[str]()
+        for each in snapshots:
+            calls[each.entity_id] += each.total_events + each.total_refused
+        busiest = [name for name, _ in calls.most_common(MOST_RECORDS)]
+        if not busiest:
+            return {}
+        records = SyncMaintenance(self.repository).get_entity_records(busiest, skip_unreadable=True)
+        return {name: each.parent_ids for name, each in records.items()}
 
     def changes(self, before: str | None) -> tuple[list[tuple[Any, list[str]]], str | None]:
         """Return a page of changes of the namespace before this one, newest first, each with the values that it
@@ -180,6 +281,12 @@ class Pages:
         """
         page = self.repository.get_namespace_audit_events(EVER, limit=MOST_CHANGES, start=before)
         return [(event, list(changes(event))) for event in page.events], page.next
+
+
+def _share_left(bucket: "Bucket") -> float:
+    """Return the smallest part that is left of a budget of a bucket, as a share; infinite without one."""
+    budgets = [each for each in bucket.limits if each.limit.kind in BUDGETS and each.limit.capacity]
+    return min((each.available / each.limit.capacity for each in budgets), default=inf)
 
 
 def _shown(row: Row) -> Shown:

@@ -105,7 +105,7 @@ def read_report(
         asked = likely
     suspect = explanation.binding or _most_often(explanation, usage.refused_by)
     bucket = explanation.buckets[0] if suspect is None else suspect[0]
-    subject = _switched_by(explanation.disabled) or _subject(bucket, suspect[1].source if suspect else bucket.source)
+    subject = _switched_by(explanation.disabled) or subject_of(bucket, suspect[1].source if suspect else bucket.source)
     changes = repository.get_audit_events(subject, limit=CHANGES).events
     unknown = tuple(unknown_names(repository, explanation, usage))
     return Report(explanation, asked, since, usage, suspect, subject, changes, unknown)
@@ -178,7 +178,7 @@ def _switched_by(bucket: "BucketExplanation | None") -> str | None:
     return levels.get(switch.source, bucket.entity_id)
 
 
-def _subject(bucket: "BucketExplanation", source: "LimitsFrom") -> str:
+def subject_of(bucket: "BucketExplanation", source: "LimitsFrom") -> str:
     """Return the subject under which changes of the limits that a bucket has of a level are recorded."""
     from zae_limiter.maintenance import audit_resource, audit_system, audit_tier
 

@@ -1,0 +1,61 @@
+"""Calls and refusals of teams by the window: parents with those below them, the busiest first."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from zae_limiter import UsageSnapshot
+
+
+class Calls(NamedTuple):
+    """Acquires in a window, and those of them that were refused."""
+
+    asked: int
+    refused: int
+
+
+@dataclass(frozen=True, slots=True)
+class Team:
+    """An entity with its calls, those of entities below included, and ``depth`` levels above it."""
+
+    entity_id: str
+    depth: int
+    calls: tuple[Calls, ...]
+
+
+def teams_of(
+    snapshots: Iterable["UsageSnapshot"],
+    parents: Mapping[str, Sequence[str]],
+    at: Sequence[datetime],
+    most: int,
+    most_below: int,
+) -> list[Team]:
+    """Return at most ``most`` entities: those without a parent, and behind each the busiest below it."""
+    asked: dict[str, Counter[datetime]] = {}
+    refused: dict[str, Counter[datetime]] = {}
+    for each in snapshots:
+        asked.setdefault(each.entity_id, Counter())[each.window_start] += each.total_events + each.total_refused
+        refused.setdefault(each.entity_id, Counter())[each.window_start] += each.total_refused
+    busiest = sorted(asked, key=lambda name: (-asked[name].total(), name))
+    below: dict[str, list[str]] = {}
+    for name in busiest:
+        for parent in parents.get(name, ()):
+            if parent in asked:
+                below.setdefault(parent, []).append(name)
+
+    found: list[Team] = []
+
+    def add(name: str, depth: int, above: frozenset[str]) -> None:
+        if len(found) == most or name in above:  # records read while an entity moves may be parents of each other
+            return
+        found.append(Team(name, depth, tuple(Calls(asked[name][when], refused[name][when]) for when in at)))
+        for each in below.get(name, [])[:most_below]:
+            add(each, depth + 1, above | {name})
+
+    tops = [name for name in busiest if not any(parent in asked for parent in parents.get(name, ()))]
+    for top in sorted(tops, key=lambda name: name not in below):  # teams first, each group by its calls
+        add(top, 0, frozenset())
+    return found
