@@ -30,6 +30,7 @@ from zae_limiter.maintenance import (
     begin_apply,
     note_progress,
     request_stop,
+    set_bounds,
     set_trace,
 )
 from zae_limiter.operations.errors import Unreachable
@@ -88,6 +89,7 @@ BUILDERS = {
     "apply's manifest": (keys.pk_applies("{ns}"), keys.sk_apply("{serial}", "{place}")),
     "namespace by name": (keys.pk_system(keys.REGISTRY), keys.sk_namespace("{name}")),
     "namespace by id": (keys.pk_system(keys.REGISTRY), keys.sk_nsid("{id}")),
+    "delegation's bounds": (keys.pk_system(keys.REGISTRY), keys.sk_bounds("{name}")),
     "version": (keys.pk_system(keys.REGISTRY), keys.sk_version()),
     "migration": (keys.pk_system(keys.REGISTRY), keys.sk_migration()),
 }
@@ -351,6 +353,7 @@ async def _write_what_a_stack_needs(world: World) -> None:
     migration = Migration(1, "nothing", "Reads every item.", "0.1.0", lambda _: None)
     played(world.table, migrate([migration], stack="my-app", report=lambda _: None))
     played(world.table, set_trace("other", 100))
+    played(world.table, set_bounds("other", "{}"))
     await repository.delete_namespace("other")
     await maintenance_of(repository).recover_namespace(repository.namespace_id)
     await repository.delete_namespace("other")

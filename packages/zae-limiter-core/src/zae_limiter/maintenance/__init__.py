@@ -21,6 +21,7 @@ They are versioned apart from core, so that they import no room of core but this
   ``unrecorded_schema``. ``run`` runs such a flow on a table of ``open_table``, and raises public errors.
 - **Its applies**, flows as well: ``begin_apply``, ``end_apply``, ``list_applies`` and ``read_apply`` keep their
   history; ``note_progress``, ``peek_state`` and ``request_stop`` are of the one under way.
+- **A delegation's bounds**, flows as well: ``bounds_of`` and ``set_bounds`` keep their text.
 - **A trace**: ``set_trace`` says which share of a namespace's entities it keeps, ``trace_of`` reads that, ``is_traced``
   says whose; ``traced_write`` is what a write did, ``trace_line`` and ``read_trace`` its form.
 - **A replay**: ``BucketReplay`` decides the writes of a trace by the limits of ``BucketLimits``, which may be
@@ -65,6 +66,8 @@ if TYPE_CHECKING:
     from ..flows.records.alerting import find_crossings as find_crossings
     from ..flows.records.alerting import remember_told as remember_told
     from ..flows.records.alerting import watch as watch
+    from ..flows.records.bounds import bounds_of as bounds_of
+    from ..flows.records.bounds import set_bounds as set_bounds
     from ..flows.records.copying import CopyForecast as CopyForecast
     from ..flows.records.migrating import MIGRATIONS as MIGRATIONS
     from ..flows.records.migrating import Change as Change
@@ -176,6 +179,7 @@ if TYPE_CHECKING:
     from .tables import open_store as open_store
     from .tables import open_table as open_table
     from .tables import open_upkeep as open_upkeep
+    from .tables import over_table as over_table
     from .tables import run as run
     from .tables import split_shard as split_shard
     from .tables import usage_pages as usage_pages
@@ -193,6 +197,7 @@ _NAMES = {
     "flows.bucket.anchors": "reanchor",
     "flows.bucket.merging": "is_quiet",
     "flows.records.alerting": "BucketUse Crossing find_crossings remember_told watch",
+    "flows.records.bounds": "bounds_of set_bounds",
     "flows.records.copying": "CopyForecast",
     "flows.records.migrating": "Change Forecast MIGRATIONS Migration forecast migrate pending unrecorded_schema",
     "flows.records.provisioner_state": (
@@ -204,7 +209,7 @@ _NAMES = {
     "flows.steps": "Flow",
     "maintenance.tables": (
         "METRICS_NAMESPACE RunFlow Upkeep caller_arn copy forecast_copy in_bucket merge_shards open_registered "
-        "open_store open_table open_upkeep run split_shard usage_pages"
+        "open_store open_table open_upkeep over_table run split_shard usage_pages"
     ),
     "observers.emf": "embedded_metrics",
     "operations.errors": "StoreError is_invalid",

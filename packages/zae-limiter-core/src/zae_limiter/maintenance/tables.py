@@ -118,9 +118,13 @@ def open_table(options: Options) -> "SyncRepository":
 
     It opens no namespace: the one that ``options`` name may be deleted, and stays so.
     """
+    return over_table(store_of(options), options)
+
+
+def over_table(store: SyncStore, options: Options) -> "SyncRepository":
+    """Return what ``open_table`` does, over a store."""
     from ..sync.repository import SyncRepository
 
-    store = store_of(options)
     clock = clock_over(store, options)
     reads_spread = not store.capabilities.plain_indexes
     state = namespace_state_of(options, options.namespace_name, "", clock, reads_spread=reads_spread)

@@ -26,6 +26,7 @@ APPLY_PREFIX: Final = "#APPLY#"
 MANIFEST_PREFIX: Final = "#MANIFEST#"
 NAMESPACE_PREFIX: Final = "#NAMESPACE#"
 NSID_PREFIX: Final = "#NSID#"
+BOUNDS_PREFIX: Final = "#BOUNDS#"
 CHILD_PREFIX: Final = "CHILD#"
 PARENT_PREFIX: Final = "#PARENT#"
 INDEX_BUCKET_PREFIX: Final = "BUCKET#"
@@ -205,6 +206,11 @@ def sk_apply(serial: int | str, place: int | str = 0) -> str:
 def sk_namespace(name: str) -> str:
     """Return the sort key of a namespace in the registry, by its name."""
     return f"{NAMESPACE_PREFIX}{name}"
+
+
+def sk_bounds(name: str) -> str:
+    """Return the sort key of the bounds of a namespace in the registry, by its name."""
+    return f"{BOUNDS_PREFIX}{name}"
 
 
 def sk_parent(parent: str) -> str:

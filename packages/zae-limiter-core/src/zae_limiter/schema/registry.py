@@ -11,6 +11,7 @@ from . import keys
 from .attributes import (
     BEHIND_PK,
     BEHIND_SK,
+    CONTENT,
     COPIED,
     COPYING,
     DELETED,
@@ -79,6 +80,17 @@ def check_not_foreign(item: Item) -> None:
     """Raise ``ForeignRecord`` for a namespace that another product registered."""
     if FOREIGN_NAME in item and NAME not in item:
         raise ForeignRecord(item.get(PK), item.get(SK), FOREIGN_NAME)
+
+
+def bounds_item(name: str, content: str) -> Item:
+    """Return the record of the bounds of a namespace, which are a text that core does not read."""
+    return _record(keys.sk_bounds(name), {CONTENT: content})
+
+
+@reads
+def read_bounds(item: Item) -> str:
+    """Return the text of the bounds of a namespace."""
+    return text(item, CONTENT)
 
 
 class RegistryRecord(NamedTuple):
