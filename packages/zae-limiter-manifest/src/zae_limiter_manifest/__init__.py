@@ -4,6 +4,7 @@ It does no I/O, and imports no AWS library and no part of the limiter.
 """
 
 from .addresses import Address, Level, ManagedSet
+from .bounds import Bounds
 from .changes import Action, Change, FieldChange, fingerprint
 from .cloudformation import StackProperties, render_template
 from .declarations import Decl, EntityDecl, OnUnavailable, RecordDecl, ResourceDecl, SystemDecl
@@ -22,7 +23,7 @@ from .owners import CLI, OwnerError, stack_owner, taken_from
 from .packing import next_page, pack, page, unpack
 from .plan import Plan, plans_hash
 from .problems import ManifestError, Problem
-from .protocol import Answer, Failure, Status, manifest_failures
+from .protocol import Answer, Failure, Status, bounds_failures, manifest_failures
 from .requests import Request, UnknownActionError, ignored_in
 from .shares import ShareError, settled_share
 from .source import MAX_BYTES
@@ -39,6 +40,7 @@ __all__ = [
     "Answer",
     "ApplyEntry",
     "ApplyUnderWay",
+    "Bounds",
     "Change",
     "Decl",
     "EntityDecl",
@@ -69,6 +71,7 @@ __all__ = [
     "SystemDecl",
     "UnknownActionError",
     "WeightsDecl",
+    "bounds_failures",
     "compress",
     "compute_diff",
     "decompress",

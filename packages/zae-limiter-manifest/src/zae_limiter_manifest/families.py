@@ -5,8 +5,8 @@ from decimal import Decimal
 from fractions import Fraction
 
 from .declarations import EntityDecl
+from .excess import rate_of, text_of
 from .limit_declarations import LimitDecl
-from .limit_text import write_limit
 from .manifest import LimitsManifest
 from .naming import DEFAULT_RESOURCE
 from .problems import Path, format_path
@@ -60,7 +60,7 @@ def _add_above_parent(
                 continue
             if not _exceeds(limited.limit, bound.limit):
                 continue
-            child_text, text = _text(limited.limit), _text(bound.limit)
+            child_text, text = text_of(limited.limit), text_of(bound.limit)
             if limited.own:
                 at, level = limited.at, f"parent {parent} ({format_path(bound.at)}): its calls never get more than that"
                 text = f"is {child_text}, above the {text} of its {level}"
@@ -89,17 +89,8 @@ def _part(child: LimitDecl, parent: LimitDecl) -> Fraction | None:
         return None
     if (child.kind, child.window, child.refill_period) == (parent.kind, parent.window, parent.refill_period):
         return Fraction(child.capacity, parent.capacity)
-    mine, theirs = _rate(child), _rate(parent)
+    mine, theirs = rate_of(child), rate_of(parent)
     return None if mine is None or theirs is None else mine / theirs
-
-
-def _rate(limit: LimitDecl) -> Fraction | None:
-    """Return the tokens in a second of a limit whose tokens come evenly; None for any other."""
-    return Fraction(limit.refill_amount, limit.refill_period) if limit.kind == "token_bucket" else None
-
-
-def _text(limit: LimitDecl) -> str:
-    return write_limit(limit.values)
 
 
 def _without_limits(manifest: LimitsManifest, children: _Children) -> Iterator[Warned]:
@@ -148,7 +139,7 @@ def _oversubscribed(manifest: LimitsManifest, children: _Children) -> Iterator[W
                 if total > 1 and rate > factor and at not in told:
                     told.add(at)
                     text = (
-                        f"is {_text(theirs[name].limit)}, and the {total:,} children of {parent} may take "
+                        f"is {text_of(theirs[name].limit)}, and the {total:,} children of {parent} may take "
                         f"{float(rate):.4g} times as much: more than `oversubscribe: {manifest.oversubscribe:g}`"
                     )
                     yield Warned(OVERSUBSCRIBED, manifest.namespace, at, text)

@@ -1,20 +1,25 @@
 """The answer of the Lambda, as a value that client and Lambda share."""
 
 from collections.abc import Mapping, Sequence
+from itertools import islice
 from typing import Any, Final, Literal, Self, get_args
 
 from attrs import field, frozen
 from attrs.validators import deep_iterable, ge, in_, instance_of, optional
 
 from .addresses import Address
+from .bounds import Bounds, find_beyond
 from .formats import reading
 from .history import ApplyEntry
 from .manifest import LimitsManifest
 from .plan import Plan
-from .problems import ManifestError
+from .problems import ManifestError, format_path
 from .states import StateReport
 
 Status = Literal["planned", "applied", "partial", "failed"]
+
+MOST_BEYOND: Final = 100
+"""The most places that an answer names."""
 
 _TEXT: Final = instance_of(str)
 _NO_PLAN: Final[Mapping[str, Any]] = {
@@ -49,6 +54,12 @@ class Failure:
             return cls(raw["code"], raw["message"], path=raw.get("path"), address=address)
 
 
+def bounds_failures(manifest: LimitsManifest, bounds: Bounds) -> tuple[Failure, ...]:
+    """Return one failure for each of the first places of a manifest that are beyond bounds."""
+    found = islice(find_beyond(manifest, bounds), MOST_BEYOND)
+    return tuple(Failure("beyond_bounds", str(each.message), path=format_path(each.path)) for each in found)
+
+
 def manifest_failures(error: ManifestError) -> tuple[Failure, ...]:
     """Return one failure for each mistake of a manifest."""
     return tuple(Failure("invalid_manifest", each.message, path=each.path) for each in error.problems)
@@ -60,6 +71,7 @@ class Answer:
 
     The plan is None if the request was refused. The plan of an apply contains the changes made and the current serial
     of the state. `manifest` is the result of an export, `state` that of a state request, `history` has applies.
+    `bounds` are those of the namespace's delegation, `beyond` what of a plan or of the live limits is beyond them.
     `namespace` is the plan's; without a plan it is the request's, and None if the request names none.
     """
 
@@ -74,6 +86,10 @@ class Answer:
         default=None, kw_only=True, validator=optional(deep_iterable(instance_of(ApplyEntry), instance_of(tuple)))
     )
     state: StateReport | None = field(default=None, kw_only=True, validator=optional(instance_of(StateReport)))
+    bounds: Bounds | None = field(default=None, kw_only=True, validator=optional(instance_of(Bounds)))
+    beyond: tuple[Failure, ...] = field(
+        default=(), kw_only=True, validator=deep_iterable(instance_of(Failure), instance_of(tuple))
+    )
     namespace: str | None = field(kw_only=True, validator=optional(_TEXT))
 
     @namespace.default
@@ -106,6 +122,8 @@ class Answer:
             **({"manifest": self.manifest.to_dict()} if self.manifest else {}),
             **({"state": self.state.to_dict()} if self.state else {}),
             **({} if self.history is None else {"history": [entry.to_dict() for entry in self.history]}),
+            **({"bounds": self.bounds.to_dict()} if self.bounds else {}),
+            **({"beyond": [failure.to_dict() for failure in self.beyond]} if self.beyond else {}),
         }
 
     @classmethod
@@ -127,5 +145,7 @@ class Answer:
                 manifest=manifest,
                 state=state,
                 history=kept,
+                bounds=Bounds.from_dict(raw["bounds"], "answer") if "bounds" in raw else None,
+                beyond=tuple(map(Failure.from_dict, raw.get("beyond", ()))),
                 namespace=namespace,
             )

@@ -6,6 +6,7 @@ from typing import Any, Final, Literal, Self, get_args
 from attrs import field, fields, frozen
 from attrs.validators import and_, deep_iterable, ge, in_, instance_of, le, matches_re, optional
 
+from .bounds import Bounds
 from .checks import describe_unknown_key
 from .formats import FormatError, reading
 from .manifest import LimitsManifest
@@ -13,7 +14,21 @@ from .naming import NameKind, find_name_problem
 from .problems import ManifestError, Problem, show
 from .shares import check_share
 
-Action = Literal["plan", "apply", "diff", "export", "state", "unlock", "watch", "stop", "history", "show"]
+Action = Literal[
+    "plan",
+    "apply",
+    "diff",
+    "export",
+    "state",
+    "unlock",
+    "watch",
+    "stop",
+    "history",
+    "show",
+    "bounds",
+    "bind",
+    "unbind",
+]
 
 ACTIONS: Final[tuple[str, ...]] = get_args(Action)
 NEED_MANIFEST: Final = frozenset({"plan", "apply", "diff"})
@@ -60,7 +75,8 @@ class Request:
     plan is refused. `principal` and `source` name the author and the revision; they are unverified claims.
     `lock_timeout` is the time to wait for another apply, in seconds. `next` is that of the page before. `targets` are
     patterns of addresses: all others stay as they are. `changes_per_second` bounds an apply. `serial` is that of the
-    apply to show. `share` is the region's share of each limit, such as `60%`; None leaves it as it was applied last.
+    apply to show. `bounds` are those to set. `share` is the region's share of each limit, such as `60%`; None leaves it
+    as it was applied last.
     """
 
     action: Action = field(validator=in_(ACTIONS))
@@ -78,6 +94,7 @@ class Request:
     changes_per_second: int | None = field(default=None, kw_only=True, validator=optional([_is_whole, ge(1)]))
     serial: int | None = field(default=None, kw_only=True, validator=optional([_is_whole, ge(1)]))
     share: str | None = field(default=None, kw_only=True, converter=_as_share)
+    bounds: Bounds | None = field(default=None, kw_only=True, validator=optional(instance_of(Bounds)))
     lock_id: str | None = field(default=None, kw_only=True, validator=optional(_is_text))
     next: str | None = field(default=None, kw_only=True, validator=optional(_is_text))
 
@@ -102,6 +119,8 @@ class Request:
 
         if self.action == "show" and self.serial is None:
             raise ValueError("show needs the serial of an apply, which `limits status` shows")
+        if (self.action == "bind") != (self.bounds is not None):
+            raise ValueError("bind needs bounds, and no other action has any")
 
     @classmethod
     def of(cls, action: Action, manifest: LimitsManifest, **options: Any) -> Self:
@@ -116,6 +135,8 @@ class Request:
         defaults = {each.name: each.default for each in fields(type(self))}
         manifest = {} if self.manifest is None else {"manifest": self.manifest.to_dict()}
         plain = {name: value for name, value in values.items() if value != defaults[name]}
+        if self.bounds is not None:
+            plain["bounds"] = self.bounds.to_dict()
         return {"action": self.action, "namespace": self.namespace, **manifest, **plain}
 
     @classmethod
@@ -134,6 +155,8 @@ class Request:
             if namespace is None:
                 raise ValueError(f"namespace is missing: {action} needs one")
             options = {name: raw[name] for name in _OPTIONS if raw.get(name) is not None}
+            if "bounds" in options:
+                options["bounds"] = Bounds.from_dict(options["bounds"], "bounds")
             return cls(action, namespace, manifest, **options)
 
 

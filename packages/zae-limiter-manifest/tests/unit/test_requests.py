@@ -79,7 +79,8 @@ def test_a_request_with_neither_action_nor_manifest_is_told_what_it_lacks(raw: A
         Request.from_dict(raw)
     assert str(refused.value) == (
         "the request has neither an action nor a manifest to plan; the actions are: "
-        "plan, apply, diff, export, state, unlock, watch, stop, history, show"
+        "plan, apply, diff, export, state, unlock, watch, stop, history, show, bounds, bind, "
+        "unbind"
     )
 
 

@@ -1,10 +1,13 @@
-"""Perform the actions of a request: plan, apply, diff, export, state, unlock, watch, stop, history, show.
+"""Perform the actions of a request: plan, apply, diff, export, state, unlock, watch, stop, history, show, and those of
+bounds.
 
 ``handler`` knows where a request comes from, and sends the answer.
 """
 
 from collections.abc import Callable, Mapping
 from typing import Final
+
+from attrs import evolve
 
 from zae_limiter import ZAELimiterError
 from zae_limiter.maintenance import SyncMaintenance
@@ -13,6 +16,7 @@ from zae_limiter_manifest.naming import NameKind, find_name_problem
 
 from .apply import ApplyRun
 from .apply_options import ApplyOptions
+from .bounds import answer_bounds, change_bounds, check_bounds, find_beyond_bounds
 from .deadline import Deadline
 from .delegated import alias_in
 from .history import answer_history, answer_show
@@ -47,11 +51,11 @@ def perform(table: Table, request: Request, context: object = None) -> Answer:
     return _answered(request, lambda: _perform(table, request, context))
 
 
-def read(table: Table, request: Request) -> Answer:
+def read(table: Table, request: Request, context: object = None) -> Answer:
     """Carry out a request that writes nothing; refuse any other one. Errors become errors in the answer, as in
     ``perform``.
     """
-    return _answered(request, lambda: _read(table, request))
+    return _answered(request, lambda: _read(table, request, context))
 
 
 def _answered(request: Request, act: Callable[[], Answer]) -> Answer:
@@ -68,8 +72,10 @@ def _perform(table: Table, request: Request, context: object) -> Answer:
                 "bad_request", "the answer to an apply has one page: asking for another page would apply again"
             )
         case Request(action="apply", manifest=LimitsManifest() as manifest):
+            alias = alias_in(context)
+            check_bounds(table, manifest, alias)
             repository = table.register(request.namespace)
-            options, deadline = ApplyOptions.of(request, alias_in(context)), Deadline.of(context, table.now_ms)
+            options, deadline = ApplyOptions.of(request, alias), Deadline.of(context, table.now_ms)
             return ApplyRun(repository, manifest, options, deadline, listed_bytes=LISTED_BYTES).run()
         case Request(action="unlock", lock_id=str(lock_id)):
             repository = table.open(request.namespace)
@@ -78,15 +84,19 @@ def _perform(table: Table, request: Request, context: object) -> Answer:
         case Request(action="stop"):
             repository = table.open(request.namespace)
             return answer_state(repository, stop(repository, request.principal or CLI, now_ms=table.now_ms()))
-    return _read(table, request)
+        case Request(action="bind" | "unbind"):
+            return change_bounds(table, request, context)
+    return _read(table, request, context)
 
 
-def _read(table: Table, request: Request) -> Answer:
+def _read(table: Table, request: Request, context: object) -> Answer:
     match request:
         case Request(action="plan", manifest=LimitsManifest() as manifest):
+            beyond = find_beyond_bounds(table, manifest, alias_in(context))
             repository = table.find(request.namespace)
             takes_over, share = request.take_over, request.share
-            return answer_plan(repository, manifest, take_over=takes_over, targets=request.targets, share=share)
+            answer = answer_plan(repository, manifest, take_over=takes_over, targets=request.targets, share=share)
+            return evolve(answer, beyond=beyond)
         case Request(action="diff", manifest=LimitsManifest() as manifest):
             return answer_diff(table.find(request.namespace), manifest, share=request.share)
         case Request(action="export"):
@@ -97,6 +107,8 @@ def _read(table: Table, request: Request) -> Answer:
             return answer_watch(table.open(request.namespace))
         case Request(action="history"):
             return answer_history(table.open(request.namespace))
+        case Request(action="bounds"):
+            return answer_bounds(table, request.namespace)
         case Request(action="show", serial=int(serial)):
             return answer_show(table.open(request.namespace), serial)
     raise Refused("read_only", f"the planner writes nothing: send the action {request.action} to the provisioner")

@@ -17,8 +17,11 @@ from zae_limiter_manifest.render.words import counted, mode_changes, share_line
 
 from .apply import AlreadyHandled, ApplyRun
 from .apply_options import ApplyOptions
+from .bounds import Beyond, check_bounds
 from .deadline import Deadline
 from .delegated import alias_in, check_namespaces
+from .live_state import LiveState
+from .planning import make_plan
 from .refusals import Refused
 from .reply_channel import ReplyChannel
 from .response_url import check_response_url
@@ -85,7 +88,24 @@ def _apply(table: Table, event: StackEvent, deadline: Deadline, alias: str | Non
     manifest = properties.manifest
     options = _apply_options(event, deadline, take_over=properties.take_over)
     options = replace(options, alias=alias, share=properties.share)
+    try:
+        check_bounds(table, manifest, alias)
+    except Beyond:  # the bounds may be newer than the limits to which an update is rolled back
+        unchanged = _unchanged(table, manifest, options)
+        if unchanged is None:
+            raise
+        options = replace(options, expected_plan=unchanged)
     return _with_ignored(_apply_manifest(table, event, manifest, options, deadline), properties.ignored)
+
+
+def _unchanged(table: Table, manifest: LimitsManifest, options: ApplyOptions) -> str | None:
+    """Return the hash of the plan of what is applied already; ``None`` if the manifest would change anything."""
+    repository = table.find(manifest.namespace)
+    if repository is None:
+        return None
+    live = LiveState.at(SyncMaintenance(repository), manifest.managed_set())
+    plan = make_plan(manifest, live, repository, owner=options.owner, take_over=options.take_over, share=options.share)
+    return None if plan.changes else plan.changes_hash()
 
 
 def _apply_manifest(

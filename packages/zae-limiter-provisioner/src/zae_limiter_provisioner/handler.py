@@ -41,7 +41,7 @@ def on_plan_event(event: Mapping[str, Any], context: object) -> dict[str, Any]:
     if is_stack_event(event):
         problem = "the planner takes no events of CloudFormation: ServiceToken must be the ARN of the provisioner"
         return _failed(Refused("read_only", problem), {})
-    return _reply(event, read, context)
+    return _reply(event, partial(read, context=context), context)
 
 
 def _reply(event: Mapping[str, Any], act: Act, context: object) -> dict[str, Any]:

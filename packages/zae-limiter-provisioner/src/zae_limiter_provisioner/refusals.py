@@ -12,6 +12,11 @@ class Refused(Exception):
         self.code = code
         self.message = message
 
+    @property
+    def failures(self) -> tuple[Failure, ...]:
+        """What an answer says of it."""
+        return (Failure(self.code, self.message),)
+
     def __str__(self) -> str:
         return self.message
 
@@ -24,7 +29,7 @@ def failed_answer(error: Exception, namespace: str | None) -> Answer:
 def _failures(error: Exception) -> tuple[Failure, ...]:
     match error:
         case Refused():
-            return (Failure(error.code, error.message),)
+            return error.failures
         case ManifestError():
             return manifest_failures(error)
         case FormatError():

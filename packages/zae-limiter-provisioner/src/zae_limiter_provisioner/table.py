@@ -3,15 +3,17 @@
 import logging
 import os
 from functools import cache
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from zae_limiter import Clock, Options, SyncRepository, SyncStore
 from zae_limiter.exceptions import NamespaceNotFoundError
-from zae_limiter.maintenance import Capabilities, SystemClock, open_registered, open_store
+from zae_limiter.maintenance import Capabilities, Flow, SystemClock, open_registered, open_store, over_table, run
 
 from .refusals import Refused
 
 logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 STACK: Final = "ZAEL_STACK"
 CONNECT_SECONDS: Final = 3
@@ -29,6 +31,10 @@ class Table:
     def now_ms(self) -> int:
         """Return the time in epoch milliseconds."""
         return self._clock.now_ms()
+
+    def run(self, flow: Flow[T]) -> T:
+        """Run a flow on what belongs to no namespace, and return its result."""
+        return run(over_table(self._store, self._options("none")), flow)
 
     def find(self, namespace: str) -> SyncRepository | None:
         """Open a namespace; return ``None`` if it is not registered. Raises ``Refused`` if it was deleted."""

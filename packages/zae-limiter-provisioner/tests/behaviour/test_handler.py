@@ -36,7 +36,7 @@ def test_an_unknown_action_is_an_error_that_names_the_actions_there_are(event: A
     (error,) = on_event(event, None)["errors"]
     assert error["code"] == "unknown_action"
     assert error["message"].endswith(
-        "the actions are: plan, apply, diff, export, state, unlock, watch, stop, history, show"
+        "the actions are: plan, apply, diff, export, state, unlock, watch, stop, history, show, bounds, bind, unbind"
     )
 
 
