@@ -5,6 +5,7 @@ What never does: what the functions refuse in detail (the provisioner's own test
 import json
 from collections.abc import Iterator
 from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -62,6 +63,25 @@ def test_what_the_policy_allows_serves_one_namespace(target: Target, namespace: 
             assert f"{namespace} alone, not {namespace}-b" in error["message"]
     with SyncRepository.open(namespace, stack=target.stack, endpoint_url=target.endpoint_url) as repository:
         assert repository.get_limits("user-123", "gpt-4") == [Limit.per_minute("rpm", 500)]
+
+
+def test_what_comes_by_the_alias_keeps_the_bounds(
+    target: Target, namespace: str, arns: list[str], tmp_path: Path
+) -> None:
+    file = tmp_path / "bounds.yaml"
+    file.write_text("limits: {rpm: 10k/min}")
+    delegation(target, "add", namespace, "--bounds", str(file))
+    with closing(target.client("lambda")) as client:
+        for function, action in ((arns[0], "plan"), (arns[1], "apply")):
+            for rpm, codes in ((10_001, ["beyond_bounds"]), (500, [])):
+                wanted = {"action": action, "manifest": named(namespace, changed(rpm)).to_dict()}
+                told = json.loads(client.invoke(FunctionName=function, Payload=json.dumps(wanted))["Payload"].read())
+                assert [each["code"] for each in told["errors"]] == codes
+        forged = json.dumps({"action": "unbind", "namespace": namespace})
+        told = json.loads(client.invoke(FunctionName=arns[1], Payload=forged)["Payload"].read())
+        assert told["errors"][0]["code"] == "not_delegated"
+    delegation(target, "add", namespace)  # which leaves them as they are
+    assert delegation(target, "list", "--bounds-of", namespace) == 'limits:\n  rpm: "10k/min"\n'
 
 
 def test_a_stack_may_own_a_namespace_by_its_alias(target: Target, namespace: str, arns: list[str]) -> None:

@@ -47,6 +47,13 @@ def load_with_their_warnings(
     ]
 
 
+def refuse_beyond_bounds(paths: Sequence[str], bounds: Path) -> None:
+    """Raise ``ManifestError`` with each place of the files that is beyond the bounds in a file."""
+    from zae_limiter_manifest.bounds import Bounds, refuse_beyond
+
+    refuse_beyond(read_files(paths), Bounds.from_yaml(read_head(bounds, MAX_BYTES + 1), str(bounds)))
+
+
 def _chosen(found: Sequence[LimitsManifest], namespace: str | None) -> tuple[LimitsManifest, ...]:
     chosen = tuple(each for each in found if namespace in (None, each.namespace))
     if namespace is not None and not chosen:

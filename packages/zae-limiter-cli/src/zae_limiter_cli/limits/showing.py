@@ -6,7 +6,7 @@ from typing import Final
 
 import click
 
-from zae_limiter_manifest import Answer, ApplyEntry, Plan, plans_hash
+from zae_limiter_manifest import Answer, ApplyEntry, Failure, Plan, plans_hash
 from zae_limiter_manifest.render import as_json, as_markdown, as_text, words
 from zae_limiter_manifest.render.sections import code
 from zae_limiter_manifest.render.views import EVERYTHING, View
@@ -24,6 +24,9 @@ MOST_WARNINGS: Final = 20
 OTHER_RELEASE: Final = (
     "this command finds no mistake in the manifest, so the stack's functions are of another release: see "
     "`zae-limiter status`, then run `zae-limiter upgrade`"
+)
+SHOWS_LINES: Final = (
+    "`zae-limiter delegation list --bounds-of {namespace}` shows them, and `limits validate --bounds FILE` each line"
 )
 
 
@@ -61,6 +64,13 @@ def say_warnings(warnings: Sequence[Warned]) -> None:
             click.echo(Terminal.of_stderr().fitted(each.place.excerpt), err=True)
     if more := _more(warnings):
         say_sentence(f"Warning: {more}", err=True)
+
+
+def say_beyond(namespace: str, what: str, beyond: Sequence[Failure]) -> None:
+    """Print on standard error, on one line, what is beyond the bounds of a delegation."""
+    if beyond:
+        places = f"at {counted(len(beyond), 'place')}, first {words.failure_text(beyond[0])}"
+        say_sentence(f"Warning: {namespace}: {what} beyond the bounds of its delegation {places}", err=True)
 
 
 def _as_list(warnings: Sequence[Warned]) -> str:
@@ -145,6 +155,8 @@ def _refusal(namespace: str, answer: Answer) -> CommandError:
     lines = [f"{namespace}: {words.failure_text(failure)}" for failure in answer.errors]
     if any(failure.code == "invalid_manifest" for failure in answer.errors):
         lines.append(f"{namespace}: {OTHER_RELEASE}")
+    if any(failure.code == "beyond_bounds" for failure in answer.errors):
+        lines.append(f"{namespace}: {SHOWS_LINES.format(namespace=namespace)}")
     return CommandError(*lines)
 
 

@@ -3,6 +3,8 @@
 import json
 import uuid
 from collections.abc import Callable
+from functools import partial
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
@@ -15,9 +17,25 @@ from zae_limiter_cli.stack.delegations import KINDS, Delegation
 pytestmark = pytest.mark.slow
 
 KEEPS = """
+kept = {}
+
 def handler(event, context):
-    alias = context.invoked_function_arn.split(":")[7]
-    return {"errors": [] if alias == "ns-" + event["namespace"] else [{"code": "not_delegated"}]}
+    alias = context.invoked_function_arn.split(":")[7:]
+    if event["action"] in ("bind", "bounds", "unbind"):
+        beyond = [{"code": "beyond_bounds", "message": "is 9", "path": "system.limits.rpm"}]
+        if event["action"] == "unbind":
+            kept.clear()
+        if event["action"] == "bind":
+            kept.update(bounds=event["bounds"], beyond=beyond)
+        return {"status": "applied", "namespace": event["namespace"], "serial": None, "errors": [], **kept}
+    return {"errors": [] if alias == ["ns-" + event["namespace"]] else [{"code": "not_delegated"}]}
+"""
+OLD = """
+def handler(event, context):
+    if event["action"] == "state":
+        return {"errors": [{"code": "not_delegated"}]}
+    errors = [{"code": "unknown_action", "message": "there is no action"}]
+    return {"status": "failed", "namespace": event["namespace"], "serial": None, "errors": errors}
 """
 SERVES_ALL = "def handler(event, context): return {'errors': []}"
 
@@ -53,6 +71,45 @@ def test_functions_that_keep_to_a_namespace_get_an_alias_each(account: Account, 
             "Version": "2012-10-17",
             "Statement": [{"Effect": "Allow", "Action": "lambda:InvokeFunction", "Resource": allowed}],
         }
+
+
+def test_bounds_are_set_before_the_aliases_are_there_and_go_with_them(
+    account: Account, run: Callable[..., Result], tmp_path: Path
+) -> None:
+    name, file = stack_of(account, KEEPS, KEEPS), tmp_path / "bounds.yaml"
+    file.write_text("limits: {rpm: 5}")
+    assert run("add", "a", "-n", name, "--bounds", str(file)).exit_code == 1
+    assert json.loads(run("list", "-n", name, "-o", "json").stdout)["items"] == []
+    file.write_text("limits: {rpm: 5/min}")
+    done = run("add", "a", "-n", name, "--bounds", str(file))
+    assert (done.exit_code, done.stdout[:2]) == (0, "a:")
+    assert " ".join(done.stderr.split()) == (
+        "Warning: a: the limits that it has now are beyond the bounds of its delegation at 1 place, first "
+        "system.limits.rpm: is 9"
+    )
+    asked = partial(account.client("lambda").invoke, FunctionName=function_name(name, "provisioner"))
+    payload = json.dumps({"action": "bounds", "namespace": "a"})
+    assert json.loads(asked(Payload=payload)["Payload"].read())["bounds"] == {"limits": {"rpm": "5/min"}}
+    assert run("add", "a", "-n", name).exit_code == 0  # which changes no bounds
+    assert "bounds" in json.loads(asked(Payload=payload)["Payload"].read())
+    assert run("add", "a", "-n", name, "--bounds", str(file), "--unbounded").exit_code == 1
+    for words in (("add", "--unbounded"), ("add", "--bounds", str(file)), ("remove",)):
+        assert run(*words, "a", "-n", name).exit_code == 0
+    assert "bounds" not in json.loads(asked(Payload=payload)["Payload"].read())
+
+
+def test_functions_of_an_older_release_take_no_bounds(
+    account: Account, run: Callable[..., Result], tmp_path: Path
+) -> None:
+    name, file = stack_of(account, OLD, OLD), tmp_path / "bounds.yaml"
+    file.write_text("limits: {rpm: 5/min}")
+    done = run("add", "a", "-n", name, "--bounds", str(file))
+    assert done.stderr == (
+        f"Error: the functions of {name} know no bounds: `zae-limiter upgrade --name {name}` brings code that does\n"
+    )
+    assert json.loads(run("list", "-n", name, "-o", "json").stdout)["items"] == []
+    for words in (("add",), ("add", "--unbounded"), ("remove",)):
+        assert run(*words, "a", "-n", name).exit_code == 0
 
 
 @pytest.mark.parametrize("sources", [(SERVES_ALL, KEEPS), (KEEPS, SERVES_ALL)])

@@ -19,7 +19,18 @@ if TYPE_CHECKING:
 @connected
 @files_option(required=True)
 @form_option("text", "json")
-def validate(*, connection: "Connection", files: tuple[str, ...], form: DocumentForm) -> None:  # noqa: ARG001  as of all others
+@click.option(
+    "--bounds",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="File with the bounds of a delegation, which the files have to keep, too.",
+)
+def validate(
+    *,
+    connection: "Connection",  # noqa: ARG001  as of all others
+    files: tuple[str, ...],
+    form: DocumentForm,
+    bounds: Path | None,
+) -> None:
     """Check manifests, and report every mistake with its file, line and column.
 
     It warns of what may not be meant, such as a limit above its parent's, each by a name; `ignore: [NAME, ...]` in the
@@ -28,11 +39,13 @@ def validate(*, connection: "Connection", files: tuple[str, ...], form: Document
     from zae_limiter_manifest import ManifestError
     from zae_limiter_manifest.render import as_json
 
-    from ...limits.files import load_with_their_warnings
+    from ...limits.files import load_with_their_warnings, refuse_beyond_bounds
     from ...limits.showing import say_warnings
 
     try:
         manifests, warnings = load_with_their_warnings(files)
+        if bounds is not None:
+            refuse_beyond_bounds(files, bounds)
     except ManifestError as error:
         if form == "text":
             raise

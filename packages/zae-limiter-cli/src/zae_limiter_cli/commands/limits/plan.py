@@ -91,7 +91,7 @@ def plan(
     from ...limits.provisioner import Planner
     from ...limits.replay.run import replays_of
     from ...limits.saved import SavedPlan
-    from ...limits.showing import plan_of, show_plans
+    from ...limits.showing import plan_of, say_beyond, show_plans
     from ...limits.targets import warn_of_idle
 
     if trace is not None and replay is None:
@@ -101,7 +101,10 @@ def plan(
         raise CommandError(f"--out saves the plan of one namespace, not of {len(manifests)}: plan them one by one")
     planner = Planner(connection, reporter(quiet=False))
     requests = requests_of("plan", manifests, take_over=take_over, targets=targets, share=share)
-    plans = [plan_of(request.namespace, planner.ask(request)) for request in requests]
+    answers = [planner.ask(request) for request in requests]
+    plans = [plan_of(request.namespace, answer) for request, answer in zip(requests, answers, strict=True)]
+    for answer in answers:
+        say_beyond(str(answer.namespace), "the plan is", answer.beyond)
     warn_of_idle(targets, manifests, plans)
     risks = _risks_of(connection, manifests, plans) if use else {}
     replays = [] if replay is None else replays_of(connection, plans, replay, trace=trace)
