@@ -73,7 +73,8 @@ def _perform(table: Table, request: Request, context: object) -> Answer:
             )
         case Request(action="apply", manifest=LimitsManifest() as manifest):
             alias = alias_in(context)
-            check_bounds(table, manifest, alias)
+            if alias is not None:
+                check_bounds(table, manifest, alias)
             repository = table.register(request.namespace)
             options, deadline = ApplyOptions.of(request, alias), Deadline.of(context, table.now_ms)
             return ApplyRun(repository, manifest, options, deadline, listed_bytes=LISTED_BYTES).run()
