@@ -9,6 +9,7 @@ from support.core.worlds import World, drain, passes, take
 from zae_limiter import UNLIMITED, Limit, OnRefused, ValidationError
 from zae_limiter.exceptions import AccessDisabled, InvalidIdentifierError
 from zae_limiter.flows.records import levels
+from zae_limiter.operations.errors import Unreachable
 from zae_limiter.operations.values import Get, Key, Put, Transact
 from zae_limiter.schema import keys
 from zae_limiter.schema.attributes import PATTERNS
@@ -261,3 +262,27 @@ async def test_a_lower_level_that_adds_too_many_is_refused_by_calls(world: World
             await take(limiter, "e", "a/b", s0=1)
     await limiter.set_limits("e", [MODELS], "a/b", extends=True)
     assert await passes(limiter, "e", "a/b", s0=1, tpm=1)
+
+
+async def test_shares_in_an_outage_are_of_the_pattern(world: World) -> None:
+    process = await world.process(on_unavailable="share")
+    await process.limiter.set_system_defaults([Limit.per_minute("rpm", 100_000)])
+    await process.limiter.set_resource_defaults("a/*", [Limit.per_minute("rpm", 60)])
+    for _ in range(100):
+        await take(process.limiter, "e", "a/b", rpm=1)
+        world.clock.advance(seconds=1)
+    process.wire.break_down(Unreachable("connection refused"))
+    world.clock.advance(seconds=1)
+    assert 30 < await drain(process.limiter, "e", "a/b", "rpm") <= 60
+
+
+async def test_prefetched_tokens_of_a_pattern_cost_no_request(world: World) -> None:
+    process = await world.process()
+    limit = Limit.custom("rpm", 600, refill_amount=600, refill_period=60, prefetch=2)
+    await process.limiter.set_resource_defaults("a/*", [limit])
+    for _ in range(20):
+        await take(process.limiter, "e", "a/b", rpm=1)
+    process.wire.sent()
+    for _ in range(5):
+        await take(process.limiter, "e", "a/b", rpm=1)
+    assert len(process.wire.sent()) <= 1
