@@ -77,6 +77,7 @@ def _limit(each: "LimitExplanation") -> dict[str, Any]:
         "requested": each.requested,
         "source": each.source,
         **({} if each.override_until is None else {"override_until": iso(each.override_until)}),
+        **({} if each.pattern is None else {"pattern": each.pattern}),
         "available": each.available,
         "prefetched": each.prefetched,
         "refuses": each.refuses,

@@ -144,15 +144,16 @@ def _of_levels(bucket: "BucketExplanation") -> Iterator[str]:
     if bucket.is_unlimited:
         yield "It is unlimited: every call is admitted and counted."
     for each in bucket.limits:
-        if (each.source, each.override_until) != (bucket.source, bucket.override_until):
-            yield f"{each.limit.name} by {_words_of(each.source, bucket, each.override_until)}"
+        of_head = (each.source, each.override_until) == (bucket.source, bucket.override_until)
+        if not of_head or each.pattern not in (None, bucket.pattern):
+            yield f"{each.limit.name} by {_words_of(each.source, bucket, each.override_until, each.pattern)}"
 
 
-def _words_of(source: str, bucket: "BucketExplanation", override_until: datetime | None) -> str:
+def _words_of(source: str, bucket: "BucketExplanation", override_until: datetime | None, pattern: str | None) -> str:
     if override_until is not None:
         place = "on all resources" if source == "entity_default" else f"on {bucket.resource}"
         return f"an override {place} until {both(override_until)}"
-    return SOURCES[source].format(resource=bucket.resource, tier=bucket.tier, pattern=bucket.pattern)
+    return SOURCES[source].format(resource=bucket.resource, tier=bucket.tier, pattern=pattern)
 
 
 def _head(found: "Explanation", bucket: "BucketExplanation") -> str:
@@ -161,7 +162,7 @@ def _head(found: "Explanation", bucket: "BucketExplanation") -> str:
     if _is_further(found, bucket):
         on = "" if bucket.resource == found.resource else f" on {bucket.resource}"
         role = f"{on} (draw)" if len(bucket.path) == 1 else f"{on} (draw, above {bucket.path[0]})"
-    of = _words_of(bucket.source, bucket, bucket.override_until)
+    of = _words_of(bucket.source, bucket, bucket.override_until, bucket.pattern)
     shards = {0: "no bucket yet, so it is full", 1: "1 shard"}.get(bucket.shard_count, f"{bucket.shard_count} shards")
     return f"{bucket.entity_id}{role}: {of}; {shards}"
 

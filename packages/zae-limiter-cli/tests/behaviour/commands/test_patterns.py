@@ -32,6 +32,17 @@ def test_why_and_the_entity_name_the_pattern(table: Table) -> None:
     assert rows == [["pattern", "a/*", "yes", "rpm"], ["pattern", "*", "yes", "tpm"]]
 
 
+def test_why_names_the_pattern_of_each_limit(table: Table) -> None:
+    table.repository.set_resource_defaults("*", [TPM])
+    table.repository.set_resource_defaults("a/*", [RPM], extends=True)
+    lines = run("why", "acme", "a/b").stdout.splitlines()
+    assert "  tpm by the limits of the pattern *" in lines
+    assert not any("rpm by" in line for line in lines)
+    [bucket] = document("why", "acme", "a/b")["buckets"]
+    found = {name: (each["source"], each["pattern"]) for name, each in bucket["limits"].items()}
+    assert found == {"rpm": ("pattern", "a/*"), "tpm": ("pattern", "*")}
+
+
 def test_a_switch_of_a_pattern_is_named_and_ended(table: Table) -> None:
     table.repository.set_resource_defaults("*", [RPM])
     run("disable", "-r", "a/*", "--reason", "moved", "--yes")

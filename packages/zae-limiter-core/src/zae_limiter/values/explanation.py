@@ -36,6 +36,8 @@ class LimitExplanation:
     """Where the limit comes from: another level than the bucket's ``source``, if that one extends it."""
     override_until: datetime | None = None
     """The end of the override that has the limit; ``None`` if none has."""
+    pattern: str | None = None
+    """The pattern of resources that has the limit, if ``source`` is one."""
 
     @property
     def refuses(self) -> bool:

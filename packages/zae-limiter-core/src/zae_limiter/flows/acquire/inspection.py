@@ -20,7 +20,7 @@ from ...schema.items import BucketId, BucketState, read_bucket
 from ...values.checks import Check
 from ...values.explanation import BucketExplanation, Explanation, LimitExplanation, LimitsFrom
 from ...values.limits import MILLI, Limit, OnUnavailable
-from ...values.resolution import Config, LimitsInForce, ResolvedLimits
+from ...values.resolution import Config, LimitsInForce, ResolvedLimits, compose
 from ...values.switches import ResolvedSwitches
 from ...values.timetables import timetable_of
 from ..bucket.reading import read_whole
@@ -152,7 +152,8 @@ class _Records:
             for limit in level.limits
             if of.get(limit.name) == level.source and limit not in level.stored.limits
         }
-        return _Sources(source, of, ends.get(source), lifted)
+        patterns = {limit.name: level.pattern for level in reversed(compose(levels).levels) for limit in level.limits}
+        return _Sources(source, of, ends.get(source), lifted, patterns)
 
     def states(self, bucket: BucketId) -> list[BucketState]:
         """Return the shards of a bucket."""
@@ -176,26 +177,27 @@ class _Records:
 
 
 class _Sources(NamedTuple):
-    """Where limits come from, each of them, and when overrides end: that of the first level, that of each limit."""
+    """Where limits come from, each of them, and when overrides end: that of the first level, that of each limit.
+
+    ``patterns``: the pattern that has a limit, or ``None``.
+    """
 
     first: LimitsFrom
     each: Mapping[str, LimitsFrom] = MappingProxyType({})
     until: datetime | None = None
     lifted: Mapping[str, datetime] = MappingProxyType({})
+    patterns: Mapping[str, str | None] = MappingProxyType({})
 
 
 def _explained(records: _Records, claim: Claim, asked: "Asked", *, by_prefetch: bool) -> BucketExplanation:
-    source, sources, until, lifted = records.sources(claim)
+    sources = records.sources(claim)
     return BucketExplanation(
         entity_id=claim.bucket.entity_id,
         resource=claim.bucket.resource,
-        source=source,
-        override_until=until,
+        source=sources.first,
+        override_until=sources.until,
         limits=tuple(
-            _explained_limit(
-                asked, limit, sources.get(limit.name, source), lifted.get(limit.name), by_prefetch=by_prefetch
-            )
-            for limit in asked.view.config.marked
+            _explained_limit(asked, limit, sources, by_prefetch=by_prefetch) for limit in asked.view.config.marked
         ),
         path=claim.path,
         switches=claim.resolved.switches,
@@ -219,9 +221,7 @@ def _counts_of(states: Sequence[BucketState]) -> dict[str, Any]:
     }
 
 
-def _explained_limit(
-    asked: "Asked", limit: Limit, source: LimitsFrom, override_until: datetime | None, *, by_prefetch: bool
-) -> LimitExplanation:
+def _explained_limit(asked: "Asked", limit: Limit, sources: _Sources, *, by_prefetch: bool) -> LimitExplanation:
     view, amount = asked.view, asked.amounts.get(limit.name)
     declared = view.config.scheduled.get(limit.name)
     return LimitExplanation(
@@ -232,8 +232,9 @@ def _explained_limit(
         wait_seconds=asked.wait(limit.name, by_prefetch=by_prefetch),
         schedule="" if declared is None else timetable_of(declared).at(view.at_ms).text,
         in_force=None if declared is None else view.config.by_name[limit.name],
-        source=source,
-        override_until=override_until,
+        source=sources.each.get(limit.name, sources.first),
+        override_until=sources.lifted.get(limit.name),
+        pattern=sources.patterns.get(limit.name),
     )
 
 
