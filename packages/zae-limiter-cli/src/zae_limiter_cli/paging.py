@@ -1,9 +1,10 @@
 """Open a namespace for reading, and read rows from as many pages as they need."""
 
 from collections.abc import Callable, Iterator, Sequence
-from functools import wraps
+from functools import partial, wraps
 from itertools import islice
 from shlex import quote
+from time import sleep
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
@@ -21,6 +22,7 @@ Row = TypeVar("Row")
 FetchPage = Callable[[int, str | None], tuple[Sequence[Row], str | None]]
 
 ROWS: Final = 100
+PAUSES: Final = (0.5, 1.0, 2.0)  # seconds before a read is tried again
 ROWS_OF_A_PAGE: Final = 1000  # the most that core gives at once
 
 
@@ -95,8 +97,23 @@ def every_row(fetch: FetchPage[Row], size: int = ROWS_OF_A_PAGE, behind: str | N
     found, following = fetch(size, behind)
     yield from found
     while following is not None:
-        found, following = fetch(size, following)
+        found, following = patiently(partial(fetch, size, following))
         yield from found
+
+
+def patiently(read: Callable[[], Row]) -> Row:
+    """Return what a read gives that comes after others: if the store does not answer, it is asked again some times.
+
+    What was read before is not thrown away for one late answer.
+    """
+    from zae_limiter import RateLimiterUnavailable
+
+    for pause in PAUSES:
+        try:
+            return read()
+        except RateLimiterUnavailable:
+            sleep(pause)
+    return read()
 
 
 def first_rows(fetch: FetchPage[Row], most: int) -> tuple[list[Row], bool]:
@@ -107,12 +124,12 @@ def first_rows(fetch: FetchPage[Row], most: int) -> tuple[list[Row], bool]:
 
 def some_rows(fetch: FetchPage[Row], most: int, behind: str | None) -> tuple[list[Row], str | None]:
     """Return the first rows after ``behind``, and the ``next`` that gives the rest; ``None`` at the end."""
-    found: list[Row] = []
-    while True:
-        page, behind = fetch(min(most - len(found), ROWS_OF_A_PAGE), behind)
+    page, behind = fetch(min(most, ROWS_OF_A_PAGE), behind)
+    found = [*page]
+    while behind is not None and len(found) < most:
+        page, behind = patiently(partial(fetch, min(most - len(found), ROWS_OF_A_PAGE), behind))
         found += page
-        if behind is None or len(found) >= most:
-            return found, behind
+    return found, behind
 
 
 def say_following(behind: str | None) -> None:

@@ -1,36 +1,49 @@
-import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+"""Rows from as many pages as they need, of a store that may be late."""
 
-from zae_limiter_cli.paging import ROWS_OF_A_PAGE, every_row, first_rows
+import pytest
+
+from zae_limiter import RateLimiterUnavailable
+from zae_limiter_cli import paging
+from zae_limiter_cli.paging import PAUSES, every_row, some_rows
 
 
 class Pages:
-    """Numbers from 0 on, in pages at most so long; the last one may be empty."""
+    """Five pages of two rows, of which some are late so many times."""
 
-    def __init__(self, total: int, *, longest: int = ROWS_OF_A_PAGE) -> None:
-        self.total = total
-        self.longest = longest
-        self.sizes: list[int] = []
+    def __init__(self, **late: int) -> None:
+        self.late, self.asked = late, 0
 
-    def __call__(self, size: int, following: str | None) -> tuple[list[int], str | None]:
-        self.sizes.append(size)
-        first = int(following or 0)
-        end = first + min(size, self.longest)
-        return list(range(first, min(end, self.total))), str(end) if end <= self.total else None
-
-
-@given(total=st.integers(0, 40), longest=st.integers(1, 10), most=st.integers(1, 50))
-def test_the_first_rows_come_from_as_many_pages_as_it_takes_and_more_is_told(
-    total: int, longest: int, most: int
-) -> None:
-    rows = list(range(total))
-    assert first_rows(Pages(total, longest=longest), most) == (rows[:most], total > most)
-    assert list(every_row(Pages(total, longest=longest))) == rows
+    def __call__(self, _size: int, behind: str | None) -> tuple[list[int], str | None]:
+        page = int(behind or 0)
+        self.asked += 1
+        if self.late.get(f"page{page}", 0):
+            self.late[f"page{page}"] -= 1
+            raise RateLimiterUnavailable("the answer did not come in time")
+        return [2 * page, 2 * page + 1], str(page + 1) if page < 4 else None
 
 
-@pytest.mark.parametrize(("most", "sizes"), [(5, [6]), (999, [1000]), (1500, [1000, 1000])])
-def test_no_page_is_asked_for_that_is_not_needed_or_longer_than_core_gives(most: int, sizes: list[int]) -> None:
-    pages = Pages(10_000)
-    first_rows(pages, most)
-    assert pages.sizes == sizes
+@pytest.fixture(autouse=True)
+def slept(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    found: list[float] = []
+    monkeypatch.setattr(paging, "sleep", found.append)
+    return found
+
+
+def test_a_late_page_throws_away_none_before_it(slept: list[float]) -> None:
+    pages = Pages(page2=2, page4=1)
+    assert list(every_row(pages)) == list(range(10))
+    assert (pages.asked, slept) == (8, [*PAUSES[:2], PAUSES[0]])
+    assert some_rows(Pages(page3=1), 100, None) == (list(range(10)), None)
+
+
+def test_a_store_that_does_not_answer_at_all_is_not_waited_for(slept: list[float]) -> None:
+    for read in (lambda pages: list(every_row(pages)), lambda pages: some_rows(pages, 100, None)):
+        with pytest.raises(RateLimiterUnavailable):
+            read(Pages(page0=1))
+    assert slept == []
+
+
+def test_tries_end(slept: list[float]) -> None:
+    with pytest.raises(RateLimiterUnavailable):
+        list(every_row(Pages(page1=9)))
+    assert slept == [*PAUSES]

@@ -2,11 +2,14 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from zae_limiter_manifest import Address, Change, LimitDecl, Plan, RecordDecl, ResourceDecl
 from zae_limiter_manifest.naming import DEFAULT_RESOURCE
 from zae_limiter_manifest.switches import SwitchesDecl
+
+from ...paging import patiently
 
 if TYPE_CHECKING:
     from zae_limiter import Limit, SyncRepository
@@ -44,15 +47,18 @@ class LimitsAfter:
 
     def bucket(self, entity_id: str, resource: str) -> "BucketLimits":
         """Return the limits that hold for an entity on a resource, and whether a switch comes before them."""
-        from zae_limiter.maintenance import BucketLimits
-
         found = self._buckets.get((entity_id, resource))
         if found is None:
-            limits = self._limits(entity_id, resource)
-            disabled, bypass = (self._switch(name, entity_id, resource) is True for name in ("disabled", "bypass"))
-            found = BucketLimits(entity_id, resource, limits, disabled, bypass and not disabled)
+            found = patiently(partial(self._bucket, entity_id, resource))
             self._buckets[entity_id, resource] = found
         return found
+
+    def _bucket(self, entity_id: str, resource: str) -> "BucketLimits":
+        from zae_limiter.maintenance import BucketLimits
+
+        limits = self._limits(entity_id, resource)
+        disabled, bypass = (self._switch(name, entity_id, resource) is True for name in ("disabled", "bypass"))
+        return BucketLimits(entity_id, resource, limits, disabled, bypass and not disabled)
 
     def _limits(self, entity_id: str, resource: str) -> tuple["Limit", ...]:
         from zae_limiter.values.resolution import EXTENDS, SAYS_NOTHING, Level, Said, compose
