@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from zae_limiter import Limit, OnRefused, RateLimitExceeded, SyncRateLimiter, SyncRepository
+from zae_limiter import Draw, Limit, OnRefused, RateLimitExceeded, SyncRateLimiter, SyncRepository
 from zae_limiter.exceptions import AccessDisabled
 from zae_limiter.testing import ManualClock
 
@@ -150,3 +150,17 @@ def test_usage_is_of_each_resource(opens: Opens, clock: ManualClock) -> None:
     assert [taken(limiter, "a/b", 2), taken(limiter, "a/c", 3)] == [True, True]
     found = {bucket.resource: bucket.available for bucket in limiter.repository.get_buckets("e")}
     assert found == {"a/b": {"rpm": 7}, "a/c": {"rpm": 6}}
+
+
+def test_a_draw_limits_all_resources_of_a_pattern_together(opens: Opens) -> None:
+    limiter = opens()
+    limiter.set_resource_defaults("a/*", [Limit.per_minute("rpm", 10)])
+    limiter.set_resource_defaults("a", [Limit.per_minute("rpm", 15)])
+    family = [Draw(resource="a")]
+    for model in ("b", "c"):
+        with limiter.acquire("e", f"a/{model}", {"rpm": 7}, draws=family):
+            pass
+    with pytest.raises(RateLimitExceeded) as refused, limiter.acquire("e", "a/d", {"rpm": 7}, draws=family):
+        pass
+    assert [(each.resource, each.available) for each in refused.value.violations] == [("a", 1)]
+    assert [limiter.available("e", f"a/{model}")["rpm"] for model in ("b", "c", "d")] == [3, 3, 10]
