@@ -1,6 +1,8 @@
 """Limits of money: made, written, asked for exactly, refused and shown in their currency."""
 
+from collections.abc import Callable
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,6 +12,7 @@ from hypothesis import strategies as st
 from support.core.worlds import World
 from zae_limiter import Draw, Limit, RateLimiter, RateLimitExceeded, TokenUsage, ValidationError
 from zae_limiter.http import headers, problem
+from zae_limiter.integrations.prices import Prices
 from zae_limiter.values.money import CURRENCIES, MAX_MICRO, read_money, write_money
 
 USD = Limit.money("usd", "1", per="rolling day")
@@ -241,3 +244,49 @@ async def test_a_price_that_is_no_amount_is_refused(world: World, returned: Any,
 def test_a_price_is_a_function() -> None:
     with pytest.raises(ValidationError, match=r"by_usage of a draw .*: must be a function of a TokenUsage"):
         budget(5)
+
+
+async def test_a_list_of_prices_counts_in_the_unit_of_a_budget(world: World, tmp_path: Path) -> None:
+    file = tmp_path / "prices.json"
+    file.write_text('{"version": 1, "models": {"gpt-5": [{"input": 1.10, "cached": 0.11, "output": 9}]}}')
+    prices = Prices.load(file)
+    limiter, _ = await world.process(default_limits=[RPM])
+    await limiter.set_limits("acme", ["usd: $250/month UTC"], "budget")
+    calls = [TokenUsage(input=800, cached=2_000, output=350), TokenUsage(input=1), TokenUsage(output=1)]
+    for usage in calls:
+        draws = budget(lambda used: {"usd": prices.micro_usd("gpt-5", used)})
+        async with limiter.acquire("e", "r", {"rpm": 1}, draws=draws) as lease:
+            await lease.draws[0].settle(usage)
+    # 880 + 220 + 3,150; 1.1 and 9, of which a begun micro-dollar counts
+    assert (await limiter.available("acme", "budget"))["usd"] == 250_000_000 - 4_250 - 2 - 9
+
+
+DOORS: dict[str, Callable[[RateLimiter], Any]] = {
+    "acquire": lambda limiter: asks(limiter.acquire("e", "r", {"usd": 0.5})),  # type: ignore[dict-item]
+    "check": lambda limiter: limiter.check("e", "r", {"usd": 0.5}),  # type: ignore[dict-item]
+    "explain": lambda limiter: limiter.explain("e", "r", {"usd": 0.5}),  # type: ignore[dict-item]
+    "a draw": lambda limiter: asks(limiter.acquire("e", "r", {"usd": 1}, draws=[Draw("x", consume={"usd": 0.5})])),  # type: ignore[dict-item]
+    "a credit": lambda limiter: limiter.repository.credit_bucket("e", "r", {"usd": 0.5}),  # type: ignore[dict-item]
+}
+
+
+@pytest.mark.parametrize("door", DOORS)
+async def test_every_door_refuses_a_float_with_the_reason(world: World, door: str) -> None:
+    limiter, _ = await world.process(default_limits=[USD])
+    with pytest.raises(ValidationError, match="a float is not exact: give money as a Decimal"):
+        await DOORS[door](limiter)
+
+
+@pytest.mark.parametrize("call", ["consume", "settle", "adjust", "release", "would_exceed"])
+async def test_every_call_of_a_lease_refuses_a_float_with_the_reason(world: World, call: str) -> None:
+    limiter, _ = await world.process(default_limits=[USD])
+    async with limiter.acquire("e", "r", {"usd": 1}) as lease:
+        with pytest.raises(ValidationError, match="a float is not exact: give money as a Decimal"):
+            await getattr(lease, call)(usd=0.5)
+
+
+async def test_an_estimate_of_money_is_in_millionths(world: World) -> None:
+    limiter, _ = await world.process(default_limits=[USD])
+    for wrong in (0.5, Decimal("0.5")):
+        with pytest.raises(ValidationError, match="whole number of tokens, or of millionths of money"):
+            limiter.estimate("r", default=wrong, most=5)  # type: ignore[arg-type]

@@ -17,7 +17,7 @@ from ..now import live_line
 from ..options import FiniteRange, OutputForm, connected, in_namespace, output_option, yes_option
 from ..paging import open_namespace
 from ..principal import principal_option
-from ..rates import amount
+from ..rates import amount, in_money
 from ..times import both, iso
 
 if TYPE_CHECKING:
@@ -111,7 +111,7 @@ def _lift(
     now_ms = repository.namespace_state.now()
     if output == "json":
         plain = {"until": iso(until), "limits": plain_limits([*lifted.values()], now_ms), "live_buckets": live}
-        plain |= {"left": {name: {"before": each.before, "now": each.now} for name, each in left.items()}}
+        plain |= {"left": {name: _plain_left(each) for name, each in left.items()}}
         say_json({"entity_id": entity_id, "resources": [resource], "action": "lifted", **plain})
     else:
         say_sentence(f"{entity_id} has other limits until {both(until)} on {resource}: {live_line(live)}.")
@@ -159,6 +159,11 @@ def _multiplied(values: "Limit | ScheduleEntry", factor: float) -> dict[str, Any
     if values.capacity == 0:
         return {}
     return {each: max(1, round(getattr(values, each) * factor)) for each in ("capacity", "burst", "refill_amount")}
+
+
+def _plain_left(each: "_Left") -> dict[str, Any]:
+    unit = {"unit": each.unit} if each.unit else {}
+    return {"before": each.before, "now": each.now, **unit, **in_money(each.unit, before=each.before, now=each.now)}
 
 
 class _Left(NamedTuple):

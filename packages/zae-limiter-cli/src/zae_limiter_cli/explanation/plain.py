@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..audit.changes import plain_event
 from ..data.switches import plain_resolved
+from ..rates import in_money
 from ..times import iso
 from .next_steps import NextStep
 from .report import Report, in_force
@@ -85,6 +86,7 @@ def _limit(each: "LimitExplanation") -> dict[str, Any]:
         "blocked": each.blocked,
         "wait_seconds": _seconds(each.wait_seconds),
         "usable_burst": in_force(each).usable_burst,
+        **in_money(each.limit.unit, requested=each.requested or 0, available=each.available),
         **declared,
         **({} if each.in_force is None else {"in_force": each.in_force.to_dict(), "entry": each.schedule or None}),
     }

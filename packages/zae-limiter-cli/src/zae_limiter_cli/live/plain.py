@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from ..columns import room_of_stdout, say_columns
+from ..rates import in_money
 from .rows import WIDE, Row, cells, heads
 
 
@@ -27,4 +28,6 @@ def plain_row(row: Row, parent_ids: Sequence[str]) -> dict[str, Any]:
         "refused": row.refused,
         "refused_per_minute": row.refused_per_minute,
         "blocked_by": row.blocked_by or None,
+        **({"unit": row.unit} if row.unit else {}),
+        **in_money(row.unit, available=row.available, burst=row.burst),
     }

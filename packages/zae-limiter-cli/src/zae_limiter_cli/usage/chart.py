@@ -5,7 +5,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
+from ..rates import amount as shown_amount
 from ..times import shown
+from .units import NO_UNITS
 
 if TYPE_CHECKING:
     from zae_limiter import UsageSnapshot
@@ -16,7 +18,14 @@ EIGHTHS: Final = " ▏▎▍▌▋▊▉"
 Sums = Mapping[datetime, int]
 
 
-def charts(snapshots: Iterable["UsageSnapshot"], step: timedelta, *, width: int, symbols: bool) -> Iterator[str]:
+def charts(
+    snapshots: Iterable["UsageSnapshot"],
+    step: timedelta,
+    units: Mapping[str, str] = NO_UNITS,
+    *,
+    width: int,
+    symbols: bool,
+) -> Iterator[str]:
     """Yield for each limit its name and a line for each window, from the first with any use to the last, a ``step``
     apart.
     """
@@ -28,7 +37,8 @@ def charts(snapshots: Iterable["UsageSnapshot"], step: timedelta, *, width: int,
             sums.setdefault(name, Counter())[snapshot.window_start] += amount
     for name in sorted(sums):
         yield name
-        yield from _lines({at: sums[name][at] for at in _windows(min(seen), max(seen), step)}, width, symbols=symbols)
+        of_windows = {at: sums[name][at] for at in _windows(min(seen), max(seen), step)}
+        yield from _lines(of_windows, width, units.get(name, ""), symbols=symbols)
 
 
 def bar(amount: int, most: int, room: int, *, symbols: bool) -> str:
@@ -47,8 +57,8 @@ def _windows(first: datetime, last: datetime, step: timedelta) -> Iterator[datet
         first += step
 
 
-def _lines(sums: Sums, width: int, *, symbols: bool) -> Iterator[str]:
-    figures = {at: f"{amount:,}" for at, amount in sums.items()}
+def _lines(sums: Sums, width: int, unit: str, *, symbols: bool) -> Iterator[str]:
+    figures = {at: shown_amount(amount, unit) for at, amount in sums.items()}
     wide = max(map(len, figures.values()))
     most = max(sums.values())
     for at, amount in sums.items():

@@ -44,6 +44,37 @@ def test_a_bucket_shows_money(used: Table) -> None:
     assert shown["limits"]["usd"]["money"] == {"available": "$1,200.50", "consumed": "$50"}
 
 
+def test_why_gives_money(used: Table) -> None:
+    asked = ("why", "key", "-r", "gpt-4", "-c", "usd:$1_201.50")
+    assert "zae-limiter bucket credit key -r gpt-4 -t 'usd:$1'" in run(*asked).stdout
+    assert "# Give key $1 usd now." in run(*asked).stdout
+    limit = document(*asked)["buckets"][0]["limits"]["usd"]
+    assert (limit["requested"], limit["unit"]) == (1_201_500_000, "usd")
+    assert limit["money"] == {"requested": "$1,201.50", "available": "$1,200.50"}
+
+
+def test_why_lifts_a_block_of_money(table: Table) -> None:
+    table.repository.set_limits("key", ["usd: $0/month UTC"], "gpt-4")
+    asked = run("why", "key", "-r", "gpt-4", "-c", "usd:$1").stdout
+    assert "# Let key spend $60 of usd for an hour." in asked
+    assert "-l 'usd:$60'" in asked
+
+
+def test_a_lift_shows_what_is_left_in_money(table: Table) -> None:
+    table.repository.set_resource_defaults("gpt-4", ["usd: $100/month UTC"])
+    with SyncRateLimiter(table.repository).acquire("key", "gpt-4", {"usd": Decimal(90)}):
+        pass
+    left = document("lift", "key", "-r", "gpt-4", "--for", "1h", "-l", "usd:$200")["left"]["usd"]
+    assert (left["before"], left["now"], left["unit"]) == (10_000_000, 110_000_000, "usd")
+    assert left["money"] == {"before": "$10", "now": "$110"}
+
+
+def test_the_busiest_buckets_have_money(used: Table) -> None:
+    (row,) = document("top", "--once")["buckets"]
+    assert (row["available"], row["unit"]) == (1_200_500_000, "usd")
+    assert row["money"] == {"available": "$1,200.50", "burst": "$1,250.50"}
+
+
 def test_money_is_credited(used: Table) -> None:
     assert told("bucket", "credit", "key", "-r", "gpt-4", "-t", "usd:$49.50")[2][2] == "$1,250"
 
@@ -94,6 +125,8 @@ def test_usage_shows_money(table: Table) -> None:
     ):
         assert shown["consumed"] == {"usd": 1_234_500_000, "rpm": 3}
         assert (shown["units"], shown["money"]) == ({"usd": "usd"}, {"usd": "$1,234.50"})
+    plotted = run("usage", "list", *since, "--total", "--plot").stdout.splitlines()
+    assert [line.split()[2] for line in plotted if line.startswith("  2024-01-01 00")] == ["3", "$1,234.50"]
     limits = {each["limit_name"]: each for each in document("usage", "list", *since, "--total")["limits"]}
     assert "money" not in limits["rpm"]
     assert (limits["usd"]["total"], limits["usd"]["unit"]) == (1_234_500_000, "usd")

@@ -56,3 +56,13 @@ def test_what_cloudformation_would_evaluate_is_no_template(stack: Stack, entity:
         assert f"ResourceProperties of tenant-alpha: {problem}\n" in stack.error("cfn-template", "-f", file, *options)
     assert not (stack.directory / "out").exists()
     stack.ok("validate", "-f", file)
+
+
+@pytest.mark.parametrize("command", ["validate", "plan", "cfn-template"])
+def test_money_that_counts_tokens_is_told_by_each_command(stack: Stack, command: str) -> None:
+    file = stack.write("namespace: tenant-alpha\nresources:\n  gpt-4: {limits: {usd: 250/month UTC}}\n")
+    done = stack.run(command, "-f", file)
+    assert done.exit_code == 0
+    told = " ".join(done.stderr.split())
+    assert "usd is 250/month UTC, tokens that price lists count as $0.00025: for money write $250/month" in told
+    assert "[bare-money]" in told

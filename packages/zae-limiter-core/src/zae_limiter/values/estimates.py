@@ -47,7 +47,7 @@ class Estimate:
         check_resource("resource", self.resource)
         for name, value in (("default", self.default), ("most", self.most)):
             if type(value) is not int or not 0 <= value <= MAX_TOKENS:
-                problem = f"must be a whole number of tokens from 0 to {MAX_TOKENS}"
+                problem = f"must be a whole number of tokens, or of millionths of money, from 0 to {MAX_TOKENS}"
                 raise ValidationError(f"{name} of an estimate", value, problem)
         if self.default > self.most:
             raise ValidationError("default of an estimate", self.default, f"must be at most `most`, {self.most}")

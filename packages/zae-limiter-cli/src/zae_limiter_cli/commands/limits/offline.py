@@ -101,10 +101,12 @@ def cfn_template(
     from zae_limiter_manifest import StackProperties, render_template
 
     from ...limits.asking import as_command_errors
-    from ...limits.files import load_files
+    from ...limits.files import load_with_their_warnings
+    from ...limits.showing import say_warnings
     from ...results import write_file
 
-    manifests = load_files(files)
+    manifests, warnings = load_with_their_warnings(files)
+    say_warnings(warnings)
     if out is None and len(manifests) != 1:
         raise CommandError(f"there is one template for each of the {len(manifests)} namespaces: pass --out DIR")
     for manifest in manifests:

@@ -1,6 +1,6 @@
 """`zae-limiter usage list`."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
@@ -89,7 +89,7 @@ def _show_total(repository: "SyncRepository", query: "UsageQuery", output: Outpu
         drawn = list(snapshots) if of_one else [own for _, own in with_own(repository, snapshots)]
         click.echo(summary_line(query, found))
         say_summary(found, units)
-        _draw(query, drawn)
+        _draw(query, drawn, units)
 
 
 def _snapshots(repository: "SyncRepository", query: "UsageQuery") -> "FetchPage[UsageSnapshot]":
@@ -100,7 +100,7 @@ def _snapshots(repository: "SyncRepository", query: "UsageQuery") -> "FetchPage[
     return fetch
 
 
-def _draw(query: "UsageQuery", snapshots: Iterable["UsageSnapshot"]) -> None:
+def _draw(query: "UsageQuery", snapshots: Iterable["UsageSnapshot"], units: Mapping[str, str]) -> None:
     from datetime import timedelta
     from shutil import get_terminal_size
 
@@ -111,5 +111,5 @@ def _draw(query: "UsageQuery", snapshots: Iterable["UsageSnapshot"]) -> None:
 
     terminal = Terminal.of_stdout()
     step = timedelta(seconds=WINDOW_SECONDS[query.window])
-    for line in charts(snapshots, step, width=get_terminal_size().columns - 1, symbols=terminal.symbols):
+    for line in charts(snapshots, step, units, width=get_terminal_size().columns - 1, symbols=terminal.symbols):
         terminal.say(line if line.startswith(" ") else f"\n{terminal.paint(line, 'bold')}")
