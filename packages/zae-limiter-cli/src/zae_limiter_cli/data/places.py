@@ -1,6 +1,6 @@
 """The places of the levels of limits and of switches."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final, cast
 
 if TYPE_CHECKING:
@@ -50,10 +50,20 @@ def words_of(source: str) -> str:
 
 def composed_beneath(repository: "SyncRepository", entity_id: str, resource: str) -> "Composed":
     """Return the limits that hold without an override; on ``_default_``, where no resource is named."""
+    patterns = patterns_of(repository, resource)
+    return _composed(repository, places_of(entity_id, resource, tier_of(repository, entity_id), patterns))
+
+
+def composed_below(repository: "SyncRepository", resource: str, tier: str | None = None) -> "Composed":
+    """Return the limits of a resource, or of a tier on a resource, together with those of the levels below."""
+    places = places_of("-", resource, tier, patterns_of(repository, resource))
+    return _composed(repository, {source: each for source, each in places.items() if not source.startswith("entity")})
+
+
+def _composed(repository: "SyncRepository", places: "Mapping[str, ConfigPlace]") -> "Composed":
     from zae_limiter.maintenance import SyncMaintenance
     from zae_limiter.values.resolution import SAYS_NOTHING, compose
 
-    places = places_of(entity_id, resource, tier_of(repository, entity_id), patterns_of(repository, resource))
     found = SyncMaintenance(repository).get_configs([*places.values()])
     said = {source: found[place].said if place in found else SAYS_NOTHING for source, place in places.items()}
     return compose([as_level(source, each) for source, each in said.items()])

@@ -16,7 +16,7 @@ from ..times import both, iso, shown
 if TYPE_CHECKING:
     from zae_limiter import Entity, Limit, Override
     from zae_limiter.values import Bucket, BucketLimit, Namespace
-    from zae_limiter.values.resolution import Said
+    from zae_limiter.values.resolution import Composed, Said
 
 UNLIMITED = "unlimited"
 LIMIT_HEAD = ("LIMIT", "CAPACITY", "BURST", "REFILL")
@@ -62,6 +62,18 @@ class LevelMode(NamedTuple):
         if self.unlimited:
             return "Unlimited, whatever the next levels have."
         return "They add to the limits of the next level." if self.extends else ""
+
+
+def together(composed: "Composed") -> str:
+    """Return what people read of the limits that levels have together, with the level of each that is not the first."""
+    from .places import words_of
+
+    said = []
+    for limit in composed.limits:
+        source = composed.sources[limit.name]
+        by = "" if source == composed.source else f" by {words_of(source)}"
+        said.append(f"{limit.name} {limit.text}{by}")
+    return f"Together with the next levels: {'; '.join(said)}."
 
 
 def plain_mode(said: "Said | None") -> dict[str, Any]:

@@ -27,7 +27,12 @@ def test_each_level_may_be_unlimited(table: Table) -> None:
 def test_extends_shows_where_each_limit_comes_from(table: Table) -> None:
     table.repository.set_resource_defaults("r", [RPM, TPM])
     shown = run("entity", "set-limits", "acme", "-r", "r", "-l", "rpm:7", "--extends").stdout
-    assert shown.endswith("They add to the limits of the next level.\n")
+    adds, both = "They add to the limits of the next level.\n", "tpm 5/min by the config of the resource.\n"
+    assert shown.endswith(f"{adds}Together with the next levels: rpm 7/min; {both}")
+    shown = run("tier", "set-limits", "gold", "-r", "r", "-l", "rpm:8", "--extends").stdout
+    assert shown.endswith(f"r: Together with the next levels: rpm 8/min; {both}")
+    shown = run("resource", "set-defaults", "anthropic/*", "-l", "rpm:9", "--extends").stdout
+    assert shown.endswith("Together with the next levels: rpm 9/min.\n")
     assert effective("acme", "r")["sources"] == {"rpm": "entity", "tpm": "resource"}
     levels = run("entity", "show", "acme", "-r", "r").stdout
     assert "the level entity wins, and extends resource." in levels

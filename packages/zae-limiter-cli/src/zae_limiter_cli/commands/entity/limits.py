@@ -11,7 +11,16 @@ from ...data.overrides import End, end_options, set_override
 from ...data.parsing import level_options
 from ...data.places import ALL_RESOURCES, composed_beneath
 from ...data.refusals import on_refused_option, plain_on_refused, say_on_refused, stored_on_refused
-from ...data.showing import LIMIT_HEAD, LevelMode, limit_cells, override_line, plain_limits, plain_override, show_done
+from ...data.showing import (
+    LIMIT_HEAD,
+    LevelMode,
+    limit_cells,
+    override_line,
+    plain_limits,
+    plain_override,
+    show_done,
+    together,
+)
 from ...errors import CommandError
 from ...options import Function, OutputForm, output_option, yes_option
 from ...paging import in_repository
@@ -130,6 +139,8 @@ def _show(
         click.echo(f"{entity_id} has no limits of its own on {resource}.")
     if sentence := LevelMode.of(limits).sentence:
         click.echo(sentence)
+    if limits.extends:
+        click.echo(together(composed_beneath(repository, entity_id, resource)))
     if override is not None:
         click.echo(override_line(override))
         say_columns([LIMIT_HEAD, *map(limit_cells, override.limits)])

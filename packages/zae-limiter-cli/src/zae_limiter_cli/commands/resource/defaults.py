@@ -8,8 +8,9 @@ from ...columns import say_columns, say_json
 from ...confirmation import confirm
 from ...data.changing import Change, before_change
 from ...data.parsing import level_options
+from ...data.places import composed_below
 from ...data.refusals import on_refused_option, plain_on_refused, say_on_refused, stored_on_refused
-from ...data.showing import LevelMode, show_done, show_limits
+from ...data.showing import LevelMode, show_done, show_limits, together
 from ...errors import CommandError
 from ...now import check_all_invalidated, consent, invalidate, now_option, plain_invalidated, show_invalidated
 from ...options import (
@@ -131,7 +132,10 @@ def _show(
         **(change.plain() if change else {}),
         **plain_invalidated(told),
     }
-    show_limits(about, repository.get_resource_defaults(resource), output, none=none)
+    limits = repository.get_resource_defaults(resource)
+    show_limits(about, limits, output, none=none)
+    if limits.extends and output == "table":
+        click.echo(together(composed_below(repository, resource)))
     if change is not None:
         change.say(output)
     if told is not None:

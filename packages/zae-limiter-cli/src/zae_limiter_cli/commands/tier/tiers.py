@@ -8,9 +8,9 @@ from ...columns import say_columns, say_json
 from ...confirmation import confirm
 from ...data.changing import Change, before_change
 from ...data.parsing import level_options
-from ...data.places import ALL_RESOURCES, place_in_tier
+from ...data.places import ALL_RESOURCES, composed_below, place_in_tier
 from ...data.refusals import on_refused_option
-from ...data.showing import LIMIT_HEAD, LevelMode, level_cells, plain_limits, show_done
+from ...data.showing import LIMIT_HEAD, LevelMode, level_cells, plain_limits, show_done, together
 from ...errors import CommandError
 from ...options import OutputForm, output_option, yes_option
 from ...paging import in_repository
@@ -140,6 +140,9 @@ def _show(repository: "SyncRepository", tier: str, output: OutputForm, change: C
     say_columns([("ON", *LIMIT_HEAD), *rows])
     if extending := [_shown(resource) for resource, own in limits.items() if own.extends]:
         click.echo(f"The limits on {', '.join(extending)} add to those of the next level.")
+    for resource, own in limits.items():
+        if own.extends:
+            click.echo(f"{_shown(resource)}: {together(composed_below(repository, resource, tier))}")
     if change is not None:
         change.say(output)
 
