@@ -12,6 +12,10 @@ METADATA: Final = frozenset({"METADATA", "entry_points.txt"})
 PATH_FILE: Final = ".pth"
 # Folders of core that no Lambda loads: Lambdas block, and the command line replays.
 NOT_FOR_LAMBDAS: Final = frozenset({"aio", "integrations", "replay", "testing"})
+# Modules of the manifest with which the command line alone warns, and shows plans.
+_WARNS: Final = ("families", "left_out", "look_alikes", "meanings", "unused", "warnings")
+_SHOWS: Final = ("as_json", "as_markdown", "as_text", "consequences", "sections", "views")
+NOT_OF_MANIFEST: Final = frozenset({*_WARNS, *_SHOWS})
 
 
 def files_of(distribution: Distribution) -> dict[str, Path]:
@@ -35,6 +39,8 @@ def _belongs(name: PurePosixPath) -> bool:
     if ".." in name.parts or "__pycache__" in name.parts or name.suffix in LEFT_OUT | {PATH_FILE}:
         return False  # scripts are outside, and a path file stands for what is elsewhere
     if name.parts[0] == "zae_limiter" and not NOT_FOR_LAMBDAS.isdisjoint(name.parts[1:-1]):
+        return False
+    if name.parts[0] == "zae_limiter_manifest" and name.stem in NOT_OF_MANIFEST:
         return False
     if name.parts[0].endswith(".dist-info"):
         return name.name in METADATA or "licenses" in name.parts
