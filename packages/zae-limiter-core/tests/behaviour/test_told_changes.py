@@ -292,3 +292,44 @@ async def test_an_entity_that_has_no_bucket_yet_costs_no_query_where_many_are_ap
     assert admin.wire.sent().count("Query") == 1
     assert await passes(user.limiter, "e", "r", rpm=1)
     assert user.wire.sent() == ["Update"]  # nobody told the bucket of another entity
+
+
+async def _at(admin: Process, level: str, limit: Limit) -> None:
+    if level == "resource":
+        await admin.repository.set_resource_defaults("r", [limit])
+    elif level == "system":
+        await admin.repository.set_system_defaults([limit])
+    else:
+        await admin.repository.set_tier_limits("gold", [limit])
+
+
+@pytest.mark.parametrize("level", ["resource", "system", "tier"])
+@pytest.mark.parametrize("per", [Limit.per_minute, Limit.per_month])
+async def test_a_level_that_is_raised_lets_pass_who_was_refused_within_a_second(
+    world: World, level: str, per: Any
+) -> None:
+    admin, user = await world.process(), await world.process()
+    await _at(admin, level, per("n", 5))
+    if level == "tier":
+        await admin.repository.create_entity("e", tier="gold")
+    assert await drain(user.limiter, "e", "r", "n") == 5
+    await _at(admin, level, per("n", 600))
+    world.clock.advance(ms=870)
+    user.wire.sent()
+    passed = 0
+    for _ in range(20):
+        passed += await passes(user.limiter, "e", "r", n=1)
+        world.clock.advance(ms=100)
+    assert passed >= 19  # a rate refills from the change on
+    assert user.wire.sent().count("BatchGet") <= 3
+
+
+async def test_limits_that_refuse_are_read_beside_a_request_a_second(world: World) -> None:
+    admin, user = await world.process(), await world.process()
+    await admin.repository.set_resource_defaults("r", [Limit.per_month("n", 5)])
+    assert await drain(user.limiter, "e", "r", "n") == 5
+    user.wire.sent()
+    for _ in range(50):
+        world.clock.advance(ms=100)
+        assert not await passes(user.limiter, "e", "r", n=1)
+    assert user.wire.sent().count("BatchGet") <= 6

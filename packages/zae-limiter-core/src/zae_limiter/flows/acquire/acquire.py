@@ -63,10 +63,11 @@ def _take(
     """Take from all buckets, or from none. Return and raise as ``_conclude`` does."""
     claim, *others = claims
     waits = turn is not None and any(turn in each.home.line for each in claims)
+    # a bucket that refused no caller, and whose queue is empty, is not worth a look
+    if not (others or claim.stale or waits) and (claim.target.short_ms or claim.target.busy):
+        acquiring.copies.refuse_by_copies(namespace_state, request, claims)
+        acquiring.outdated.doubt_short(namespace_state, claim)
     if not (others or claim.stale or waits):
-        # a bucket that refused no caller, and whose queue is empty, is not worth a look
-        if claim.target.short_ms or claim.target.busy:
-            acquiring.copies.refuse_by_copies(namespace_state, request, claims)
         request_of_claim = claim.new_request()
         if request_of_claim.queue.prefetch is None:
             yield Enqueue(request_of_claim)  # as `enqueue_and_wait` does, at less cost: most acquires come by here
@@ -83,6 +84,9 @@ def _take(
             refuse_if_disabled(namespace_state, request, claims)
         if others or not waits:  # a caller that waits for one bucket has looked at the copy
             acquiring.copies.refuse_by_copies(namespace_state, request, claims)
+            for each in claims:
+                if each.target.short_ms:
+                    acquiring.outdated.doubt_short(namespace_state, each)
         if turn is not None and waits:
             yield from acquiring.taking.take_in_turn(namespace_state, claims, turn)
         else:
@@ -118,6 +122,7 @@ def _conclude(namespace_state: NamespaceState, request: AcquireRequest, claims: 
     refused, now_ms = [claim for claim in claims if claim.refused], namespace_state.now()
     old = [each for each in refused if not _may_refuse(namespace_state, each, now_ms)]
     if not old:
+        acquiring.outdated.doubt_later(namespace_state, refused, now_ms)
         raise refusal
     for claim in old:
         namespace_state.expire(claim.home)

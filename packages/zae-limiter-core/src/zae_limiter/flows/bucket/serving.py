@@ -192,7 +192,11 @@ def _read(
     beside = [each.key for each in unseen]
     if len(beside) > 1:
         beside = [*dict.fromkeys(beside)]  # a forgotten bucket may be there twice
-    read = yield from configs.read({(each.id.entity_id, each.id.resource): 0 for each in asked}, begun, beside=beside)
+    places = {
+        (each.id.entity_id, each.id.resource): 0 if each.resolved is None else namespace_state.doubted_since(each)
+        for each in asked
+    }
+    read = yield from configs.read(places, begun, beside=beside)
     for each in unseen:
         if not each.known:
             each.learn(read.beside.get(each.key), begun, own_writes=0)

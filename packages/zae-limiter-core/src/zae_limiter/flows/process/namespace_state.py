@@ -408,6 +408,22 @@ class NamespaceState:
         cached.resolved = resolved = replace(resolved, generation=generation)
         return resolved
 
+    def doubt(self, cached: CachedShard, until_ms: int) -> None:
+        """Let the limits of a bucket that refuses hold until an instant: a request after it goes with a read of those
+        that were read before it, in case that they were raised.
+        """
+        resolved = cached.resolved
+        if resolved is not None and until_ms < resolved.valid_until_ms:
+            cached.resolved = replace(resolved, valid_until_ms=until_ms)
+
+    def doubted_since(self, cached: CachedShard) -> int:
+        """Return the instant since which limits are in doubt that the cache takes for good; 0 for others."""
+        resolved = cached.resolved
+        if resolved is None or resolved.disables:
+            return 0
+        until_ms = resolved.valid_until_ms
+        return until_ms if until_ms < min(self.now(), resolved.seen_ms + self.settings.config_ttl_ms) else 0
+
     def expire(self, cached: CachedShard, *, read_before_ms: int | None = None) -> None:
         """Mark the limits of the bucket as expired, so that its next write goes with a read of them; only those that
         were read before an instant, if one is given.
