@@ -1,6 +1,8 @@
 """`zae-limiter disable` and `enable`: who is refused altogether, for a time or until further notice."""
 
 import shlex
+from collections.abc import Iterable
+from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -117,7 +119,7 @@ def enable(
     a time or not, and say which.
 
     An entity that a resource or the system disables stays disabled, and the command says so: --exempt lets it in. After
-    a time-limited one its buckets begin empty; `bucket reset` fills one.
+    a time-limited one rates begin empty, and of quotas what was used counts.
     """
     check_subject(entity_id, resource, system=system, now=now)
     if exempt and entity_id is None:
@@ -196,7 +198,7 @@ def _block(
     *,
     yes: bool,
 ) -> None:
-    """Set an override with a capacity of 0 for each limit. A bucket that is blocked begins empty again."""
+    """Set an override with a capacity of 0 for each limit, of its kind."""
     until = end.of(repository)
     blocked = _blocked(repository, entity_id, resource)
     if not yes:
@@ -214,27 +216,37 @@ def _block(
 
 def _blocked(repository: "SyncRepository", entity_id: str, resource: str | None) -> "dict[str, list[Limit]]":
     """Return the limits of a block by place: on a resource, or on each with limits of its own, and then on all."""
-    from zae_limiter import Limit
-
     if resource is not None:
-        found = read_effective(repository, entity_id, tier_of(repository, entity_id), [resource])[resource].composed
-        names = {resource: {limit.name for limit in found.limits}}
+        composed = read_effective(repository, entity_id, tier_of(repository, entity_id), [resource])[resource].composed
+        found = {resource: [*composed.limits]}
     else:
         own = own_configs(repository, entity_id, limited_resources(repository))
         own.pop(ALL_RESOURCES, None)
-        names = {
-            place: {limit.name for limit in (*config.limits, *(config.override.limits if config.override else ()))}
+        found = {
+            place: [*config.limits, *(config.override.limits if config.override else ())]
             for place, config in own.items()
         }
-        names[ALL_RESOURCES] = _all_names(repository, entity_id)
-    if not any(names.values()):
+        found[ALL_RESOURCES] = _all_limits(repository, entity_id)
+    if not any(found.values()):
         raise CommandError(
             f"no level has limits for {entity_id}, so nothing can be disabled for a time: leave out --for and --until"
         )
-    return {place: [Limit.per_minute(name, 0) for name in sorted(found)] for place, found in names.items() if found}
+    return {place: _shut(limits) for place, limits in found.items() if limits}
 
 
-def _all_names(repository: "SyncRepository", entity_id: str) -> set[str]:
+def _shut(limits: "Iterable[Limit]") -> "list[Limit]":
+    """Return limits that admit nothing, one of each name: of the same kind, so that what was used of a quota counts
+    afterwards, and money where one of the name is, so that calls ask for it as before.
+    """
+    by_name: dict[str, Limit] = {}
+    for limit in limits:
+        if limit.name not in by_name or (limit.unit and not by_name[limit.name].unit):
+            by_name[limit.name] = limit
+    nothing: dict[str, Any] = {"capacity": 0, "burst": 0, "refill_amount": 1, "prefetch": 0, "shadow": False}
+    return [replace(by_name[name], **nothing, schedule=(), alert=()) for name in sorted(by_name)]
+
+
+def _all_limits(repository: "SyncRepository", entity_id: str) -> "list[Limit]":
     """Return the limits that calls of the entity may consume, on any resource."""
     from zae_limiter.maintenance import SyncMaintenance
 
@@ -247,8 +259,8 @@ def _all_names(repository: "SyncRepository", entity_id: str) -> set[str]:
     ]
     places += [place_in_tier(tier, resource) for resource in of_tier if tier is not None]
     configs = SyncMaintenance(repository).get_configs(places).values()
-    stored = {limit.name for config in configs for limit in config.limits}
-    return stored | {each.limit.name for bucket in repository.get_buckets(entity_id) for each in bucket.limits}
+    stored = [limit for config in configs for limit in config.limits]
+    return [*stored, *(each.limit for bucket in repository.get_buckets(entity_id) for each in bucket.limits)]
 
 
 def _let_in(
@@ -325,11 +337,19 @@ def _by(entity_id: str, place: str, switch: "SetSwitch") -> str:
 
 
 def _say_resets(repository: "SyncRepository", entity_id: str, resource: str | None) -> None:
-    """Say how to fill the buckets of an entity, which begin empty after a block."""
-    buckets = repository.get_buckets(entity_id, resource)
-    if buckets:
-        say_sentence("Its buckets begin empty. To fill them:", err=True)
-    for each in buckets:
+    """Say how to fill the buckets of an entity: its rates begin empty after a block, of its quotas what was used
+    counts.
+    """
+    for each in repository.get_buckets(entity_id, resource):
+        rates = [one.limit.name for one in each.limits if one.limit.kind == "token_bucket"]
+        quotas = [one.limit.name for one in each.limits if one.limit.kind not in ("token_bucket", "concurrent")]
+        if not rates:
+            continue
+        gives = f", which gives back what was used of {', '.join(quotas)} as well" if quotas else ""
+        say_sentence(
+            f"{', '.join(rates)} on {each.resource} may begin empty, and comes back at its rate. To fill it{gives}:",
+            err=True,
+        )
         words = ["zae-limiter", "bucket", "reset", "-r", each.resource, *given_options(), "--", entity_id]
         say_command(shlex.join(words), err=True)
 

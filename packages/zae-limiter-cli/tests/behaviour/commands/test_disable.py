@@ -1,6 +1,7 @@
 """`disable` and `enable`: who is refused, what the caller gets, and what lets them in again."""
 
 from collections.abc import Iterator
+from decimal import Decimal
 
 import pytest
 
@@ -81,6 +82,51 @@ def test_after_a_time_reset_fills_its_buckets(table: Table, limiter: SyncRateLim
     assert verdict_of_another(table) == "limited"
     run("bucket", "reset", "key", "-r", "gpt-4", "--yes")
     assert verdict_of_another(table) == "passes"
+
+
+QUOTAS = [
+    "usd: $250/month UTC",
+    "calls: 9/day UTC",
+    "tries: 9 per 1h from first use",
+    "credits: 9 total",
+    "slots: 2 concurrent",
+    "rpm: 100/min",
+]
+
+
+def test_for_a_time_a_limit_stays_of_its_kind_and_its_use_counts(table: Table) -> None:
+    table.repository.set_resource_defaults("gpt-4", QUOTAS)
+    asked: dict[str, int | Decimal] = {"usd": Decimal(100), "calls": 4, "tries": 4, "credits": 4, "slots": 1, "rpm": 1}
+    with SyncRateLimiter(table.repository).acquire("key", "gpt-4", asked):
+        pass
+    run("disable", "key", "--for", "2h", "--yes")
+    override = table.repository.get_override("key")
+    assert override is not None
+    kinds = {limit.name: (limit.kind, limit.unit, limit.capacity) for limit in override.limits}
+    assert kinds["usd"] == ("calendar", "usd", 0)
+    assert {kind for kind, _, _ in kinds.values()} == {
+        "calendar",
+        "first_use",
+        "total",
+        "concurrent",
+        "token_bucket",
+    }
+    with pytest.raises(RateLimitExceeded):
+        SyncRateLimiter(table.repository).acquire("key", "gpt-4", asked).__enter__()
+    said = run("enable", "key").stderr
+    assert "rpm on gpt-4 may begin empty, and comes back at its rate." in said
+    assert "gives back what was used of calls, credits, tries, usd as well" in " ".join(said.split())
+    with SyncRateLimiter(table.repository).acquire("key", "gpt-4", {**asked, "rpm": 0}):
+        left = SyncRateLimiter(table.repository).available("key", "gpt-4")
+    assert left | {"rpm": 0} == {"usd": 50_000_000, "calls": 1, "tries": 1, "credits": 1, "slots": 1, "rpm": 0}
+
+
+def test_a_quota_alone_needs_no_reset_afterwards(table: Table) -> None:
+    table.repository.set_resource_defaults("gpt-4", ["usd: $250/month UTC"])
+    with SyncRateLimiter(table.repository).acquire("key", "gpt-4", {"usd": Decimal(100)}):
+        pass
+    run("disable", "key", "--for", "2h", "--yes")
+    assert run("enable", "key").stderr == ""
 
 
 def test_enable_ends_the_switch_and_the_override(table: Table, limiter: SyncRateLimiter) -> None:
