@@ -42,6 +42,8 @@ FRAMES = {
 }
 PAGES = {
     **FRAMES,
+    "the start page, with budgets": "/",
+    "its pictures again": "/figures",
     "why, with charts": f"/bucket?entity=key-00001&resource={RESOURCE}",
     "usage": "/usage",
 }

@@ -2,6 +2,7 @@
 What never does: what a page says (test_console of the CLI).
 """
 
+import base64
 import json
 import re
 import select
@@ -66,7 +67,8 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> str:
         repository.create_entity("acme")
         for above, entity_id in zip(("acme", *"0123"), "01234", strict=True):  # a deep tree
             repository.create_entity(entity_id, parent_id=above, cascade=True)
-        with limiter.acquire("4", "gpt-4", {"rpm": 1}):
+        repository.set_limits("4", [Limit.per_minute("rpm", 2), Limit.parse("usd: $5/month")], "gpt-4")
+        with limiter.acquire("4", "gpt-4", {"rpm": 1, "usd": 1_250_000}):
             pass
     for number in (500, 600):
         file = folder / "default.yaml"
@@ -240,10 +242,11 @@ def test_every_page_has_names_contrast_and_no_sideways_scrolling_in_both_schemes
         assert nameless == [], path
         assert ("heading", page.says("document.querySelector('h1').textContent")) in page.accessible()
         for scheme in ("light", "dark"):
-            for width in (1200, 400):
+            for width in (1440, 390):
                 page.look(width=width, scheme=scheme)
                 assert page.says(SIDEWAYS) == 0, (path, scheme, width)
                 assert page.says(CONTRAST) >= 4.5, (path, scheme)
+                assert page.violations() == [], (path, scheme, width)
                 page.picture(tmp_path / f"{number}-{scheme}-{width}.png")
     assert len({each.read_bytes() for each in tmp_path.glob("*.png")}) == 4 * len(PATHS)
 
@@ -255,7 +258,9 @@ def test_the_keyboard_reaches_everything_and_begins_with_the_way_past_the_menu(p
     assert page.says(here) == "A Skip to the content"
     assert page.says("document.activeElement.getBoundingClientRect().left") >= 0
     found = []
-    for _ in range(page.says("document.querySelectorAll('a, input, select, button').length") - 1):
+    all_of_it = "[...document.querySelectorAll('a, input, select, button, summary, [tabindex]')]"
+    folded = "e.closest('details:not([open]) > :not(summary)')"
+    for _ in range(page.says(f"{all_of_it}.filter(e => !{folded}).length") - 1):
         page.press("Tab")
         found.append(page.says(here))
         assert page.says("getComputedStyle(document.activeElement).outlineStyle") == "solid"
@@ -287,6 +292,54 @@ def test_a_part_of_the_tree_is_folded_by_the_keyboard_and_stays_so_when_rows_com
     assert page.says(shown).endswith("acme 0")
     page.says(f"{fold}.click()")
     assert "acme 0 1 2" in page.says(shown)
+
+
+READ = "document.querySelector('figure:has({0}) .readout').textContent.trim()"
+
+
+def test_pictures_are_drawn_without_a_complaint_and_read_by_the_keyboard(page: Page, address: str) -> None:
+    base = enter(page, address)
+    page.send("Log.enable")
+    for path, chart, last in (
+        ("", ".budget", r"20\d\d-\d\d-01 00:00 usd left \$\S+ From forecast"),
+        (
+            "bucket?entity=4&resource=gpt-4",
+            ".windows",
+            r"20\d\d-\S+ \d\d:00 rpm used 1 rpm limit 120 .*Admitted 1 Changes limits set: .*",
+        ),
+        ("usage", ".windows", r"20\d\d-\S+ \d\d:00 admitted 3 refused \d usd used \$1.25 rpm used 3"),
+    ):
+        page.go(base + path)
+        said = [each for each in page.events if each["method"] in ("Log.entryAdded", "Runtime.exceptionThrown")]
+        assert said == []  # the policy of the pages forbids nothing that a picture needs
+        assert page.says(f"document.querySelector('{chart} svg').getBoundingClientRect().width") > 100
+        page.says(f"document.querySelector('{chart}').focus()")
+        page.press("ArrowLeft")
+        assert re.fullmatch(last, re.sub(r"\s+", " ", page.says(READ.format(chart)))), page.says(READ.format(chart))
+        page.press("ArrowLeft")
+        assert page.says(READ.format(chart))
+        page.press("Escape")
+        assert page.says(READ.format(chart)) == ""
+
+
+def test_a_value_is_read_under_the_pointer(page: Page, address: str) -> None:
+    page.go(f"{enter(page, address)}usage")
+    page.look(width=1440, scheme="light")
+    right, top = page.says(
+        "(b => [b.right - 20, b.top + 60])(document.querySelector('.windows').getBoundingClientRect())"
+    )
+    page.send("Input.dispatchMouseEvent", type="mouseMoved", x=right, y=top)
+    assert "admitted 3" in page.says(READ.format(".windows"))
+
+
+def test_a_printed_page_has_its_pictures_and_none_of_its_buttons(page: Page, address: str, tmp_path: Path) -> None:
+    page.go(enter(page, address))
+    page.send("Emulation.setEmulatedMedia", media="print")
+    assert page.says("getComputedStyle(document.querySelector('.filter')).display") == "none"
+    assert page.says("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+    printed = base64.b64decode(page.send("Page.printToPDF", printBackground=True)["data"])
+    (tmp_path / "now.pdf").write_bytes(printed)
+    assert printed.startswith(b"%PDF")
 
 
 def test_a_rollback_by_the_keyboard_asks_and_is_applied(page: Page, address: str, store: str) -> None:

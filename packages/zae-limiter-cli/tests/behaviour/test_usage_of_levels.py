@@ -3,12 +3,12 @@
 import csv
 import io
 from collections import Counter
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 from click.testing import CliRunner
-from zae_limiter_cli.console.charts import charts_of
 
 from support.cli.by_hand import opened as unpacked
 from support.core.copies import opened
@@ -17,6 +17,7 @@ from zae_limiter import SyncRepository
 from zae_limiter.engines.sqlite.sync import SyncSQLiteStore
 from zae_limiter.testing import ManualClock
 from zae_limiter_cli.commands.usage.cost import _ancestor
+from zae_limiter_cli.console.figures import usage_figure
 from zae_limiter_cli.main import main
 from zae_limiter_cli.usage.cost import Load, add_snapshots
 from zae_limiter_cli.usage.own import with_own
@@ -89,7 +90,13 @@ def test_the_consoles_charts_show_what_was_used(used: tuple[str, Ledger]) -> Non
         own = [each for _, each in with_own(repository, snapshots)]
     assert sum(each.consumed.get("tpm", 0) for each in own) == ledger.total("tpm")
     assert sum(each.total_events for each in own) == ledger.admitted.total()
-    assert charts_of(own, own[0].window_start, 1, own[-1].window_start - own[0].window_start)[0].name == "admitted"
+    days = sorted({each.window_start for each in own})
+    figure = usage_figure(own, days, timedelta(days=1), {})
+    shown = {
+        head: sum(int(row[place].replace(",", "")) for row in figure.rows)
+        for place, head in [*enumerate(figure.heads)][1:]
+    }
+    assert (shown["admitted"], shown["tpm used"]) == (ledger.admitted.total(), ledger.total("tpm"))
 
 
 @pytest.mark.long(keep=3)

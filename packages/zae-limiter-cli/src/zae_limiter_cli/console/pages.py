@@ -233,7 +233,21 @@ class Pages:
             return None, [], at
         own = [each for _, each in with_own(self.repository, found)]
         teams = teams_of(found, self._parents_of(found), at, MOST_TEAMS, MOST_BELOW)
-        return usage_figure(own, at, step, units_of(self.repository, own)), heat_of(teams, at, step), at
+        return usage_figure(own, at, step, self._units(own)), heat_of(teams, at, step), at
+
+    def _units(self, snapshots: "Sequence[UsageSnapshot]") -> dict[str, str]:
+        """Return the currencies of limits: those of the buckets that were read, and of other limits as `usage` finds
+        them, as far as they can be read.
+        """
+        from zae_limiter import ZAELimiterError
+
+        buckets = () if self._last is None else self._last.buckets.values()
+        known = {each.limit.name: each.limit.unit for bucket in buckets for each in bucket.limits}
+        try:
+            others = units_of(self.repository, [each for each in snapshots if not each.consumed.keys() <= known.keys()])
+        except ZAELimiterError:  # a damaged record, which the page of its entity names: its amounts stay tokens
+            others = {}
+        return {**others, **known}
 
     def _windows(self, span: Span) -> tuple[list[datetime], timedelta, datetime]:
         window, windows, step = SPANS[span]

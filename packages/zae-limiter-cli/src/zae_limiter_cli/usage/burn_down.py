@@ -82,7 +82,9 @@ def _left(
     found, left = [(at, budget.available)], budget.available
     for when, tokens in reversed(used):
         left += tokens
-        found.append((when if begins is None else max(when, begins), min(left, max(budget.limit.burst, left - tokens))))
+        found.append(
+            (when if begins is None else max(when, begins), min(left, max(budget.limit.burst, budget.available)))
+        )
         if begins is not None and when <= begins:
             break
     if begins is not None and found[-1][0] > begins and found[-1][1] >= budget.limit.capacity:

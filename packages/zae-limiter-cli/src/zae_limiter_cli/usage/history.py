@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 MILLI: Final = 1000
 OWN: Final = "its own limits"
+OF_LIMITS: Final = ("limits_", "override_", "switches_")
 MOST_EDGES: Final = 500  # of a schedule, in all windows
 
 
@@ -68,15 +69,17 @@ def history_of(
     """
     of_window = {each.window_start: each for each in snapshots}
     found = [of_window.get(when) for when in at]
+    names = [each.limit.name for each in bucket.limits]
+    own = f"its own {names[0]}" if len(names) == 1 else OWN
     refused: dict[str, Counter[datetime]] = {}
     for each in snapshots:
         by = {str(refuser): number for refuser, number in each.refused_by.items()}
-        by[OWN] = each.total_refused - sum(by.values())
+        by[own] = each.total_refused - sum(by.values())
         for name, number in by.items():
             if number > 0:
                 refused.setdefault(name, Counter())[each.window_start] += number
     worst = sorted(refused, key=lambda name: (-refused[name].total(), name))
-    late = [(each, words) for each, words in events if at[0] <= _instant(each)]
+    late = [pair for pair in events if at[0] <= _instant(pair[0]) and pair[0].action.startswith(OF_LIMITS)]
     told = [(each, words) for each, words in late if each.resource in (None, bucket.resource)]
     changed = [each for each, _ in told]
     limits = [each for each in bucket.limits if each.limit.kind != "concurrent"]  # slots come back: no sum says much
@@ -136,7 +139,7 @@ def _use(
 ) -> LimitUse:
     used = [0 if each is None else each.consumed.get(limit.name, 0) for each in found]
     adds_up = limit.kind == "total" or (limit.kind == "calendar" and _length(limit, now) > step)
-    held = [_held(versions, min(when + step, now)) for when in at]
+    held = [_held(versions, min(when + step - timedelta(milliseconds=1), now)) for when in at]
     if not adds_up:
         given = [None if each is None else _given(each, when, step) for each, when in zip(held, at, strict=True)]
         return LimitUse(limit, tuple(used), tuple(given), adds_up=False)

@@ -123,6 +123,65 @@ def test_the_tree_has_entities_below_each_of_their_parents_with_what_is_left(
     assert 'aria-label="Entities below acme on gpt-4"' in tree
 
 
+def test_the_start_page_says_who_is_refused_and_when_budgets_are_gone(
+    repository: SyncRepository, tmp_path: Path
+) -> None:
+    repository.set_limits("acme", [Limit.parse("rpm: 4/min"), Limit.parse("usd: $10/month")], "gpt-4")
+    with SyncRateLimiter(repository).acquire("acme", "gpt-4", {"rpm": 1, "usd": 9_500_000}):
+        pass
+    page = browser(console_of(repository, tmp_path)).get("/").text
+    assert 'Calls of key-1 are refused now, most by <strong class="out">acme/rpm</strong>' in page
+    budget = page[page.index('aria-label="Budgets"') :]
+    assert ">$0.50</strong>" in budget
+    assert "left of $10" in budget
+    assert re.search(r"gone 20\S+ \d\d:\d\d UTC at the last day&#39;s rate|about \$", budget)
+    (spec,) = (json.loads(each) for each in re.findall(r"json\">(.*?)</script>", budget))
+    assert spec["left"][-1][1] == 500_000
+    assert spec["capacity"] == 10_000_000
+
+
+def test_who_is_refused_is_red_on_every_page(repository: SyncRepository, tmp_path: Path) -> None:
+    """Its own bucket has nearly all of its tokens; that of its parent is empty."""
+    with SyncRateLimiter(repository).acquire("acme", "gpt-4", {"rpm": 1}):
+        pass
+    client = browser(console_of(repository, tmp_path))
+    row = client.get("/rows?shape=list").text
+    assert '<tr class="out">' in row[: row.index(">key-1<")].splitlines()[-2:]
+    tree = client.get("/rows").text
+    assert tree[: tree.index(">key-1<")].rpartition('<div class="line ')[2].startswith('out"')
+    why = client.get(PAGES[2]).text
+    assert '<h1 class="out">key-1 ' in why
+    assert why.count('<li class="panel stops">') == 2
+    assert "refused above" in why[: why.index(">acme</a>")]
+    assert 'aria-label="rpm of acme: ' in why
+
+
+def test_a_page_asks_the_store_for_no_more_than_it_may(
+    repository: SyncRepository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However many buckets have a budget."""
+    reads: list[str] = []
+    for number in range(20):
+        repository.set_limits(f"tenant-{number}", [Limit.parse("usd: $10/month")], "gpt-4")
+        with SyncRateLimiter(repository).acquire(f"tenant-{number}", "gpt-4", {"usd": 1_000_000 + number}):
+            pass
+    for name in ("get_usage_snapshots", "get_usage_summary", "get_audit_events", "get_namespace_audit_events"):
+        method = getattr(SyncRepository, name)
+
+        def counted(*args: Any, name: str = name, method: Any = method, **more: Any) -> Any:
+            reads.append(name)
+            return method(*args, **more)
+
+        monkeypatch.setattr(SyncRepository, name, counted)
+    client = browser(console_of(repository, tmp_path))  # which shows the start page
+    assert len(reads) <= 12
+    reads.clear()
+    assert "Budgets" in client.get("/figures").text
+    assert reads == []  # for five minutes
+    client.get(PAGES[2])
+    assert len(reads) <= 5
+
+
 def test_usage_of_more_snapshots_than_a_page_reads_has_no_charts_that_leave_some_out(
     repository: SyncRepository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
