@@ -180,6 +180,18 @@ def new_part(limit: Limit, at_ms: int, shard: int = 0, shards: int = 1) -> Part:
     return Part(shard_limit, limit_share(limit, limit._initial_milli, shard, shards))
 
 
+def reshape(part: Part, limit: Limit, at_ms: int) -> Part:
+    """Return what a limit has on a shard once another one is in its place, as of ``at_ms``."""
+    shard_limit = part.shard_limit
+    if not limit._has_slots:
+        return Part(*move_anchor(*part, at_ms, limit))
+    if not shard_limit.limit._has_slots:  # of another kind: they begin as new
+        return new_part(limit, at_ms, shard_limit.shard, shard_limit.shards)
+    ruled = shard_limit.moved(at_ms, limit)  # holders keep theirs, so the change is free or lacking
+    more = ruled.ceiling_milli - shard_limit.ceiling_milli
+    return Part(ruled, min(ruled.ceiling_milli, refill_bucket(*part, at_ms) + more))
+
+
 def unseen_parts(limit: Limit, at_ms: int, counts: Mapping[int, int]) -> list[Part]:
     """Return the limit on each shard that ``unseen_shards`` finds, at its ceiling."""
     return [full_part(limit, at_ms, shard, max(counts.values())) for shard in unseen_shards(counts)]

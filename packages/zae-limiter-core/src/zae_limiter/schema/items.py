@@ -7,7 +7,7 @@ from operator import itemgetter
 from types import MappingProxyType
 from typing import Any, Final, Literal
 
-from ..rules.balances import ShardLimit, limit_share, reached_at
+from ..rules.balances import Begin, ShardLimit, limit_share, reached_at
 from ..rules.registry import keeping_ms, rule_of
 from ..rules.rule import FOREVER_MS
 from ..rules.sharding import MAX_SHARDS, SHARD_COUNTS, Part, new_part
@@ -36,12 +36,13 @@ from .attributes import (
     SK,
     TTL,
     WCU,
+    WRITE_TOKENS,
     WRITES_THEN,
     bucket_attributes,
     parse_bucket_attribute,
 )
 from .limit_fields import limit_fields, read_limit
-from .partitions import index_partitions
+from .partitions import index_partitions, is_spread
 from .record import UNREADABLE, flag, number, optional, reads, text, unreadable
 
 Item = dict[str, Any]
@@ -189,6 +190,22 @@ class BucketState(NamedTuple):
     def shard_count(self) -> int:
         """The shard count of the bucket, as far as this shard knows."""
         return int(self.item[SHARD_COUNT])
+
+    def share_of(self, limit: Limit, whole: int) -> int:
+        """Return the share that this shard has of the ``whole`` of a limit."""
+        return limit_share(limit, whole, self.id.shard, self.shard_count)
+
+    def ruled(self, limit: Limit, anchor_ms: int) -> ShardLimit:
+        """Return a limit on this shard as it begins anew, at another anchor."""
+        return ShardLimit(limit, anchor_ms, self.id.shard, self.shard_count)
+
+    @property
+    def outlasts_its_limits(self) -> bool:
+        """Whether the bucket stays however full it is: it has several shards, or what was used of a total that is
+        another limit by now.
+        """
+        has_excess = any(each.excess for each in self.shard_limits.values())
+        return self.shard_count != 1 or (has_excess and TTL not in self.item)
 
     @property
     def full_at_ms(self) -> int:
@@ -503,6 +520,29 @@ def bucket_item(
     if expires_at is not None:
         item[TTL] = expires_at
     return item
+
+
+def sibling_item(
+    state: BucketState, bucket: BucketId, begin: Mapping[str, Begin], *, shard_count: int, anchor_ms: int
+) -> Item:
+    """Return the item of a new shard, with the rules of another one and nothing consumed.
+
+    Its index rows have a suffix if those of the other one have: then the table's schema allows it. It has the tokens of
+    the writes whose answers may be lost: a shard of its number may have had one of them, and merged since.
+    """
+    item = bucket_item(
+        bucket,
+        state.parent_link,
+        (
+            LimitBalance(each.limit, begin[name].tokens, 0, state.schedule_id(name), begin[name].fraction)
+            for name, each in state.shard_limits.items()
+        ),
+        shard_count=shard_count,
+        anchor_ms=anchor_ms,
+        config_as_of_ms=state.item[CONFIG_AS_OF],
+        spread=is_spread(state.item),
+    )
+    return item | {cell: state.item[cell] for cell in WRITE_TOKENS if cell in state.item}
 
 
 def slot_attributes(limit: Limit, now_ms: int, held: int) -> Item:

@@ -205,16 +205,18 @@ def _explained(records: _Records, claim: Claim, asked: "Asked", *, by_prefetch: 
         pattern=claim.resolved.pattern,
         unlimited=tuple(sorted(claim.unlimited_names)),
         is_unlimited=claim.config.is_unlimited,
-        shard_count=asked.view.states[0].shard_count if asked.view.states else 0,
         **_counts_of(asked.view.states),
     )
 
 
 def _counts_of(states: Sequence[BucketState]) -> dict[str, Any]:
-    """Return what the shards of a bucket count together, and what the last call asked for that one of them refused."""
+    """Return how many shards a bucket has, what they count together, and what the last call asked for that one of them
+    refused.
+    """
     refusers = {name: refuser for state in states for name in state.item if (refuser := parse_refused_by(name))}
     counted = {name: sum(state.item.get(name, 0) for state in states) for name in (*COUNTS.values(), *refusers)}
     return {
+        "shard_count": states[0].shard_count if states else 0,
         **{field: counted[name] for field, name in COUNTS.items()},
         "refused_by": {refusers[name]: counted[name] for name in sorted(refusers)},
         "refused_ask": next((read_ask(state.item) for state in states), {}),

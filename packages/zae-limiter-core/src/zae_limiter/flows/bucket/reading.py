@@ -22,7 +22,7 @@ from ...schema.partitions import is_spread
 from ...schema.record import reads
 from ...schema.trace import END_OF_TIME_MS
 from ...values.buckets import Bucket, BucketLimit, LimitCapacity, ResourceCapacity
-from ...values.limits import MILLI
+from ...values.limits import MILLI, Limit
 from ...values.naming import check_identifier, check_resource
 from ...values.resolution import Config
 from ..index_rows import IndexRows, report
@@ -185,8 +185,8 @@ def _shown(states: Sequence[BucketState], config: Config | None, now_ms: int) ->
     limits = []
     for limit in sorted(config.limits, key=lambda each: each.name):
         parts = View(shaped, config, now_ms, reshaped=True).parts(limit.name)
-        available, ends_ms = calculate_balance(parts, now_ms) // MILLI, _window_ends_ms(parts[0].shard_limit, now_ms)
-        limits.append(BucketLimit(limit, available, consumed.get(limit.name, 0), ends_ms))
+        available = calculate_balance(parts, now_ms)
+        limits.append(_limit_shown(limit, parts[0].shard_limit, available, consumed.get(limit.name, 0), now_ms))
     return replace(bucket, limits=tuple(limits))
 
 
@@ -232,16 +232,18 @@ def _limit_of(states: Sequence[BucketState], first: BucketState, name: str, now_
     available = sum(balance(state, name, now_ms) for state in holders)
     consumed = sum(state.item.get(bucket_attributes(name).consumed, 0) for state in holders)
     shard_limit = first.shard_limits[name]
-    ends_ms = _window_ends_ms(shard_limit, now_ms)
-    return BucketLimit(shard_limit.limit, available // MILLI, consumed // MILLI, ends_ms)
+    return _limit_shown(shard_limit.limit, shard_limit, available, consumed // MILLI, now_ms)
 
 
-def _window_ends_ms(shard_limit: ShardLimit, now_ms: int) -> int | None:
-    """Return when the window under way ends, of a limit that has windows."""
-    if shard_limit.limit.kind not in ("calendar", "first_use"):
-        return None
-    window = window_at(shard_limit.limit, now_ms, shard_limit.begun_ms)
-    return None if window is None else window.end_ms
+def _limit_shown(limit: Limit, shard_limit: ShardLimit, available: int, consumed: int, now_ms: int) -> BucketLimit:
+    """Return a limit as it is shown, of which so many millitokens are left. One that has windows says when that under
+    way ends, as a shard has it.
+    """
+    ends_ms = None
+    if shard_limit.limit.kind in ("calendar", "first_use"):
+        window = window_at(shard_limit.limit, now_ms, shard_limit.begun_ms)
+        ends_ms = None if window is None else window.end_ms
+    return BucketLimit(limit, available // MILLI, consumed, ends_ms)
 
 
 def balance(state: BucketState, name: str, now_ms: int) -> int:

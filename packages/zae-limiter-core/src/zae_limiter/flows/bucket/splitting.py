@@ -17,7 +17,7 @@ to split, ``acquire.taking`` which shard an acquire asks.
 """
 
 import logging
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 
 from ...operations.errors import OutcomeUnknown, StoreError, Throttled, TransactionCancelled
 from ...operations.values import Conditions, Item, Put, Transact
@@ -25,16 +25,13 @@ from ...rules.balances import Begin, Move, limit_share
 from ...rules.sharding import MAX_SHARDS, born_at, halve, parent_of
 from ...schema.attributes import (
     ANCHOR,
-    CONFIG_AS_OF,
     PK,
     SHARD_COUNT,
     TTL,
-    WRITE_TOKENS,
     WRITES_THEN,
     bucket_attributes,
 )
-from ...schema.items import WRITES, BucketId, BucketState, LimitBalance, bucket_item, excess_attributes, read_bucket
-from ...schema.partitions import is_spread
+from ...schema.items import WRITES, BucketId, BucketState, excess_attributes, read_bucket, sibling_item
 from ..process.namespace_state import CachedShard, NamespaceState, bucket_key
 from ..retry import ATTEMPTS, PAUSES, RaceLost, read_all, with_retries
 from ..steps import Flow, Log, Sleep, call
@@ -219,7 +216,7 @@ def halving(state: BucketState, now_ms: int, leftover: Item | None = None) -> Tr
         remove=(TTL,),  # also one that was set since
         expected=debts,
     )
-    item = _shard_like(state, other, begin, count=count, anchor_ms=anchor_ms) | _excess(state, 0)
+    item = sibling_item(state, other, begin, shard_count=count, anchor_ms=anchor_ms) | _excess(state, 0)
     place = Conditions(absent=(PK,))
     if leftover is not None:
         place = Conditions(equals={ANCHOR: read_bucket(leftover).anchor_ms})
@@ -235,29 +232,6 @@ def _excess(state: BucketState, more: int) -> Item:
     return found
 
 
-def _shard_like(
-    state: BucketState, bucket: BucketId, begin: Mapping[str, Begin], *, count: int, anchor_ms: int
-) -> Item:
-    """Return the item of a new shard, with the rules of another one and nothing consumed.
-
-    Its index rows have a suffix if those of the other one have: then the table's schema allows it. It has the tokens of
-    the writes whose answers may be lost: a shard of its number may have had one of them, and merged since.
-    """
-    item = bucket_item(
-        bucket,
-        state.parent_link,
-        (
-            LimitBalance(each.limit, begin[name].tokens, 0, state.schedule_id(name), begin[name].fraction)
-            for name, each in state.shard_limits.items()
-        ),
-        shard_count=count,
-        anchor_ms=anchor_ms,
-        config_as_of_ms=state.item[CONFIG_AS_OF],
-        spread=is_spread(state.item),
-    )
-    return item | {cell: state.item[cell] for cell in WRITE_TOKENS if cell in state.item}
-
-
 def _make(home: BucketState, parent: BucketState, shard: int, now_ms: int) -> Flow[Collection[int]]:
     """Create a shard that was split off once but is gone, as new; a bucket that comes back is new as well. Return the
     shards written.
@@ -270,7 +244,7 @@ def _make(home: BucketState, parent: BucketState, shard: int, now_ms: int) -> Fl
         name: Begin(limit_share(each.limit, each.limit._initial_milli, shard, count))
         for name, each in home.shard_limits.items()
     }
-    item = _shard_like(home, home.id.other(shard), begin, count=count, anchor_ms=now_ms)
+    item = sibling_item(home, home.id.other(shard), begin, shard_count=count, anchor_ms=now_ms)
     known = {state.id.shard: state for state in (home, parent)}
     unchanged = [write(each, Change(each.anchor_ms), now_ms) for each in known.values()]
     try:

@@ -15,15 +15,7 @@ from ...runtime.named_tuple import NamedTuple
 from ...schema.attributes import bucket_attributes
 from ...schema.items import BucketState
 from ...values.limits import Limit
-
-
-class Changed(NamedTuple):
-    """What a write makes of a limit: its ``move``, what it is then, what it has for requests, and at most."""
-
-    move: Move | Begin
-    ruled: ShardLimit
-    headroom: int
-    ceiling: int
+from .writing import Changed
 
 
 class Kept(NamedTuple):

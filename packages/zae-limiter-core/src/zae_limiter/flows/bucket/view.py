@@ -20,6 +20,7 @@ from ...rules.sharding import (
     calculate_balance,
     calculate_servable,
     new_part,
+    reshape,
     ripe,
     unseen_parts,
 )
@@ -103,7 +104,7 @@ class View(NamedTuple):
 
     def _as_reshaped(self, limit: Limit) -> list[Part]:
         """Return the limit on each shard, at most the ceiling of the config."""
-        parts = [_reshaped(state.part(limit, self.at_ms), limit, self.at_ms) for state in self.states]
+        parts = [reshape(state.part(limit, self.at_ms), limit, self.at_ms) for state in self.states]
         return [*parts, *self._unseen(limit)] or [new_part(limit, self.at_ms)]
 
     def _unseen(self, limit: Limit) -> list[Part]:
@@ -144,7 +145,7 @@ class View(NamedTuple):
         for state in self.states:
             parts = {name: state.part(limits[name], at_ms) for name in names}
             if state.compare(self.config) == "newer":
-                parts = {name: _reshaped(part, limits[name], at_ms) for name, part in parts.items()}
+                parts = {name: reshape(part, limits[name], at_ms) for name, part in parts.items()}
             found[state.id.shard] = parts
         return found
 
@@ -191,17 +192,6 @@ class View(NamedTuple):
             next_token_seconds=rules.schedules.next_token_through(declared, parts, self.at_ms),
             schedule="" if declared is None else values.timetables.timetable_of(declared).at(self.at_ms).text,
         )
-
-
-def _reshaped(part: Part, limit: Limit, at_ms: int) -> Part:
-    shard_limit = part.shard_limit
-    if not limit._has_slots:
-        return Part(*move_anchor(*part, at_ms, limit))
-    if not shard_limit.limit._has_slots:  # of another kind: they begin as new
-        return new_part(limit, at_ms, shard_limit.shard, shard_limit.shards)
-    ruled = shard_limit.moved(at_ms, limit)  # holders keep theirs, so the change is free or lacking
-    more = ruled.ceiling_milli - shard_limit.ceiling_milli
-    return Part(ruled, min(ruled.ceiling_milli, refill_bucket(*part, at_ms) + more))
 
 
 def status_of(

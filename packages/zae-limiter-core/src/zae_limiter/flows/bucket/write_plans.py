@@ -8,8 +8,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from ... import rules
-from ...operations.values import Conditions, Get, Put, Update
-from ...rules.balances import Begin, Move, ShardLimit, become, is_quota, keeps_use, limit_share, stay
+from ...operations.values import Conditions, Get, Item, Put, Update
+from ...rules.balances import Begin, Move, ShardLimit, become, is_quota, keeps_use, stay
 from ...rules.registry import keeping_ms
 from ...rules.rule import FOREVER_MS
 from ...runtime.named_tuple import NamedTuple
@@ -21,7 +21,7 @@ from .. import bucket
 from ..bucket_queue import BucketRequest
 from ..process.namespace_state import CachedShard, NamespaceState
 from .batch import Batch, Room, fit_batch
-from .writing import ANY_TTL, Change, write
+from .writing import ANY_TTL, Change, Changed, write
 
 SLACK_DIVISOR = 20
 DEMAND_FOR_ADD = 0.4
@@ -136,10 +136,7 @@ class WritePlan:
         assert state is not None
         assert config is not None
         rules = {name: each.limit for name, each in state.shard_limits.items()} | dict(config.by_name)
-        known, values = state.shard_limits, dict(change.values)
-        for name in taken_from(rules.values(), change.take, change.force):
-            if name not in known or window_end(known[name]) <= self.anchor_ms:
-                values[bucket_attributes(name).begun] = self.anchor_ms
+        values = {**change.values, **begins(rules.values(), state, self.anchor_ms, change.take, change.force)}
         schedules: Mapping[str, str] = {}
         if self.reshapes:
             schedules = {name: config.schedule_id(name) for name in config.by_name}
@@ -147,7 +144,7 @@ class WritePlan:
                 values[CONFIG_AS_OF] = config.born_ms
         longest_ms = 0
         for name, limit in rules.items():
-            whole = limit_share(limit, limit._ceiling_milli, state.id.shard, state.shard_count)
+            whole = state.share_of(limit, limit._ceiling_milli)
             debt = min(0, self.headroom[name] - change.net(name))
             longest_ms = max(longest_ms, keeping_ms(limit, whole - debt))
         if self.ruled:
@@ -177,8 +174,7 @@ class WritePlan:
             spread=self.cached.spread,
             expires_at=expires_at(self, config, longest_ms),
         )
-        for name in taken_from(config.limits, batch.checked, batch.unchecked):
-            item[bucket_attributes(name).begun] = self.now_ms
+        item |= begins(config.limits, None, self.now_ms, batch.checked, batch.unchecked)
         item |= batch.counters
         if batch.counts.amounts:
             item |= batch.counts_beside(config.by_name)
@@ -215,33 +211,40 @@ def reshape(
     plan.anchor_ms = anchor_ms = max(now_ms, state.anchor_ms + 1)
     plan.reshapes = shapes
     shifts, headroom, ceilings = state.is_of(config), dict[str, int](), dict[str, int]()
-    moves, use_kept = dict[str, Move | Begin](), dict[str, ShardLimit]()
+    moves, kept = dict[str, Move | Begin](), dict[str, ShardLimit]()
     for name, limit in ({name: each.limit for name, each in state.shard_limits.items()} | dict(config.by_name)).items():
-        was = state.shard_limits.get(name)
-        ruled = ShardLimit(limit, anchor_ms, state.id.shard, state.shard_count)
-        if was is None or (limit._has_slots and not was.limit._has_slots):  # slots begin as new
-            initial = limit_share(limit, limit._initial_milli, ruled.shard, ruled.shards)
-            moves[name] = Begin(initial, ruled.fraction if ruled.unit else None)
-            headroom[name], ceilings[name] = initial, ruled.ceiling_milli
-            continue
-        tokens = state.tokens_milli(name)
         declared = config.scheduled.get(name) if shifts else None
-        if keeps_use(was.limit, limit) if declared is None else is_quota(limit):
-            use = bucket.use_kept.changed(was, tokens, limit, declared, anchor_ms, now_ms)
-            moves[name], use_kept[name], headroom[name], ceilings[name] = use
-            continue
-        if declared is not None:
-            move = rules.schedules.carry_through(was, tokens, declared, limit, anchor_ms, now_ms)
-        elif limit._has_slots:  # all holders keep their slots, whatever their number becomes
-            gained = was.minted_since_anchor(now_ms) + ruled.ceiling_milli - was.ceiling_milli
-            move = Move(gained, gained, ruled.ceiling_milli, gained)
-        else:
-            move = become(was, tokens, limit, anchor_ms, now_ms)
-        moves[name] = move
-        ceilings[name] = ruled.ceiling_milli if move.ceiling is None else move.ceiling
-        headroom[name] = min(ceilings[name], tokens + move.due)
-    plan.moves, plan.headroom, plan.ceilings, plan.ruled = moves, headroom, ceilings, use_kept
+        becomes = _becomes(state, limit, declared, anchor_ms, now_ms)
+        moves[name], ruled, headroom[name], ceilings[name] = becomes
+        if name in state.shard_limits and counts_use(state.shard_limits[name].limit, limit, declared):
+            kept[name] = ruled
+    plan.moves, plan.headroom, plan.ceilings, plan.ruled = moves, headroom, ceilings, kept
     return plan
+
+
+def counts_use(was: Limit, limit: Limit, declared: Limit | None) -> bool:
+    """Return whether what was used counts where a limit is in the place of another one, maybe by its schedule."""
+    return keeps_use(was, limit) if declared is None else is_quota(limit)
+
+
+def _becomes(state: BucketState, limit: Limit, declared: Limit | None, anchor_ms: int, now_ms: int) -> Changed:
+    """Return what becomes of a limit on a shard; ``declared``: with its schedule, if that alone changes it."""
+    was, ruled = state.shard_limits.get(limit.name), state.ruled(limit, anchor_ms)
+    if was is None or (limit._has_slots and not was.limit._has_slots):  # slots begin as new
+        initial = state.share_of(limit, limit._initial_milli)
+        return Changed(Begin(initial, ruled.fraction if ruled.unit else None), ruled, initial, ruled.ceiling_milli)
+    tokens = state.tokens_milli(limit.name)
+    if counts_use(was.limit, limit, declared):
+        return bucket.use_kept.changed(was, tokens, limit, declared, anchor_ms, now_ms)
+    if declared is not None:
+        move = rules.schedules.carry_through(was, tokens, declared, limit, anchor_ms, now_ms)
+    elif limit._has_slots:  # all holders keep their slots, whatever their number becomes
+        gained = was.minted_since_anchor(now_ms) + ruled.ceiling_milli - was.ceiling_milli
+        move = Move(gained, gained, ruled.ceiling_milli, gained)
+    else:
+        move = become(was, tokens, limit, anchor_ms, now_ms)
+    ceiling = ruled.ceiling_milli if move.ceiling is None else move.ceiling
+    return Changed(move, ruled, min(ceiling, tokens + move.due), ceiling)
 
 
 def begins_window(state: BucketState, requests: Sequence[BucketRequest], now_ms: int) -> bool:
@@ -252,10 +255,15 @@ def begins_window(state: BucketState, requests: Sequence[BucketRequest], now_ms:
     return any(amount and name in over for request in requests for name, amount in request.amounts.items())
 
 
-def taken_from(limits: Iterable[Limit], *taken: Mapping[str, int]) -> list[str]:
-    """Return the limits whose windows begin with the first use, and of which tokens are taken."""
+def begins(limits: Iterable[Limit], state: BucketState | None, at_ms: int, *taken: Mapping[str, int]) -> Item:
+    """Return the begins of the windows that these amounts begin: of limits whose windows begin with the first use, and
+    of which none is under way in the ``state`` of the bucket.
+    """
+    known = {} if state is None else state.shard_limits
     windowed = [limit.name for limit in limits if limit.kind == "first_use"]
-    return [name for name in windowed if any(amounts.get(name) for amounts in taken)]
+    used = [name for name in windowed if any(amounts.get(name) for amounts in taken)]
+    over = [name for name in used if name not in known or window_end(known[name]) <= at_ms]
+    return {bucket_attributes(name).begun: at_ms for name in over}
 
 
 class Decision(NamedTuple):
@@ -276,11 +284,9 @@ def expires_at(plan: WritePlan, config: Config, longest_ms: int) -> int | None:
     used of a total that is another limit by now.
     """
     state = plan.state
-    if config.own or plan.multiplier == 0 or (state is not None and state.shard_count != 1):
+    if config.own or plan.multiplier == 0 or (state is not None and state.outlasts_its_limits):
         return None
     if state is not None and not plan.reshapes and any(map(state.schedule_id, state.shard_limits)):
-        return None
-    if state is not None and TTL not in state.item and any(each.excess for each in state.shard_limits.values()):
         return None
     fill_ms = longest_ms if state is None else max(longest_ms, state.fill_ms)
     if fill_ms >= FOREVER_MS:

@@ -74,6 +74,15 @@ class Change(NamedTuple):
         return self.take.get(limit, 0) + self.force.get(limit, 0) - self.give.get(limit, 0)
 
 
+class Changed(NamedTuple):
+    """What a write makes of a limit: its ``move``, what it is then, what it has for requests, and at most."""
+
+    move: Move | Begin
+    ruled: ShardLimit
+    headroom: int
+    ceiling: int
+
+
 def write(state: BucketState, change: Change, now_ms: int) -> Update:
     """Return the update that makes a change of a shard, which was seen in this state."""
     draft, item, anchor_ms = _Draft(), state.item, change.anchor_ms
