@@ -135,10 +135,16 @@ def fastest(writes: Sequence[Application], name: str, allowance_ms: int, *, most
         held_from.append(tuple({*chain.from_iterable(held.values())}))
     at = [write.applied_ms for write in writes]
     own = [write.changes[name].state.rule for write in writes]
+    begun = dict[int, int]()  # a window begins with a write, by whose clock its begin is noted
+    for write, rule in zip(writes, own, strict=True):
+        begun.setdefault(rule.begin_ms, min(rule.begin_ms, write.applied_ms))
     kinds = {rule.window_ms for rules in held_from for rule in rules}  # a rate is for the window
     if not most and (len(kinds) > 1 or any(rule.times for rules in held_from for rule in rules)):
-        return _fastest_between(held_from, own, at, allowance_ms, several=len({write.pk for write in writes}) > 1)
-    return _fastest_ever(held_from, own, at, allowance_ms)
+        several = len({write.pk for write in writes}) > 1
+        found = _fastest_between(held_from, own, at, allowance_ms, several=several)
+    else:
+        found = _fastest_ever(held_from, own, at, allowance_ms)
+    return (rule._replace(begin_ms=begun.get(rule.begin_ms, rule.begin_ms)) for rule in found)
 
 
 def _counted(writes: Sequence[Application], name: str) -> list[tuple[Rule, ...]]:
