@@ -280,6 +280,26 @@ class BucketRequest(Waiter):
         return [self.give_back()] if self.admitted and self.takes else ()
 
 
+def together(requests: "Iterable[BucketRequest]") -> "list[BucketRequest]":
+    """Return give-backs with one request for all that go to a shard, and were taken among as many."""
+    found: dict[tuple[RunQueue, int], BucketRequest] = {}
+    for each in requests:
+        key = each.queue, each.shards
+        found[key] = found[key].merged(each) if key in found else each
+    return list(found.values())
+
+
+def correction(queue: "RunQueue", shards: int, amounts: Mapping[str, int], config: Config) -> BucketRequest:
+    """Return the request that takes these amounts more, or gives back those that are negative, of what was taken when
+    the bucket had so many shards.
+    """
+    unchecked = {name: amount for name, amount in amounts.items() if amount > 0}
+    given = {name: -amount for name, amount in amounts.items() if amount < 0}
+    made = BucketRequest(queue, unchecked=unchecked, given=given, config=config, shards=shards)
+    made.defers = bool(unchecked)
+    return made
+
+
 def counts(state: BucketState | None, name: str) -> bool:
     """Return whether a bucket counts what is consumed of a name, with a limit or without."""
     return state is not None and bucket_attributes(name).consumed in state.item

@@ -11,7 +11,7 @@ from ...runtime.named_tuple import NamedTuple
 from ...values.resolution import Config
 from ..bucket.serving import resolve
 from ..bucket.view import View
-from ..bucket_queue import BucketRequest, RunQueue
+from ..bucket_queue import BucketRequest, RunQueue, correction
 from ..process.namespace_state import NamespaceState
 from ..steps import Flow
 from ..tally import Tally
@@ -29,23 +29,29 @@ class _Place(NamedTuple):
 def corrections_of(
     namespace_state: NamespaceState, claim: Claim, corrections: Mapping[str, int]
 ) -> list[BucketRequest]:
-    """Return the requests of the corrections, one per shard."""
-    taken, not_taken = _taken(claim), claim.not_taken
-    first, unlimited = next(iter(taken)), claim.unlimited_names if corrections.keys() - claim.config.by_name else ()
-    counted = {name: amount for name, amount in corrections.items() if name in unlimited and amount}
-    parts: dict[_Place, dict[str, int]] = {}
-    for name, amount in corrections.items():
-        if name in claim.config.by_name:
-            if name in not_taken or (amount > 0 and _is_spent(namespace_state, claim, name)):
-                counted[name] = max(amount, -not_taken.get(name, 0))
-            for place, part in _divided(name, amount - counted.get(name, 0), taken):
-                parts.setdefault(place, {})[name] = part
+    """Return the requests of the corrections, one per shard. What is only counted goes to the first."""
+    counted, taken = _only_counted(namespace_state, claim, corrections), _taken(claim)
+    moved = {name: n - counted.get(name, 0) for name, n in corrections.items() if name in claim.config.by_name}
+    parts = _by_place(moved, taken)
     if counted:
-        parts.setdefault(first, {})
-    made = {place: _correction(place, amounts, claim.config) for place, amounts in parts.items()}
+        parts.setdefault(next(iter(taken)), {})
+    made = {place: correction(*place, amounts, claim.config) for place, amounts in parts.items()}
     if counted:
-        made[first].counts = Tally(counted)
+        made[next(iter(taken))].counts = Tally(counted)
     return [*made.values()]
+
+
+def _only_counted(namespace_state: NamespaceState, claim: Claim, corrections: Mapping[str, int]) -> dict[str, int]:
+    """Return the part of each correction that moves no balance: of names without a limit, and of what a shadow limit
+    did not give.
+    """
+    limits, not_taken = claim.config.by_name, claim.not_taken
+    unlimited = claim.unlimited_names if corrections.keys() - limits else ()
+    counted = {name: amount for name, amount in corrections.items() if name in unlimited and amount}
+    for name, amount in corrections.items():
+        if name in limits and (name in not_taken or (amount > 0 and _is_spent(namespace_state, claim, name))):
+            counted[name] = max(amount, -not_taken.get(name, 0))
+    return counted
 
 
 def _is_spent(namespace_state: NamespaceState, claim: Claim, name: str) -> bool:
@@ -57,14 +63,6 @@ def _is_spent(namespace_state: NamespaceState, claim: Claim, name: str) -> bool:
     now = namespace_state.now()
     states = namespace_state.repaired_states(claim.home, now)
     return bool(states) and View(states, claim.config, now, guesses=False).available(name) <= 0
-
-
-def _correction(place: _Place, amounts: Mapping[str, int], config: Config) -> BucketRequest:
-    unchecked = {name: amount for name, amount in amounts.items() if amount > 0}
-    given = {name: -amount for name, amount in amounts.items() if amount < 0}
-    made = BucketRequest(place.queue, unchecked=unchecked, given=given, config=config, shards=place.shards)
-    made.defers = bool(unchecked)
-    return made
 
 
 def send_again(
@@ -109,6 +107,15 @@ def _on_shard_0(claim: Claim, bucket_request: BucketRequest) -> BucketRequest:
     counted = bucket_request.counts.amounts
     moved.counts = Tally({name: each for name, each in counted.items() if is_there or each > 0})
     return moved
+
+
+def _by_place(amounts: Mapping[str, int], taken: Mapping[_Place, Mapping[str, int]]) -> dict[_Place, dict[str, int]]:
+    """Return the parts of all corrections, by shard."""
+    parts: dict[_Place, dict[str, int]] = {}
+    for name, amount in amounts.items():
+        for place, part in _divided(name, amount, taken):
+            parts.setdefault(place, {})[name] = part
+    return parts
 
 
 def _divided(name: str, amount: int, taken: Mapping[_Place, Mapping[str, int]]) -> Iterator[tuple[_Place, int]]:

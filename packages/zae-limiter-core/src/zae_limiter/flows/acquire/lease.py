@@ -284,9 +284,7 @@ def _take_of_all(
     try:
         refuse_by_copies(namespace_state, grant.request, more)
         yield from take_together(namespace_state, more)
-        if all(claim.admitted for claim in more) and _joins(grant, mine, more, amounts):
-            for claim in more:
-                yield from grant.keep_slots(claim, namespace_state.now)
+        if all(claim.admitted for claim in more) and (yield from _join(namespace_state, grant, mine, more, amounts)):
             return True
         bucket_requests = [bucket_request for claim in more for bucket_request in claim.last]
         yield from give_back_all(bucket_requests)
@@ -335,14 +333,25 @@ def _go_uncounted(
     check_open(grant)
 
 
-def _joins(grant: Grant, mine: Sequence[Claim], more: Sequence[Claim], amounts: Mapping[str, int]) -> bool:
-    """Add the new requests to the lease, and return ``True``; return ``False`` if its block has ended meanwhile."""
+def _join(
+    namespace_state: NamespaceState,
+    grant: Grant,
+    mine: Sequence[Claim],
+    more: Sequence[Claim],
+    amounts: Mapping[str, int],
+) -> Flow[bool]:
+    """Add the new requests to the lease, keep the slots that they took, and return ``True``; return ``False`` if its
+    block has ended meanwhile.
+    """
     with grant.lock:
-        if grant.open:
-            for claim, part in zip(mine, more, strict=True):
-                claim.requests += part.last
-            grant.consumed = sums(grant.consumed, amounts)
-        return grant.open
+        if not grant.open:
+            return False
+        for claim, part in zip(mine, more, strict=True):
+            claim.requests += part.last
+        grant.consumed = sums(grant.consumed, amounts)
+    for claim in more:
+        yield from grant.keep_slots(claim, namespace_state.now)
+    return True
 
 
 def statuses(namespace_state: NamespaceState, grant: Grant) -> list[LimitStatus]:
@@ -372,8 +381,7 @@ def correct(namespace_state: NamespaceState, grant: Grant) -> Flow[None]:
         for claim in each.claims
         for bucket_request in corrections_of(namespace_state, claim, _to_write(each))
     ]
-    if grant.holds_slots:
-        made += _free_at_end(grant.all_claims, made, namespace_state.now())
+    made += _free_at_end(grant, made, namespace_state.now())
     error: StoreError | None
     try:
         yield from enqueue_and_wait([each for _, each in made])
@@ -394,11 +402,11 @@ def correct(namespace_state: NamespaceState, grant: Grant) -> Flow[None]:
 
 
 def _free_at_end(
-    claims: Sequence[Claim], made: Sequence[tuple[Claim, BucketRequest]], now_ms: int
+    grant: Grant, made: Sequence[tuple[Claim, BucketRequest]], now_ms: int
 ) -> list[tuple[Claim, BucketRequest]]:
     """Let the corrections of a lease, or requests of their own, free its slots; return the requests of their own."""
     new: list[tuple[Claim, BucketRequest]] = []
-    for claim in claims:
+    for claim in grant.all_claims if grant.holds_slots else ():
         if frees := freeing_all(claim.taken_slots, now_ms):
             queue_of = claim.home
             request = next((each for of, each in made if of is claim and each.queue is queue_of), None)

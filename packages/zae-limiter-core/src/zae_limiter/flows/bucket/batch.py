@@ -91,6 +91,13 @@ class Batch:
         self.counts.add(request.counts)
         self.carried.append(request)
 
+    def correct(self, request: BucketRequest) -> None:
+        """Add what a correction takes and gives back, which is so whatever fits."""
+        _add(self.given, request.given)
+        _add(self.unchecked, request.unchecked)
+        if request.slots is not None:
+            self.change_slots(request.slots)
+
     def change_slots(self, slots: SlotWork) -> None:
         """Add the slots that a request frees and renews."""
         self.along.append(slots)
@@ -218,14 +225,10 @@ def fit_batch(requests: Sequence[BucketRequest], room: Room) -> Batch:
 
     One that does not fit does not block a smaller one behind it, unless both come from a waiting line.
     """
-    batch = Batch(room)
+    batch, blocked = Batch(room), False
     for request in requests:
         if not request.is_acquire:
-            _add(batch.given, request.given)
-            _add(batch.unchecked, request.unchecked)
-            if request.slots is not None:
-                batch.change_slots(request.slots)
-    blocked = False
+            batch.correct(request)
     for request in requests:
         if not (blocked and request.turn) and batch.fits(request.checked):
             batch.carry(request)

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 
-from ..bucket_queue import BucketRequest, RunQueue, Waiter
+from ..bucket_queue import BucketRequest, Waiter, together
 from ..steps import Enqueue, Flow, Parallel, Settled
 
 
@@ -29,10 +29,6 @@ def give_back_all(requests: Iterable[BucketRequest]) -> Flow[None]:
 
     The give-back also takes their acquires out of ``ev``, the number of admitted ones: these calls did not take place.
     """
-    given: dict[tuple[RunQueue, int], BucketRequest] = {}
-    for request in requests:
-        if request.admitted and request.takes:
-            back = request.give_back()
-            place = back.queue, back.shards
-            given[place] = given[place].merged(back) if place in given else back
-    yield from enqueue_and_wait(list(given.values()))
+    yield from enqueue_and_wait(
+        together(request.give_back() for request in requests if request.admitted and request.takes)
+    )
