@@ -59,6 +59,17 @@ class Claim:
         return self.home.id
 
     @property
+    def part(self) -> AcquireRequest:
+        """The request that it is of: that of the call, or that of a draw."""
+        return self.call.parts[self.draw]
+
+    @property
+    def way(self) -> tuple[str, ...]:
+        """The entities below its bucket, down to the one that asks; to a draw, that one is one more."""
+        below = self.path[:-1]
+        return tuple(reversed((self.call.entity_id, *below) if self.draw else below))
+
+    @property
     def unlimited_names(self) -> frozenset[str]:
         """The names that some level knows, the winning level does not limit, and no bucket of the path limits.
 

@@ -78,6 +78,18 @@ def _is_presentable(namespace_state: NamespaceState, claim: Claim, view: View, *
     return namespace_state.agree(claim.home, claim.config)
 
 
+def states_to_divide(namespace_state: NamespaceState, claim: Claim, now_ms: int) -> Sequence[BucketState]:
+    """Return the states by which a claim is divided among the shards of its bucket; none if they are to be read.
+
+    A crowd uses copies of any age, also a caller that just joined: each asks again, and must not read all shards.
+    """
+    states = complete_states(namespace_state, claim, now_ms)
+    if not states and claim.call.max_wait and claim.home.line:
+        known = namespace_state.states(claim.home)
+        return known if len(known) == claim.home.shard_count else ()
+    return states
+
+
 def complete_states(namespace_state: NamespaceState, claim: Claim, now_ms: int) -> Sequence[BucketState]:
     """Return the last seen state of every shard; none if one is missing or stale, or does not have all that there is:
     this process holds tokens of the bucket.

@@ -46,7 +46,7 @@ def available(namespace_state: NamespaceState, request: AcquireRequest) -> Flow[
     debt. Always reads the store.
     """
     [own, *_] = yield from _read_claims(namespace_state, request)
-    view = asked_of(namespace_state, request, own.claim, own.states, namespace_state.now()).view
+    view = asked_of(namespace_state, own.claim, own.states, namespace_state.now()).view
     return {name: view.available(name) // MILLI for name in view.config.by_name}
 
 
@@ -56,7 +56,7 @@ def check(namespace_state: NamespaceState, request: AcquireRequest) -> Flow[Chec
     """
     found = yield from _read_claims(namespace_state, request)
     now = namespace_state.now()
-    stored = [asked_of(namespace_state, request, claim, states, now) for claim, states in found]
+    stored = [asked_of(namespace_state, claim, states, now) for claim, states in found]
     by_prefetch = are_prefetched(request, stored)
     statuses = []
     for each, asked in zip(found, stored, strict=True):
@@ -86,10 +86,9 @@ def explain(namespace_state: NamespaceState, request: AcquireRequest) -> Flow[Ex
     claims, at_ms = join(request, walked, gap), now()
     for claim in claims:
         if not claim.config.stored:
-            home = namespace_state.cached_shards.get((claim.bucket.entity_id, claim.bucket.resource, 0))
-            known = home or claim.home
+            known = namespace_state.home_of(claim.bucket) or claim.home
             claim.config = with_birth(namespace_state, known, known, claim.config)
-    asked = [asked_of(namespace_state, request, claim, records.states(claim.bucket), at_ms) for claim in claims]
+    asked = [asked_of(namespace_state, claim, records.states(claim.bucket), at_ms) for claim in claims]
     by_prefetch, own = are_prefetched(request, asked), walked[0].resolved
     return Explanation(
         request.entity_id,
@@ -205,18 +204,16 @@ def _explained(records: _Records, claim: Claim, asked: "Asked", *, by_prefetch: 
         pattern=claim.resolved.pattern,
         unlimited=tuple(sorted(claim.unlimited_names)),
         is_unlimited=claim.config.is_unlimited,
+        shard_count=asked.view.states[0].shard_count if asked.view.states else 0,
         **_counts_of(asked.view.states),
     )
 
 
 def _counts_of(states: Sequence[BucketState]) -> dict[str, Any]:
-    """Return how many shards a bucket has, what they count together, and what the last call asked for that one of them
-    refused.
-    """
+    """Return what the shards of a bucket count together, and what the last call asked for that one of them refused."""
     refusers = {name: refuser for state in states for name in state.item if (refuser := parse_refused_by(name))}
     counted = {name: sum(state.item.get(name, 0) for state in states) for name in (*COUNTS.values(), *refusers)}
     return {
-        "shard_count": states[0].shard_count if states else 0,
         **{field: counted[name] for field, name in COUNTS.items()},
         "refused_by": {refusers[name]: counted[name] for name in sorted(refusers)},
         "refused_ask": next((read_ask(state.item) for state in states), {}),
@@ -274,17 +271,14 @@ class Asked(NamedTuple):
         return 0.0 if by_prefetch or name not in self.amounts else self.view.wait(name, self.amounts[name])
 
 
-def asked_of(
-    namespace_state: NamespaceState, request: AcquireRequest, claim: Claim, states: Sequence[BucketState], at_ms: int
-) -> Asked:
+def asked_of(namespace_state: NamespaceState, claim: Claim, states: Sequence[BucketState], at_ms: int) -> Asked:
     """Return the bucket of a claim with what the call asks of it: one token of each limit, if it names no amounts."""
-    config, root = where_it_holds(claim.config, states), (request, *request.draws)[claim.draw]
-    view = View.of(states, config, at_ms)
-    home = namespace_state.cached_shards.get((claim.bucket.entity_id, claim.bucket.resource, 0))
+    config = where_it_holds(claim.config, states)
+    view, home = View.of(states, config, at_ms), namespace_state.home_of(claim.bucket)
     terms = in_force(config, None, namespace_state.now()) or config  # to explain needs no queue, and has none
     mine = NOTHING if home is None else home.held(terms)
     view = view._replace(mine=mine, reshaped=True)
-    return Asked(view, claim.amounts if root.amounts else dict.fromkeys(config.by_name, MILLI))
+    return Asked(view, claim.amounts if claim.part.amounts else dict.fromkeys(config.by_name, MILLI))
 
 
 def are_prefetched(request: AcquireRequest, asked: Sequence[Asked]) -> bool:

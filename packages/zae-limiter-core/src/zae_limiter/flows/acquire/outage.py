@@ -84,7 +84,7 @@ def grant_without_store(
     namespace_state: NamespaceState, request: AcquireRequest, error: StoreError, claims: Sequence[Claim]
 ) -> Flow[Grant]:
     """Return the grant of an acquire that the store did not answer. Raises the errors of ``let_through``."""
-    parts = (request, *request.draws)
+    parts = request.parts
     anew = [anew for claim in claims for anew in for_each([claim], parts[claim.draw].amounts)]
     if (yield from let_through(namespace_state, request, error, anew)) == "allow":
         _remember_uncounted(namespace_state, parts)

@@ -131,13 +131,12 @@ def find_claims(namespace_state: NamespaceState, request: AcquireRequest) -> Flo
     claims = yield from _read_claims(namespace_state, request)
     if are_old_and_disabled(namespace_state, claims):
         claims = yield from _read_claims(namespace_state, request)
-    return claims
+    return _choose_shards(namespace_state, claims)
 
 
 def _read_claims(namespace_state: NamespaceState, request: AcquireRequest) -> Flow[list[Claim]]:
     read: dict[Place, Known] = {}
-    roots = (request, *request.draws) if request.draws else (request,)
-    gap: Gap | None = Gap({(root.entity_id, root.resource): None for root in roots}, NOWHERE)
+    gap: Gap | None = Gap({(each.entity_id, each.resource): None for each in request.parts}, NOWHERE)
     while gap is not None and gap.missing:
         homes = [cached_shard(namespace_state, *place) for place in gap.missing]
         likely = [place for place in gap.further if place not in read and place not in gap.missing]
@@ -146,7 +145,7 @@ def _read_claims(namespace_state: NamespaceState, request: AcquireRequest) -> Fl
         for place, home, each in zip(gap.missing, homes, resolved, strict=True):
             read[place] = home, each, each.disables
         claims, gap = walk(request, lambda *place: read.get(place), namespace_state.now)
-    return _choose_shards(namespace_state, join(request, claims, gap))
+    return join(request, claims, gap)
 
 
 def join(request: AcquireRequest, claims: list[Claim], gap: Gap | None = None) -> list[Claim]:

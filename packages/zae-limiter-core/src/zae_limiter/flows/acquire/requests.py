@@ -110,6 +110,11 @@ class AcquireRequest:
         return replace(self, max_wait=0.0) if self.max_wait else self
 
     @property
+    def parts(self) -> "tuple[AcquireRequest, ...]":
+        """The request of the call, then those of its draws."""
+        return (self, *self.draws)
+
+    @property
     def asker(self) -> tuple[str, str]:
         """The entity and the resource of the call."""
         return self.caller or (self.entity_id, self.resource)

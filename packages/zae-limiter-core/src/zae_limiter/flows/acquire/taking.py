@@ -52,7 +52,7 @@ from ..process.waiting_line import Turn
 from ..retry import with_retries
 from ..steps import Enqueue, Flow, Parallel, Sleep, call
 from .claims import Claim
-from .copies import complete_states, fresh_shard
+from .copies import fresh_shard, states_to_divide
 
 LATELY_MS: Final = 10_000
 ASKS_AGAIN: Final = 3  # times at most: among many callers, another one that is refused elsewhere may come first
@@ -141,16 +141,22 @@ def take_in_turn(namespace_state: NamespaceState, claims: Sequence[Claim], turn:
             continue
         if claim.is_behind_another(namespace_state.now()):
             claim.refuse(namespace_state.now(), blocked=True)
-        elif claim.is_split and any(claim.checked.values()):
-            yield from _take_from_shards(namespace_state, claim)
-            if not claim.last:
-                claim.refuse(namespace_state.now(), blocked=False)
         else:
-            yield from enqueue_and_wait([claim.new_request()])
-            yield from try_other_shards(namespace_state, [claim])
+            yield from _take_ready(namespace_state, claim)
         if not claim.admitted:
             break
     show_unasked(namespace_state, claims)
+
+
+def _take_ready(namespace_state: NamespaceState, claim: Claim) -> Flow[None]:
+    """Take from one bucket in turn: from its ready shards, if it has several."""
+    if not (claim.is_split and any(claim.checked.values())):
+        yield from enqueue_and_wait([claim.new_request()])
+        return (yield from try_other_shards(namespace_state, [claim]))
+    yield from _take_from_shards(namespace_state, claim)
+    if not claim.last:
+        claim.refuse(namespace_state.now(), blocked=False)
+    return None
 
 
 def _from_the_top(claims: Sequence[Claim]) -> list[Claim]:
@@ -264,11 +270,7 @@ def read_view(namespace_state: NamespaceState, claim: Claim) -> Flow[View]:
     has. This process keeps what it has read, also of shards that it has not asked yet.
     """
     now = namespace_state.now()
-    states = complete_states(namespace_state, claim, now)
-    if not states and claim.call.max_wait and claim.home.line:
-        # a crowd uses copies of any age, also a caller that just joined: each asks again, and must not read all shards
-        known = namespace_state.states(claim.home)
-        states = known if len(known) == claim.home.shard_count else ()
+    states = states_to_divide(namespace_state, claim, now)
     if not states:
         [states] = yield from bucket.reading.read_whole([claim.home.id])
         if not states:

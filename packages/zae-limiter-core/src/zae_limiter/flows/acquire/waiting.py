@@ -334,15 +334,11 @@ class Caller:
         self._lines = kept
 
     def _take_place(self, claim: Claim) -> None:
-        """Wait in the line of a claim's bucket, behind those of the same child; keep a place that exists already.
-
-        The way to it has the entities below the bucket, down to the one that asks; to a draw, that one is one more.
-        """
+        """Wait in the line of a claim's bucket, behind those of the same child; keep a place that exists already."""
         line = claim.home.line
         if self._turn not in line:
-            up = (self._request.entity_id, *claim.path[:-1]) if claim.draw else claim.path[:-1]
             prices = {name: price(claim.config.by_name[name]) for name in claim.checked}
-            line.join(self._turn, claim.checked, (*reversed(up), OWN), prices)
+            line.join(self._turn, claim.checked, (*claim.way, OWN), prices)
 
     def _is_first(self, now_ms: int) -> bool:
         """Return whether it is the first of a line above its own bucket, if it waits in one."""

@@ -302,7 +302,7 @@ class CommitRun:
         """
         names = {name for request in self.pending for name in request.shadow_amounts}
         of, config = self.cached.id, self.config
-        home = self.namespace_state.cached_shards.get((of.entity_id, of.resource, 0)) if names else None
+        home = self.namespace_state.home_of(of) if names else None
         if home is None or config is None or home.shard_count == 1:
             return NOTHING
         view = View(self.namespace_state.repaired_states(home, self.now_ms), config, self.now_ms)

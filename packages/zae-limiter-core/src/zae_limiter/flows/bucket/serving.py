@@ -9,13 +9,13 @@ from functools import partial
 from typing import Final
 
 from ...operations.errors import StoreError
-from ...schema.attributes import CASCADE, CONFIG_AS_OF, PARENT_ID
+from ...schema.attributes import CONFIG_AS_OF
 from ...schema.items import BucketId
 from ...values.resolution import Config, Resolved
 from .. import bucket
 from ..bucket_queue import BucketRequest, Outcome, RunQueue, Waiter, renewal
 from ..prefetch import Prefetch
-from ..process.namespace_state import NO_PARENT, CachedShard, NamespaceState, Runs
+from ..process.namespace_state import CachedShard, NamespaceState, Runs
 from ..process.queueing import enqueue_and_wait
 from ..steps import Enqueue, Flow, Post, Wake
 from .group_commit import commit
@@ -164,13 +164,9 @@ def _load(namespace_state: NamespaceState, cached: CachedShard, others: Collecti
     ):
         resolved = yield from _read(namespace_state, cached, others)
         reads += 1
-    cached.resolved = resolved
+    cached.obeys(resolved)
     if resolved.disables:  # who is refused next reads all records again, to see at once that it no longer is
         namespace_state.configs.expire(of.entity_id, of.resource)
-    if resolved.parent_ids:
-        cached.parent_link = {CASCADE: resolved.cascade, PARENT_ID: resolved.parent_ids[0]}
-    else:
-        cached.parent_link = {CASCADE: True} if resolved.cascade else NO_PARENT
 
 
 def _read(

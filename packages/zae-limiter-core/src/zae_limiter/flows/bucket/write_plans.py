@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from ... import rules
-from ...operations.values import Conditions, Get, Item, Put, Update
+from ...operations.values import NOTHING, Conditions, Get, Item, Put, Update
 from ...rules.balances import Begin, Move, ShardLimit, become, is_quota, keeps_use, stay
 from ...rules.registry import keeping_ms
 from ...rules.rule import FOREVER_MS
@@ -259,11 +259,13 @@ def begins(limits: Iterable[Limit], state: BucketState | None, at_ms: int, *take
     """Return the begins of the windows that these amounts begin: of limits whose windows begin with the first use, and
     of which none is under way in the ``state`` of the bucket.
     """
-    known = {} if state is None else state.shard_limits
-    windowed = [limit.name for limit in limits if limit.kind == "first_use"]
-    used = [name for name in windowed if any(amounts.get(name) for amounts in taken)]
-    over = [name for name in used if name not in known or window_end(known[name]) <= at_ms]
-    return {bucket_attributes(name).begun: at_ms for name in over}
+    known, found = NOTHING if state is None else state.shard_limits, Item()
+    for limit in limits:
+        if limit.kind != "first_use" or not any(amounts.get(limit.name) for amounts in taken):
+            continue
+        if limit.name not in known or window_end(known[limit.name]) <= at_ms:
+            found[bucket_attributes(limit.name).begun] = at_ms
+    return found
 
 
 class Decision(NamedTuple):

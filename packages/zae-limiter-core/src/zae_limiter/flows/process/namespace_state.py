@@ -19,7 +19,7 @@ from ...runtime.lru import LRU
 from ...runtime.named_tuple import NamedTuple
 from ...runtime.rooms import Lazily
 from ...schema import keys
-from ...schema.attributes import CASCADE, SHARD_COUNT
+from ...schema.attributes import CASCADE, PARENT_ID, SHARD_COUNT
 from ...schema.items import ONE_WRITE, WRITES, BucketId, BucketState, read_bucket
 from ...values.limits import Limit, Policy
 from ...values.resolution import Config, Resolved
@@ -149,6 +149,14 @@ class CachedShard(RunQueue):
     def is_waited_for(self) -> bool:
         """Whether somebody waits in its line."""
         return "line" in self.__dict__ and bool(self.line)
+
+    def obeys(self, resolved: Resolved) -> None:
+        """Note the limits that were read, and the parents that an item which it makes has."""
+        self.resolved = resolved
+        if resolved.parent_ids:
+            self.parent_link = {CASCADE: resolved.cascade, PARENT_ID: resolved.parent_ids[0]}
+        else:
+            self.parent_link = {CASCADE: True} if resolved.cascade else NO_PARENT
 
     def has_loaded(self) -> None:
         """Let go of the queue behind a read of the limits, unless others wait there for the next one."""
@@ -329,6 +337,10 @@ class NamespaceState:
         self.configs = ConfigCache(namespace_id or "", ttl_ms=self.settings.config_ttl_ms, size=size)
         self._namespace_id = namespace_id
         self.opening: RunQueue | None = None
+
+    def home_of(self, bucket: BucketId) -> CachedShard | None:
+        """Return shard 0 of a bucket as this process knows it, ``None`` if it does not."""
+        return self.cached_shards.get((bucket.entity_id, bucket.resource, 0))
 
     def shards(self, home: CachedShard) -> list[CachedShard]:
         """Return the shards of a bucket that this process knows, given by its shard 0."""

@@ -100,7 +100,7 @@ def reset_bucket(
         return [filled(state, now) for state in states], audit_put
 
     was_there = yield from _write_all_shards(namespace_state, bucket, cause, writes, change)
-    cached = namespace_state.cached_shards.get((bucket.entity_id, bucket.resource, 0))
+    cached = namespace_state.home_of(bucket)
     if cached is not None and cached.prefetch is not None:
         cached.prefetch.void()
     return was_there
