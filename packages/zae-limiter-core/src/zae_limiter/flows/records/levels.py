@@ -254,12 +254,11 @@ def _check_room(namespace_state: NamespaceState, level: ConfigPlace, said: Said)
         meta = Key(keys.pk_entity(namespace_state.namespace_id, own.own[0]), keys.sk_meta())
         tier = read_tier((yield from read_all([meta])).get(meta))
     of = config_keys(namespace_state.namespace_id, "" if own.own is None else own.own[0], resource, lambda _: tier)
-    named: dict[str, Key | None] = {name: getattr(of, name) for name in LEVELS if name != "pattern"}
+    above = {"resource"} if subject is None else set[str]()
     if own.own is None:
-        named |= {"entity": None, "entity_default": None}
-    if subject is None:
-        named["resource"] = None
-    below = {name: None if key == own.own_key else key for name, key in named.items()}
+        above |= {"entity", "entity_default"}
+    named: dict[str, Key | None] = {name: getattr(of, name) for name in LEVELS if name != "pattern"}
+    below = {name: None if name in above or key == own.own_key else key for name, key in named.items()}
     items = yield from read_all([key for key in below.values() if key is not None])
     records = {name: Record(None if key is None else items.get(key), now_ms) for name, key in below.items()}
     levels = ConfigRecords(on=resource, meta=Record(None, now_ms), **records).levels(now_ms)
