@@ -1,10 +1,11 @@
 """Read a local stack's logs: of all functions together, by time, and as they grow."""
 
+import json
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 POLL_SECONDS: Final = 0.2
 
@@ -15,6 +16,32 @@ class Line(NamedTuple):
     time: str
     source: str
     text: str
+
+    def shown(self) -> list[str]:
+        """Return the text for people: of a JSON object with a message the level, the message and the other fields, and
+        below these an error, line by line; any other text as it is.
+        """
+        found = _object(self.text)
+        if not isinstance(found.get("message"), str):
+            return [self.text]
+        level, message = found.pop("level", ""), found.pop("message")
+        error = str(found.pop("exception", "") or found.pop("places", ""))
+        found.pop("logger", None)
+        fields = " ".join(f"{name}={_value(value)}" for name, value in found.items())
+        return [" ".join(filter(None, (str(level), message, fields))), *error.splitlines()]
+
+
+def _object(text: str) -> dict[str, Any]:
+    """Return the JSON object of a text; an empty one for any other text."""
+    try:
+        found = json.loads(text) if text.startswith("{") else {}
+    except (ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _value(value: object) -> str:
+    return value if isinstance(value, str) and value and " " not in value else json.dumps(value, ensure_ascii=False)
 
 
 @dataclass(slots=True)

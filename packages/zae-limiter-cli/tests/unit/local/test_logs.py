@@ -22,6 +22,28 @@ def test_lines_of_all_functions_come_in_order_of_time(directory: Path) -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("REPORT RequestId: 1", ["REPORT RequestId: 1"]),
+        (
+            '{"level": "INFO", "logger": "x", "message": "counted 3", "duration_ms": 7, "why": "a b", "of": "gpt-4"}',
+            ['INFO counted 3 duration_ms=7 why="a b" of=gpt-4'],
+        ),
+        (
+            '{"level": "ERROR", "message": "failed", "exception": "Traceback:\\n  line 1\\nKeyError"}',
+            ["ERROR failed", "Traceback:", "  line 1", "KeyError"],
+        ),
+        ('{"message": 3}', ['{"message": 3}']),
+        ('{"no": "message"}', ['{"no": "message"}']),
+        ("{torn", ["{torn"]),
+        ("[" * 9, ["[" * 9]),
+    ],
+)
+def test_json_of_a_lambda_is_shown_as_text(text: str, shown: list[str]) -> None:
+    assert Line(FIRST, "a", text).shown() == shown
+
+
 def test_lines_of_one_moment_keep_their_order(tmp_path: Path) -> None:
     (tmp_path / "a.log").write_text(f"{FIRST} START\n{FIRST} END\n{FIRST} REPORT\n")
     assert [line.text for line in Logs(tmp_path).new()] == ["START", "END", "REPORT"]

@@ -10,6 +10,7 @@ from ...help_page import ConnectionOption
 from ...options import Function, OutputForm, output_option, yes_accepted
 
 if TYPE_CHECKING:
+    from ...local.logs import Line
     from ...local.variables import Form
 
 LINES_SHOWN: Final = 100
@@ -64,7 +65,8 @@ def status(name: str | None, output: OutputForm) -> None:
 def logs(name: str | None, function: str | None, lines: int, *, follow: bool) -> None:
     """Show the logs of a local stack's Lambdas, or of FUNCTION alone: the name of a Lambda, or the end of its name.
 
-    The logs stay until the stack starts again.
+    Lines that a Lambda writes as JSON are shown as text: level, message, fields. The logs stay until the stack starts
+    again.
     """
     from ...local.logs import Logs
     from ...local.state_dir import the_one
@@ -75,10 +77,18 @@ def logs(name: str | None, function: str | None, lines: int, *, follow: bool) ->
         there = ", ".join(Logs(state_dir.logs).sources()) or "none"
         raise CommandError(f"there is no log of {function!r}, which begins with its first call; available: {there}")
     for line in found.new()[-lines:] if lines else []:
-        click.echo(one_line(f"{line.time} {line.source}  {line.text}"))
+        _say(line)
     if follow:
         for line in found.follow(state_dir.is_held):
-            click.echo(one_line(f"{line.time} {line.source}  {line.text}"))
+            _say(line)
+
+
+def _say(line: "Line") -> None:
+    """Print a line, and below it the lines of an error."""
+    head, *more = line.shown()
+    click.echo(one_line(f"{line.time} {line.source}  {head}"))
+    for each in more:
+        click.echo(one_line(f"    {each}"))
 
 
 @click.command(short_help="Print the variables for a shell to export.")
