@@ -88,7 +88,7 @@ def test_the_forms_have_the_same_counts(used: Table, tmp_path: Path) -> None:
     in_json = json_of("export", *MONTH)
     file = tmp_path / "month.parquet"
     done = run("export", *MONTH, "-o", "parquet", "--out", str(file))
-    assert (done.exit_code, done.stdout) == (0, f"6 daily windows of 2024-02 written to {file}.\n")
+    assert (done.exit_code, done.stderr) == (0, f"6 daily windows of 2024-02 written to {file}.\n")
     in_parquet = parquet.read_table(file).to_pylist()
     assert [{**row, "amount": str(row["amount"]), "money": row["money"] or ""} for row in in_parquet] == in_csv
     assert len(in_json) == 6
@@ -124,7 +124,7 @@ def test_more_than_a_page_is_written(tmp_path: Path) -> None:
         for number in range(1200):
             table.used(f"e-{number:04}", "gpt-4", FIRST, "daily", events=1)
     done = CliRunner().invoke(main, ["usage", "export", *MONTH, "--out", str(file), "--store", url])
-    assert done.stdout.startswith("1,200 daily windows")
+    assert (done.stdout, done.stderr[:19]) == ("", "1,200 daily windows")
     entities = [row["entity_id"] for row in rows_in(file.read_text())]
     assert (len(set(entities)), len(entities)) == (1200, 3600)
 

@@ -15,6 +15,13 @@ GOLD = [Limit.per_minute("rpm", 1_000), Limit.per_minute("tpm", 100_000, burst=2
 FREE = [Limit.per_minute("rpm", 10)]
 
 
+def written(stack: Stack, *args: str) -> str:
+    """What `--out` says beside the file; a pipe gets none of it."""
+    done = stack.run(*args)
+    assert (done.exit_code, done.stdout) == (0, "")
+    return done.stderr
+
+
 @pytest.fixture
 def live(stack: Stack) -> Stack:
     """Limits that somebody has set by hand: three entities with those of gold, two with those of free, one alone."""
@@ -35,7 +42,7 @@ def live(stack: Stack) -> Stack:
 
 def test_entities_with_the_same_limits_share_a_part_of_the_first_file(live: Stack) -> None:
     file = live.directory / "first.yaml"
-    told = live.ok("export", "-N", "tenant-alpha", "--out", str(file))
+    told = written(live, "export", "-N", "tenant-alpha", "--out", str(file))
     assert told.splitlines() == [
         f"{live.directory}/zae-limiter.schema.json: the schema with which editors check the file",
         f"{file}: 12 items of tenant-alpha; 5 entities share 2 parts",
@@ -52,18 +59,18 @@ def test_entities_with_the_same_limits_share_a_part_of_the_first_file(live: Stac
 
 def test_an_apply_of_the_first_file_adopts_all_and_changes_no_limit(live: Stack) -> None:
     file = str(live.directory / "first.yaml")
-    live.ok("export", "-N", "tenant-alpha", "--out", file)
+    written(live, "export", "-N", "tenant-alpha", "--out", file)
     before = live.ok("export", "-N", "tenant-alpha")
     live.ok("apply", "--yes", "-f", file)
     assert live.ok("export", "-N", "tenant-alpha") == before
-    live.ok("export", "-N", "tenant-alpha", "--out", file, "--yes")
+    written(live, "export", "-N", "tenant-alpha", "--out", file, "--yes")
     live.ok("plan", "-f", file, "--exit-code")
     live.ok("fmt", "-f", file, "--check")
 
 
 def test_a_part_becomes_a_tier_as_its_comment_says(live: Stack) -> None:
     file = live.directory / "first.yaml"
-    live.ok("export", "-N", "tenant-alpha", "--out", str(file))
+    written(live, "export", "-N", "tenant-alpha", "--out", str(file))
     live.ok("apply", "--yes", "-f", str(file))
     text = file.read_text(encoding="utf-8")
     part = re.search(r"^x-tier-1: &tier-1\n((?:  .*\n)+)", text, re.MULTILINE)
@@ -81,7 +88,7 @@ def test_where_there_is_nothing_the_first_file_has_examples(stack: Stack, *, reg
     if registered:
         stack.world.repository()
     file = stack.directory / "first.yaml"
-    told = stack.ok("export", "-N", "tenant-alpha", "--out", str(file))
+    told = written(stack, "export", "-N", "tenant-alpha", "--out", str(file))
     assert "the namespace has no limits" in told if registered else "which an apply registers" in told
     text = file.read_text(encoding="utf-8")
     assert load(text) == LimitsManifest("tenant-alpha")
@@ -95,12 +102,12 @@ def test_where_there_is_nothing_the_first_file_has_examples(stack: Stack, *, reg
 def test_the_first_file_names_the_schema_with_which_editors_check_it(live: Stack) -> None:
     (live.directory / "teams").mkdir()
     first, second = live.directory / "first.yaml", live.directory / "teams" / "second.yaml"
-    live.ok("export", "-N", "tenant-alpha", "--out", str(first))
+    written(live, "export", "-N", "tenant-alpha", "--out", str(first))
     schema = live.directory / "zae-limiter.schema.json"
     assert json.loads(schema.read_text()) == json_schema()
     assert first.read_text().startswith("# yaml-language-server: $schema=zae-limiter.schema.json\n# The limits of")
     schema.write_text("{}")
-    told = live.ok("export", "-N", "tenant-alpha", "--out", str(second))
+    told = written(live, "export", "-N", "tenant-alpha", "--out", str(second))
     assert second.read_text().startswith("# yaml-language-server: $schema=../zae-limiter.schema.json\n")
     assert "schema" not in told
     assert schema.read_text() == "{}"
@@ -110,7 +117,7 @@ def test_a_file_that_is_there_is_asked_about_before_any_request(stack: Stack) ->
     file = stack.write("mine")
     assert "There is no terminal" in stack.error("export", "-N", "tenant-alpha", "--out", file)
     assert (Path(file).read_text(encoding="utf-8"), stack.actions()) == ("mine", [])
-    stack.ok("export", "-N", "tenant-alpha", "--out", file, "--yes")
+    written(stack, "export", "-N", "tenant-alpha", "--out", file, "--yes")
     assert load(Path(file).read_text(encoding="utf-8")).namespace == "tenant-alpha"
 
 

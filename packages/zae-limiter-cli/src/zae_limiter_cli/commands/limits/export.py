@@ -86,10 +86,10 @@ def export(*, connection: "Connection", namespace: str, out: Path | None, yes: b
     if schema is None:
         schema = out.parent / FILE
         write_file(schema, schema_text())
-        click.echo(f"{schema}: the schema with which editors check the file")
+        click.echo(f"{schema}: the schema with which editors check the file", err=True)
     write_file(out, with_schema(text, out, schema))
-    click.echo(f"{out}: {found}")
-    click.echo(f"Next: zae-limiter limits plan {connection.option} -f {shlex.quote(str(out))}")
+    click.echo(f"{out}: {found}", err=True)
+    click.echo(f"Next: zae-limiter limits plan {connection.option} -f {shlex.quote(str(out))}", err=True)
 
 
 def _manifest_of(namespace: str, answer: "Answer") -> "LimitsManifest":

@@ -83,4 +83,4 @@ def export(
             return
         with writing(out) as file:
             number = write(output, namespace, snapshots, units.of, file)
-    click.echo(f"{counted(number, f'{window} window')} of {chosen} written to {out}.")
+    click.echo(f"{counted(number, f'{window} window')} of {chosen} written to {out}.", err=True)
