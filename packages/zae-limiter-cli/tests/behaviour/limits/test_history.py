@@ -8,7 +8,9 @@ from attrs import evolve
 
 from support.cli.limits_stack import PLANNER, PROVISIONER, Stack
 from support.provisioner.provisions import rpm
+from zae_limiter.maintenance import APPLIES_KEPT
 from zae_limiter.operations.values import Put, Query
+from zae_limiter_cli.commands.limits import status
 from zae_limiter_manifest import compress, load
 from zae_limiter_provisioner import actions
 
@@ -61,6 +63,13 @@ def test_a_namespace_without_applies_says_so(stack: Stack) -> None:
     told = stack.ok("status", "-N", "tenant-alpha")
     assert ("never applied" in told, "SERIAL" in told) == (True, False)
     assert json.loads(stack.ok("status", "-N", "tenant-alpha", "-o", "json"))["applies"] == []
+
+
+def test_a_history_that_is_cut_says_so(applied: Stack, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert status.KEPT == APPLIES_KEPT
+    monkeypatch.setattr(status, "KEPT", 2)
+    done = applied.run("status", "-N", "tenant-alpha")
+    assert (done.exit_code, done.stderr) == (0, "Earlier applies are not kept: these are the last 2.\n")
 
 
 def test_one_apply_can_be_shown_alone(applied: Stack) -> None:
@@ -138,7 +147,7 @@ def test_an_apply_of_targets_is_nothing_to_go_back_to(applied: Stack) -> None:
     assert told.startswith(
         "tenant-alpha: the apply 6 was for its targets alone (resource gpt-4): choose another serial"
     )
-    assert "applied, 1 targets" in applied.ok("status", "-N", "tenant-alpha")
+    assert "applied, 1 target" in applied.ok("status", "-N", "tenant-alpha")
 
 
 @pytest.mark.parametrize("command", ["status", "rollback"])

@@ -326,7 +326,7 @@ def test_an_export_is_a_manifest_that_changes_nothing(stack: Stack) -> None:
     stack.world.apply(load(ALPHA))
     assert load(stack.ok("export", "-N", "tenant-alpha")) == load(ALPHA)
     out = stack.directory / "exported.yaml"
-    stack.ok("export", "-N", "tenant-alpha", "--out", str(out))
+    assert stack.run("export", "-N", "tenant-alpha", "--out", str(out)).exit_code == 0
     stack.ok("plan", "-f", str(out), "--exit-code")
 
 
@@ -377,7 +377,9 @@ def test_a_lock_is_shown_told_and_freed_by_its_id(stack: Stack) -> None:
     assert "lock     abc, held by cli (bob) until 20" in stack.ok("status", "-N", "tenant-alpha")
     assert "the lock is not xyz" in stack.error("unlock", "-N", "tenant-alpha", "xyz", "--yes")
     assert "no terminal to answer on: pass --yes" in stack.error("unlock", "-N", "tenant-alpha", "abc")
-    assert "lock" not in stack.ok("unlock", "-N", "tenant-alpha", "abc", "--yes")
+    done, *state = stack.ok("unlock", "-N", "tenant-alpha", "abc", "--yes").splitlines()
+    assert done == "tenant-alpha: the lock abc is released: an apply may begin now"
+    assert "lock" not in "".join(state)
     stack.ok("apply", "--yes", "-f", stack.write(ALPHA))
 
 

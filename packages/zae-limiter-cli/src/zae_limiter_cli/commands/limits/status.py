@@ -1,11 +1,11 @@
 """`zae-limiter limits status`: what is managed, the apply under way, and earlier applies."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import click
 
-from ...columns import say_columns
+from ...columns import counted, say_columns, say_sentence
 from ...errors import CommandError
 from ...options import DocumentForm, connected, in_namespace
 from ...progress import reporter
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from ...connection import Connection
 
+KEPT: Final = 50  # applies that a namespace keeps
 HEAD = ("SERIAL", "AT", "BY", "FROM", "CREATED", "UPDATED", "DELETED", "OUTCOME")
 
 
@@ -61,6 +62,8 @@ def status(
     if form == "text" and applies:
         click.echo()
         say_columns([HEAD, *map(_row, applies)])
+        if len(applies) >= KEPT:
+            say_sentence(f"Earlier applies are not kept: these are the last {KEPT}.", err=True)
 
 
 def _follow(connection: "Connection", namespace: str) -> None:
@@ -93,5 +96,5 @@ def _show_apply(namespace: str, answer: "Answer", form: DocumentForm, out: Path 
 
 def _row(entry: "ApplyEntry") -> tuple[str, ...]:
     counts = (f"{number:,}" for number in (entry.created, entry.updated, entry.deleted))
-    outcome = f"{entry.outcome}, {len(entry.targets)} targets" if entry.targets else entry.outcome
+    outcome = f"{entry.outcome}, {counted(len(entry.targets), 'target')}" if entry.targets else entry.outcome
     return str(entry.serial), entry.at, entry.principal or entry.owner, entry.source or "-", *counts, outcome

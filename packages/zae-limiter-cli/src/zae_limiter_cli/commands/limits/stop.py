@@ -58,4 +58,7 @@ def unlock(*, connection: "Connection", namespace: str, lock_id: str, form: Docu
 
     if not yes:
         confirm(f"Release the lock {lock_id} of {namespace}? No apply may be running.")
-    show_state(namespace, ask(connection, "unlock", namespace, lock_id=lock_id), form)
+    answer = ask(connection, "unlock", namespace, lock_id=lock_id)
+    if form == "text":
+        click.echo(f"{namespace}: the lock {lock_id} is released: an apply may begin now")
+    show_state(namespace, answer, form)
