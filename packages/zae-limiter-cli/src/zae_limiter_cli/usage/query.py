@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
+from ..columns import say_sentence
 from ..errors import CommandError
 from ..times import both, parse_instant
 
@@ -51,7 +52,7 @@ def _checked(entity: str | None, resource: str | None) -> tuple[str | None, str 
 
 
 def _period(window: "Window", since: str | None, until: str | None, now: datetime) -> tuple[datetime, datetime | None]:
-    from zae_limiter.values.usage import EARLIEST, window_start
+    from zae_limiter.values.usage import EARLIEST, WINDOW_SECONDS, window_start
 
     zone = UTC if window == "daily" else None  # whose days are those of UTC
     end = None if until is None else parse_instant("--until", until, now, zone)
@@ -59,4 +60,9 @@ def _period(window: "Window", since: str | None, until: str | None, now: datetim
     start = usually if since is None else parse_instant("--since", since, now, zone)
     if end is not None and start >= end:
         raise CommandError(f"--until {until!r}: must be after --since, which is {both(start)}")
-    return window_start(window, int(start.timestamp() * 1000)), end
+    begin = window_start(window, int(start.timestamp() * 1000))
+    if since is not None and end is None and now - start < timedelta(seconds=WINDOW_SECONDS[window]):
+        unit = "hours" if window == "hourly" else "days"
+        live = "`zae-limiter top --once --every 60` shows what live buckets do in a minute from now"
+        say_sentence(f"Usage has whole {unit}: this is since {both(begin)}. {live}.", err=True)
+    return begin, end

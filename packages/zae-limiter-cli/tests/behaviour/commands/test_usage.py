@@ -232,6 +232,16 @@ def test_a_wrong_question_is_one_line_with_the_way_out(table: Table, command: st
     assert refused(run(command, *args)).startswith(told)
 
 
+def test_a_time_within_a_window_is_said_to_be_the_whole_window(table: Table) -> None:
+    hour = datetime.now(UTC).replace(minute=0, second=0, microsecond=0)
+    done = run("list", "--since", "5m")
+    assert done.stderr.startswith("Usage has whole hours: this is since 20")
+    assert "`zae-limiter top --once --every 60`" in done.stderr
+    assert f"{hour:%Y-%m-%d %H}" in done.stderr or datetime.now(UTC).minute < 6
+    assert run("list", "--since", "2h").stderr == ""
+    assert "whole days" in run("list", "--window", "daily", "--since", "5m").stderr
+
+
 def test_a_list_without_a_subject_is_of_the_whole_namespace(table: Table) -> None:
     table.used("e", "r", DAY, tpm=1)
     table.used("f", "s", DAY + timedelta(hours=1), tpm=2)

@@ -10,12 +10,14 @@ from ...columns import say_json
 from ...errors import CommandError
 from ...options import OutputForm, connected, in_namespace, output_option
 from ...paging import FetchPage, every_row, first_rows, open_namespace, rows_option, say_more
+from ...times import iso
 from .options import list_options
 
 if TYPE_CHECKING:
     from zae_limiter import SyncRepository, UsageSnapshot
 
     from ...connection import Connection
+    from ...data.never import Never
     from ...usage.query import UsageQuery
 
 
@@ -25,6 +27,11 @@ if TYPE_CHECKING:
 @list_options
 @click.option("--total", is_flag=True, help="Sum up the windows, by limit.")
 @click.option("--plot", is_flag=True, help="Sum up the windows, and draw a bar for each.")
+@click.option(
+    "--never",
+    type=click.Choice(["used", "refused"]),
+    help="List the limits that were never used in these windows; or used, and never refused a call.",
+)
 @rows_option
 @output_option
 def list_usage(
@@ -34,6 +41,7 @@ def list_usage(
     query: "UsageQuery",
     total: bool,
     plot: bool,
+    never: "Never | None",
     rows: int,
     output: OutputForm,
 ) -> None:
@@ -45,14 +53,39 @@ def list_usage(
 
     With --total: total, minimum, maximum and mean of the windows with any use. Of several entities, a call that
     cascades counts once, at the entity that was asked.
+
+    With --never it reads every config, and says of each limit whether the usage has it: `usage list --never refused
+    --window daily --since 30d`. A refusal by one of an entity's own limits counts at each of them.
     """
+    if never is not None and (total or plot):
+        raise CommandError("--never lists limits, and --total and --plot sum up windows: pass one of them")
     if plot and output == "json":
         raise CommandError("--plot and --output json exclude each other: pass one of them")
     with open_namespace(connection, namespace) as repository:
-        if total or plot:
+        if never is not None:
+            _list_never(repository, query, never, rows, output)
+        elif total or plot:
             _show_total(repository, query, output, plot=plot)
         else:
             _list_windows(repository, query, rows, output)
+
+
+def _list_never(
+    repository: "SyncRepository", query: "UsageQuery", never: "Never", rows: int, output: OutputForm
+) -> None:
+    from ...data.never import plain_limit_use, read_never, say_never
+
+    found = read_never(repository, query.entity_id, query.resource, every_row(_snapshots(repository, query)), never)
+    if output == "json":
+        limits = [plain_limit_use(each) for each in found[:rows]]
+        say_json({"never": never, "since": iso(query.start), "limits": limits, "total": len(found)})
+    elif found:
+        say_never(found[:rows])
+    else:
+        told = "Every limit was used" if never == "used" else "Every limit that was used refused a call"
+        click.echo(f"{told}: {query}.")
+    if output == "table" and len(found) > rows:
+        say_more("limits")
 
 
 def _list_windows(repository: "SyncRepository", query: "UsageQuery", rows: int, output: OutputForm) -> None:

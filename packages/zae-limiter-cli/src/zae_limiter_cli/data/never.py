@@ -1,0 +1,171 @@
+"""Find limits that were never used, or never refused, in windows of usage.
+
+The problem: usage is of buckets, and a limit is of a level that many buckets share. The choice: for each bucket with
+usage the levels are composed as an acquire composes them, and what it used counts at the level that its limit is of.
+Every config and the records of entities with usage are read, a hundred with a request. The price: usage says which
+limit of an ancestor refused, and of a bucket's own limits only that one of them did, so that counts at each of them;
+and a refusal for which an ancestor was short, too, counts at the ancestor alone.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+from ..columns import say_columns
+from ..rates import amount, in_money, rate
+from .places import ALL_RESOURCES, as_level, name_of, places_of
+
+if TYPE_CHECKING:
+    from zae_limiter import Limit, SyncRepository, UsageSnapshot
+    from zae_limiter.values.provisioner import ConfigPlace, StoredConfig
+
+Never = Literal["used", "refused"]
+
+
+class _Bucket(NamedTuple):
+    entity_id: str
+    resource: str
+
+
+@dataclass(slots=True)
+class _Use:
+    """What a bucket used by limit, and how often a limit of its own refused a call of its entity."""
+
+    consumed: Counter[str] = field(default_factory=Counter)
+    refused: int = 0
+    refused_for: Counter[str] = field(default_factory=Counter)
+
+
+@dataclass(frozen=True, slots=True)
+class LimitUse:
+    """A limit of a level, with the tokens used and the calls that it may have refused, over so many buckets."""
+
+    place: "ConfigPlace"
+    limit: "Limit"
+    used: int
+    refused: int
+    buckets: int
+
+    def is_never(self, never: Never) -> bool:
+        """Whether it was never used; or used, and never refused a call."""
+        return not self.used if never == "used" else bool(self.used) and not self.refused
+
+
+def read_never(
+    repository: "SyncRepository",
+    entity_id: str | None,
+    resource: str | None,
+    snapshots: "Iterable[UsageSnapshot]",
+    never: Never,
+) -> list[LimitUse]:
+    """Return the limits that were never used, or never refused, in the snapshots of an entity, of a resource, or of the
+    namespace; those of the broadest levels first.
+    """
+    from zae_limiter.maintenance import SyncMaintenance
+
+    maintenance = SyncMaintenance(repository)
+    uses = _uses_of(snapshots)
+    configs = maintenance.get_configs(maintenance.list_config_places(), skip_unreadable=True)
+    records = maintenance.get_entity_records(sorted({each.entity_id for each in uses}), skip_unreadable=True)
+    tiers = {entity_id: record.tier for entity_id, record in records.items()}
+    patterns = maintenance.list_patterns()
+    found = [each for each in _limit_uses(uses, configs, tiers, patterns) if _is_asked(each.place, entity_id, resource)]
+    return sorted((each for each in found if each.is_never(never)), key=_rank)
+
+
+def _uses_of(snapshots: "Iterable[UsageSnapshot]") -> dict[_Bucket, _Use]:
+    uses: dict[_Bucket, _Use] = {}
+    for each in snapshots:
+        use = uses.setdefault(_Bucket(each.entity_id, each.resource), _Use())
+        use.consumed.update(each.consumed)
+        use.refused += max(0, each.total_refused - each.total_refused_below - sum(each.refused_by.values()))
+        for refuser, count in each.refused_by.items():
+            above = uses.setdefault(_Bucket(refuser.entity_id, each.resource), _Use())
+            above.refused_for[refuser.limit_name] += count
+    return uses
+
+
+def _limit_uses(
+    uses: Mapping[_Bucket, _Use],
+    configs: "Mapping[ConfigPlace, StoredConfig]",
+    tiers: Mapping[str, str | None],
+    patterns: Sequence[str],
+) -> Iterator[LimitUse]:
+    used: Counter[tuple[ConfigPlace, str]] = Counter()
+    refused, buckets = used.copy(), used.copy()
+    for bucket, use in uses.items():
+        for name, place in _owners(bucket, configs, tiers.get(bucket.entity_id), patterns).items():
+            key = place, name
+            used[key] += max(0, use.consumed[name])
+            refused[key] += use.refused + use.refused_for[name]
+            buckets[key] += 1
+    for place, config in configs.items():
+        for limit in config.said.limits:
+            key = place, limit.name
+            yield LimitUse(place, limit, used[key], refused[key], buckets[key])
+
+
+def _owners(
+    bucket: _Bucket, configs: "Mapping[ConfigPlace, StoredConfig]", tier: str | None, patterns: Sequence[str]
+) -> "dict[str, ConfigPlace]":
+    """Return the place of each limit of a bucket, by name."""
+    from zae_limiter.values.patterns import matching
+    from zae_limiter.values.resolution import SAYS_NOTHING, compose
+
+    places = places_of(bucket.entity_id, bucket.resource, tier, matching(patterns, bucket.resource))
+    said = {source: configs[place].said if place in configs else SAYS_NOTHING for source, place in places.items()}
+    owners: dict[str, ConfigPlace] = {}
+    for level in compose([as_level(source, each) for source, each in said.items()]).levels:
+        for limit in level.limits:
+            owners.setdefault(limit.name, places[name_of(level)])
+    return owners
+
+
+def _is_asked(place: "ConfigPlace", entity_id: str | None, resource: str | None) -> bool:
+    """Whether the usage that was read is all that a place could have."""
+    return entity_id in (None, place[0]) and resource in (None, place[1])
+
+
+def _rank(each: LimitUse) -> tuple[int, str, str, str]:
+    level, who, resource = described(each.place)
+    return ("system", "resource", "tier", "entity").index(level), who or "", resource or "", each.limit.name
+
+
+def described(place: "ConfigPlace") -> tuple[str, str | None, str | None]:
+    """Return the level of a place, the entity or tier, and the resource (``None`` for all)."""
+    from zae_limiter.maintenance import tier_of_subject
+
+    entity, resource = place
+    on = None if resource == ALL_RESOURCES else resource
+    if entity is None:
+        return ("system" if resource is None else "resource"), None, on
+    tier = tier_of_subject(entity)
+    return ("entity", entity, on) if tier is None else ("tier", tier, on)
+
+
+def say_never(found: Sequence[LimitUse]) -> None:
+    """Print a row for each limit."""
+    rows = []
+    for each in found:
+        level, who, on = described(each.place)
+        at = " ".join(filter(None, (level, who)))
+        used = amount(each.used, each.limit.unit)
+        rows.append((at, on or "all resources", each.limit.name, rate(each.limit), used, f"{each.buckets:,}"))
+    say_columns([("LEVEL", "RESOURCE", "LIMIT", "REFILL", "USED", "BUCKETS"), *rows])
+
+
+def plain_limit_use(each: LimitUse) -> dict[str, Any]:
+    """Return a limit and its use as plain values."""
+    level, who, on = described(each.place)
+    return {
+        "level": level,
+        "entity_id": who if level == "entity" else None,
+        "tier": who if level == "tier" else None,
+        "resource": on,
+        "limit_name": each.limit.name,
+        "used": each.used,
+        "refused": each.refused,
+        "buckets": each.buckets,
+        **in_money(each.limit.unit, used=each.used),
+    }

@@ -1,0 +1,85 @@
+"""`usage list --never`: limits that were never used, or never refused, over a time."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from support.cli.by_hand import document, refused, run, told
+from support.cli.calls import recorded
+from support.cli.tables import Table
+from zae_limiter import Limit
+
+RPM, TPM = Limit.per_minute("rpm", 10), Limit.per_minute("tpm", 1000)
+TODAY = datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
+DAYS = ("--window", "daily", "--since", "7d")
+
+
+@pytest.fixture
+def used(table: Table) -> Table:
+    """Limits on each level: `key` is refused by its parent, `lone` by itself, `gold` by nothing, and some are idle."""
+    repository = table.repository
+    repository.set_system_defaults([RPM])
+    repository.set_resource_defaults("gpt-4", [RPM, TPM])
+    repository.set_resource_defaults("idle", [RPM])
+    repository.set_resource_defaults("claude-*", [RPM])
+    repository.set_tier_limits("gold", [RPM])
+    repository.set_limits("team", [RPM], "gpt-4")
+    repository.set_limits("gone", [TPM])
+    repository.create_entity("team")
+    repository.create_entity("key", parent_id="team", cascade=True)
+    repository.create_entity("rich", tier="gold")
+    table.used("key", "gpt-4", TODAY, "daily", refused=5, refused_by={("team", "rpm"): 5}, rpm=4, tpm=100)
+    table.used("team", "gpt-4", TODAY, "daily", below=1, rpm=4)
+    table.used("rich", "gpt-4", TODAY, "daily", rpm=9)
+    table.used("lone", "other", TODAY, "daily", refused=2, rpm=3)
+    table.used("lone", "claude-4", TODAY, "daily", rpm=1)
+    table.used("gone", "gpt-4", TODAY - timedelta(days=20), "daily", tpm=3)
+    return table
+
+
+def never(*args: str) -> list[tuple[str, str | None, str]]:
+    found = document("usage", "list", "--never", args[0], *DAYS, *args[1:])
+    who = [(each["level"], each["entity_id"] or each["tier"] or each["resource"], each) for each in found["limits"]]
+    assert found["total"] == len(who)
+    return [(level, name, each["limit_name"]) for level, name, each in who]
+
+
+def test_limits_that_were_never_used_are_listed_by_level(used: Table) -> None:
+    assert never("used") == [("resource", "idle", "rpm"), ("entity", "gone", "tpm")]
+    head, *rows = told("usage", "list", "--never", "used", *DAYS)
+    assert head == ["LEVEL", "RESOURCE", "LIMIT", "REFILL", "USED", "BUCKETS"]
+    assert rows[1] == ["entity", "gone", "all", "resources", "tpm", "1k/min", "0", "0"]
+
+
+def test_limits_that_were_used_and_never_refused_are_listed(used: Table) -> None:
+    assert never("refused") == [
+        ("resource", "claude-*", "rpm"),
+        ("resource", "gpt-4", "rpm"),
+        ("resource", "gpt-4", "tpm"),
+        ("tier", "gold", "rpm"),
+    ]
+
+
+def test_a_longer_time_and_a_subject_can_be_asked_for(used: Table) -> None:
+    assert never("used", "--since", "30d") == [("resource", "idle", "rpm")]
+    assert never("used", "-e", "gone") == [("entity", "gone", "tpm")]
+    assert never("used", "-r", "idle") == [("resource", "idle", "rpm")]
+    every = run("usage", "list", "--never", "used", "-e", "team", *DAYS).stdout
+    assert every.startswith("Every limit was used: team, daily, since ")
+
+
+def test_a_list_that_is_cut_says_so(used: Table) -> None:
+    done = run("usage", "list", "--never", "refused", "--rows", "1", *DAYS)
+    assert (len(done.stdout.splitlines()), done.stderr) == (2, "There are more limits: raise --rows.\n")
+
+
+def test_it_costs_the_usage_and_a_request_for_a_hundred_configs(used: Table) -> None:
+    with recorded() as calls:
+        never("used")
+    actions = [each.action for each in calls if each.action.startswith("dynamodb:")]
+    assert actions.count("dynamodb:Query") <= 22  # 17 partitions of the usage, and lists of the configs
+    assert actions.count("dynamodb:BatchGetItem") <= 6
+
+
+def test_windows_and_limits_contradict_each_other(table: Table) -> None:
+    assert refused("usage", "list", "--never", "used", "--total").startswith("--never lists limits")
