@@ -14,9 +14,11 @@ from zae_limiter import Limit, SyncRepository
 COMMANDS = commands()
 ANSWERS = {
     "why": "refused by acme-corp/rpm",
+    "usage list --never": "LEVEL|Every limit",
     "usage list": "GMT|UTC|WINDOW",
     "audit list": "limits_set",
     "lift": "other limits until",
+    "usage near --budgets": "There is no bucket with a budget",
     "usage near": "acme-corp",
     "usage top --by uncounted": "No usage by uncounted",
     "usage top": "key-1",
@@ -27,8 +29,11 @@ ANSWERS = {
     "limits rollback": "No changes|Applied",
     "disable": "is disabled until",
     "entity list --buckets": "SHARDS",
+    "entity list --tier": "There is no entity of tier gold",
+    "switch": "Nothing is disabled|WHAT",
+    "top": "acme-corp",
 }
-OF_A_STACK = {"usage cost": "cost|price"}
+OF_A_STACK = {"usage cost": "cost|price", "limits diff --with": "->"}
 
 
 def answer_of(command: str) -> str:
@@ -37,10 +42,10 @@ def answer_of(command: str) -> str:
     return done.output
 
 
-def test_the_page_has_a_command_for_each_of_the_fifteen() -> None:
-    assert len(questions()) == 15
+def test_the_page_has_a_command_for_each_question() -> None:
+    assert len(questions()) == 23
     named = {" ".join(word for word in command.split()[:2] if word.isalpha()) for command in COMMANDS}
-    assert len(COMMANDS) == 15
+    assert len(COMMANDS) == 23
     assert all(any(command.startswith(name) for name in {*ANSWERS, *OF_A_STACK}) for command in COMMANDS), named
 
 

@@ -23,7 +23,11 @@ from zae_limiter_cli.main import main
 
 PAGE: Final = Path(__file__).resolve().parents[3] / "docs" / "operate" / "on-call.md"
 HALF_AN_HOUR_MS, HOUR_MS = 1_800_000, 3_600_000
-NOT_COUNTED: Final = ("doctor", "usage cost")  # what they ask of AWS beside the table is most of it, or all
+NOT_COUNTED: Final = (
+    "doctor",
+    "usage cost",
+    "limits diff --with",
+)  # what they ask of AWS beside the table is most of it, or all
 MANIFEST: Final = "namespace: default\nresources:\n  gpt-4:\n    limits: {rpm: 25/min}\n"
 MORE: Final = MANIFEST + "  gpt-4o:\n    limits: {rpm: 5/min}\n"
 
