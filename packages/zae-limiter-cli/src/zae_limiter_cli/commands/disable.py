@@ -24,6 +24,7 @@ from ..data.overrides import (
 from ..data.places import ALL_RESOURCES, place_in_tier, tier_of
 from ..data.switches import plain_switches, set_shared
 from ..errors import CommandError
+from ..explanation.unknown import unknown_entity
 from ..now import check_all_invalidated, consent, invalidate, live_line, now_option, plain_invalidated, show_invalidated
 from ..options import OutputForm, connected, given_options, in_namespace, output_option, yes_accepted, yes_option
 from ..paging import open_namespace
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from zae_limiter.values.provisioner import ConfigPlace
 
     from ..connection import Connection
+    from ..explanation.unknown import Unknown
 
 _resource_option = click.option(
     "--resource", "-r", metavar="NAME", help="This resource alone; without ENTITY_ID for all entities.  [default: all]"
@@ -84,12 +86,15 @@ def disable(
     with open_namespace(connection, namespace) as repository:
         if now:
             consent(connection, repository, resource, yes=True, output=output, for_switches=True)
+        unknown = [] if entity_id is None else [*unknown_entity(repository, entity_id)]
         if entity_id is not None and end is not None:
             _block(repository, entity_id, resource, end, principal, output, yes=yes)
+            _say_unknown(unknown)
             return
         if not yes:
             confirm(f"Disable {whom(entity_id, resource)} in namespace {namespace}?")
         _switch_off(connection, repository, entity_id, resource, reason, principal, output, now=now)
+        _say_unknown(unknown)
 
 
 @click.command()
@@ -151,6 +156,14 @@ def whom(entity_id: str | None, resource: str | None) -> str:
     if entity_id is not None:
         return f"{entity_id} on {resource or 'all resources'}"
     return "every entity on all resources" if resource is None else f"every entity on {resource}"
+
+
+def _say_unknown(unknown: "Iterable[Unknown]") -> None:
+    """Say of a name that nothing was stored under that it may be mistyped, and which come near."""
+    for each in unknown:
+        near = f"; near: {', '.join(each.near)}" if each.near else ""
+        has = "there is no entity record, no limits and no bucket of it"
+        say_sentence(f"{each.name} may be mistyped: {has}{near}.", err=True)
 
 
 def _switch_off(

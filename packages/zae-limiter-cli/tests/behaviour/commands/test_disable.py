@@ -274,3 +274,10 @@ def test_every_view_has_the_limits_in_force(table: Table) -> None:
             assert [each["limits"]["rpd"]["available"] for each in (listed, shown)] == [explained["available"]] * 2
             [row] = document("top", "--once")["buckets"]
             assert (row["available"], row["burst"]) == (explained["available"], burst)
+
+
+def test_a_mistyped_entity_is_disabled_with_a_word(table: Table, limiter: SyncRateLimiter) -> None:
+    table.repository.create_entity("customer-7")
+    said = run("disable", "custmer-7", "--yes").stderr
+    assert "there is no entity record, no limits and no bucket of it; near: customer-7" in said
+    assert run("disable", "customer-7", "--yes").stderr == ""
