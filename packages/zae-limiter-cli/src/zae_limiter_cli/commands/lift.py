@@ -8,6 +8,7 @@ import click
 
 from ..columns import say_columns, say_json, say_sentence
 from ..confirmation import confirm
+from ..data.bare_money import warn_of_bare_money
 from ..data.overrides import End, blocks, end_options, limited_resources, own_configs, places_in_words, set_override
 from ..data.parsing import limits_option, parse_new_values
 from ..data.places import composed_beneath
@@ -98,6 +99,7 @@ def _lift(
     known = {limit.name: limit for limit in beneath}
     if by is None:
         own = {limit.name: limit for limit in (new_values(known) for new_values in limits)}
+        warn_of_bare_money(own.values())
     else:
         own = {name: _times(limit, by) for name, limit in known.items()}
     lifted = known | own

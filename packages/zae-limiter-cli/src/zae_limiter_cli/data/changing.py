@@ -1,6 +1,6 @@
 """What a `set-*` command changes at a place: old and new values, the limits that go, the manifest that manages it."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -8,6 +8,7 @@ import click
 
 from ..confirmation import confirm
 from ..options import OutputForm
+from .bare_money import warn_of_bare_money
 
 if TYPE_CHECKING:
     from zae_limiter import Limit, SyncRepository
@@ -56,7 +57,7 @@ class Change:
 def before_change(
     repository: "SyncRepository",
     place: "ConfigPlace",
-    limits: "Iterable[Limit]",
+    limits: "Collection[Limit]",
     *,
     what: str,
     yes: bool,
@@ -71,6 +72,7 @@ def before_change(
     config = SyncMaintenance(repository).get_configs([place]).get(place)
     before = _texts(config, of_override=of_override)
     new = {limit.name: limit.text for limit in limits}
+    warn_of_bare_money(limits)
     if config is not None and config.fingerprint is not None and not of_override:
         restores = "its next `limits apply` restores what the file says, so change the file, too"
         click.echo(f"A manifest manages the {what}: {restores}.", err=True)

@@ -99,3 +99,11 @@ def test_why_ends_an_override_only_where_that_has_the_limit(table: Table) -> Non
     assert below["next"][0]["command"].startswith("zae-limiter lift acme -r r --by 2")
     assert "override_until" not in below["buckets"][0]["limits"]["tpm"]
     assert ["tpm", "by", "the", "limits", "of", "r"] in [line.split()[:6] for line in _why("acme", "r")]
+
+
+def test_unlimited_says_where_the_entity_stays_limited(table: Table) -> None:
+    table.repository.set_limits("key", ["rpm: 5/min"], "gpt-4")
+    said = run("entity", "set-limits", "key", "--unlimited").stderr
+    assert "key stays limited on gpt-4" in said
+    assert run("entity", "set-limits", "key", "-r", "gpt-4", "--unlimited", "--yes").stderr == ""
+    assert run("entity", "set-limits", "key", "--unlimited").stderr == ""

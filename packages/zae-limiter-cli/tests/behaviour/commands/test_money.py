@@ -190,3 +190,21 @@ def test_a_lift_keeps_the_kind_of_money(table: Table) -> None:
     override = table.repository.get_override("key", "gpt-4")
     assert override is not None
     assert [str(each) for each in override.limits] == ["usd: $20.50/month UTC"]
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("entity", "set-limits", "key"),
+        ("resource", "set-defaults", "gpt-4"),
+        ("tier", "set-limits", "gold"),
+        ("system", "set-defaults"),
+        ("lift", "key", "-r", "gpt-4"),
+    ],
+    ids=" ".join,
+)
+def test_what_a_shell_leaves_of_money_is_a_warning(table: Table, command: tuple[str, ...]) -> None:
+    said = " ".join(run(*command, "-l", "usd: 50/month Europe/Berlin").stderr.split())
+    assert "usd is 50/month Europe/Berlin, in tokens: price lists count 50 as $0.00005." in said
+    assert "write 'usd: $50/month Europe/Berlin' in single quotes" in said
+    assert run(*command, "-l", "usd: $50/month Europe/Berlin").stderr == ""

@@ -1,5 +1,6 @@
 """`zae-limiter entity set-limits` and `delete-limits`."""
 
+import shlex
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -7,7 +8,7 @@ import click
 from ...columns import say_columns, say_json
 from ...confirmation import confirm
 from ...data.changing import Change, before_change
-from ...data.overrides import End, end_options, set_override
+from ...data.overrides import End, end_options, limited_resources, own_configs, set_override
 from ...data.parsing import level_options
 from ...data.places import ALL_RESOURCES, composed_beneath
 from ...data.refusals import on_refused_option, plain_on_refused, say_on_refused, stored_on_refused
@@ -65,8 +66,8 @@ def set_limits(
     """Replace the own limits of ENTITY_ID on a resource; with --for or --until only for a time, after which they hold
     again. Asks first if a limit goes, unless --yes is given.
 
-    A bucket keeps the tokens that it has, so an entity that was refused gets more with the next refill; `bucket reset`
-    lets it in at once.
+    Of a quota, what was used counts, so one that is raised lets an entity in at once. A rate keeps the tokens that its
+    bucket has, and comes back at the new one.
     """
     if end is not None:
         end.of(repository)  # a wrong one is the first error
@@ -81,18 +82,32 @@ def set_limits(
     else:
         set_override(repository, entity_id, resource, limits, end=end, **given)
     _show(repository, entity_id, resource, output, change)
+    if mode.unlimited and resource == ALL_RESOURCES:
+        _say_still_limited(repository, entity_id)
     if end is not None and not mode.extends:
         _warn_of_missing(repository, entity_id, resource, {limit.name for limit in limits})
 
 
+def _say_still_limited(repository: "SyncRepository", entity_id: str) -> None:
+    """Say where an entity that is unlimited on all resources has limits on one, which come first."""
+    own = own_configs(repository, entity_id, limited_resources(repository))
+    places = [place for place, config in own.items() if place != ALL_RESOURCES and config.limits]
+    if places:
+        way_out = f"`entity set-limits {shlex.quote(entity_id)} -r {shlex.quote(places[0])} --unlimited`"
+        click.echo(
+            f"{entity_id} stays limited on {', '.join(places)}, by limits of its own there: {way_out}, or delete them.",
+            err=True,
+        )
+
+
 def _warn_of_missing(repository: "SyncRepository", entity_id: str, resource: str, names: set[str]) -> None:
-    """Warn of the limits that an override lacks: calls that consume them fail while it holds."""
+    """Warn of the limits that an override lacks: calls pass them without a limit while it holds."""
     beneath = composed_beneath(repository, entity_id, resource)
     missing = {limit.name for limit in beneath.limits} - names
     if missing:
         click.echo(
-            f"Warning: the level {beneath.source} has {', '.join(sorted(missing))} as well: while the override holds, "
-            "acquires that consume it fail. Name every limit that calls consume.",
+            f"Warning: the level {beneath.source} has {', '.join(sorted(missing))} as well, and nothing limits it "
+            "while the override holds: name it too, or pass --extends.",
             err=True,
         )
 
