@@ -10,7 +10,7 @@ import pytest
 from support.core.shards import shard_items, split, split_into
 from support.core.worlds import World, drain, outcomes, passes, take, until
 from zae_limiter import Limit, RateLimiter, RateLimiterUnavailable, ValidationError
-from zae_limiter.operations.errors import OutcomeUnknown, Throttled
+from zae_limiter.operations.errors import OutcomeUnknown, Reason, Throttled, TransactionCancelled
 from zae_limiter.operations.values import Delete, Key, Transact, Update
 from zae_limiter.schema import keys
 from zae_limiter.schema.attributes import bucket_attributes
@@ -272,6 +272,21 @@ async def test_an_answer_that_was_lost_gives_once(world: World, method: str, arg
     await take(limiter, "e", "r", rpm=600)
     wire.break_once(OutcomeUnknown("lost"), on=Transact, applied=True)
     wire.break_once(Throttled("busy"), on=Transact)
+    assert await getattr(limiter.repository, method)("e", "r", *arguments)
+    assert await limiter.available("e", "r") == {"rpm": 600 if method == "reset_bucket" else 60}
+    assert len((await limiter.repository.get_audit_events("e")).events) == 1
+
+
+@giver
+async def test_an_attempt_that_arrived_unanswered_is_not_made_again(
+    world: World, method: str, arguments: tuple[Any, ...]
+) -> None:
+    """Its repetition is refused, for it is under way; by the next attempt all its conditions would hold anew."""
+    limiter, wire = await world.process(default_limits=[Limit.per_minute("rpm", 60, burst=600)])
+    await take(limiter, "e", "r", rpm=600)
+    conflict = Reason("TransactionConflict")
+    wire.break_once(OutcomeUnknown("lost"), on=Transact, applied=True)
+    wire.break_once(TransactionCancelled((conflict, Reason("ConditionalCheckFailed"))), on=Transact)
     assert await getattr(limiter.repository, method)("e", "r", *arguments)
     assert await limiter.available("e", "r") == {"rpm": 600 if method == "reset_bucket" else 60}
     assert len((await limiter.repository.get_audit_events("e")).events) == 1

@@ -114,6 +114,11 @@ def test_a_history_of_all_kinds_mixed_that_once_went_wrong_is_sound(seed: int) -
     simulate(seed, changes={"scenario": "mixed"})
 
 
+# A copy of a level's first attempt that came when the second had passed, and somebody had deleted the level again
+def test_a_history_of_levels_that_once_went_wrong_is_sound() -> None:
+    simulate(444, changes={"scenario": "levels"})
+
+
 # A process that forgot the buckets of a path while it read them, and read them twice in one request
 def test_a_history_of_several_parents_that_once_went_wrong_is_sound() -> None:
     assert not [problem for _, found in tried(196, 1, {"scenario": "paths"}) for _, problem in found]

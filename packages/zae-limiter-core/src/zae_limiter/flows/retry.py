@@ -5,7 +5,7 @@ Those of buckets have tokens, by which ``commit_run`` repeats them. Drivers slee
 All pauses together are less than the time of an acquire.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final, TypeVar
 
 from ..operations.errors import OutcomeUnknown, RaceLost, ServerFault, Throttled
@@ -58,9 +58,11 @@ def read(key: Key) -> Flow[Item | None]:
     return with_retries(Get(key))
 
 
-def with_retries(operation: Operation[R]) -> Flow[R]:
+def with_retries(operation: Operation[R], on_silence: Callable[[], object] | None = None) -> Flow[R]:
     """Send an operation that may be repeated, after a pause each time, if the budget of retries has room: if it is
     throttled or the store fails, and once if no answer came, because each silence takes as long as a request may.
+
+    ``on_silence`` is called then: what was sent first may still arrive.
     """
     silent = False
     for pause in PAUSES:
@@ -74,5 +76,7 @@ def with_retries(operation: Operation[R]) -> Flow[R]:
             if silent or not error.may_repeat():
                 raise
             silent = True
+            if on_silence is not None:
+                on_silence()
         yield Sleep(pause)
     return (yield from call(operation))

@@ -41,20 +41,27 @@ class Cause:
     """The cause of changes: the principal, the time (``at``, ISO time in UTC), and the expiry of their events.
 
     ``serial`` is unique, and grows in one process. ``expires_at`` is in epoch seconds, ``None`` for no expiry.
+    ``once``: its events are put only where they are not yet. ``is_held``: later attempts have the time of this one.
     """
 
     principal: str | None
     at: str
     serial: str
     expires_at: int | None
+    once: bool = False
+    is_held: bool = False
 
     def event_id(self, number: int = 0) -> str:
         """Return the event id of change ``number`` of this cause: unique, and sorted by time."""
         return f"{self.at}-{self.serial}-{number:05d}"
 
     def again(self, now_ms: int) -> "Cause":
-        """Return the same cause for an attempt at another instant (epoch ms)."""
-        return replace(self, at=iso_instant(now_ms))
+        """Return the same cause for an attempt at another instant (epoch ms), unless the time is held."""
+        return self if self.is_held else replace(self, at=iso_instant(now_ms))
+
+    def held_by(self, event_id: str) -> "Cause":
+        """Return the same cause, with the time of an event of it from now on."""
+        return replace(self, at=event_id.partition(f"-{self.serial}-")[0], is_held=True)
 
     def before(self, number: int) -> "Cause":
         """Return the same cause for a preceding change: with tokens of its own, and events that sort earlier."""

@@ -15,7 +15,7 @@ from functools import partial
 from typing import Any, Final
 
 from ...exceptions import ValidationError
-from ...operations.values import Item, Key, Page, Put, Query
+from ...operations.values import UNCONDITIONAL, Conditions, Item, Key, Page, Put, Query
 from ...runtime.dataclass import replace
 from ...runtime.named_tuple import NamedTuple
 from ...schema import keys
@@ -59,7 +59,8 @@ def event(
         before=before,
         after=after,
     )
-    return Put(audit_item(namespace_state.namespace_id, record, expires_at=cause.expires_at))
+    when = Conditions(absent=(PK,)) if cause.once else UNCONDITIONAL
+    return Put(audit_item(namespace_state.namespace_id, record, expires_at=cause.expires_at), when)
 
 
 def get_events(namespace_state: NamespaceState, entity_id: str, *, limit: int, start: str | None) -> Flow[AuditPage]:

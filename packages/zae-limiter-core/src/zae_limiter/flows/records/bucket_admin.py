@@ -90,7 +90,7 @@ def reset_bucket(
     bucket = BucketId(namespace_state.namespace_id, *validate_bucket(entity_id, resource))
     change = _once(bucket, idempotency_key, Done("bucket_reset", {}))
 
-    def writes(states: Sequence[BucketState], found: Bucket) -> tuple[Sequence[Write], Put]:
+    def writes(states: Sequence[BucketState], found: Bucket, cause: Cause) -> tuple[Sequence[Write], Put]:
         now = namespace_state.now()
         new = {
             each.limit.name: each.limit._initial_milli // MILLI for each in found.limits if not each.limit._has_slots
@@ -141,7 +141,7 @@ def credit_bucket(
     bucket = BucketId(namespace_state.namespace_id, *validate_bucket(entity_id, resource))
     change = _once(bucket, idempotency_key, Done("bucket_credited", given))
 
-    def writes(states: Sequence[BucketState], found: Bucket) -> tuple[Sequence[Write], Put]:
+    def writes(states: Sequence[BucketState], found: Bucket, cause: Cause) -> tuple[Sequence[Write], Put]:
         limits = {name: each.limit for state in reversed(states) for name, each in state.shard_limits.items()}
         values.money_amounts.refuse_tokens("tokens", credit, (limits,))
         for name in credit.keys() - limits.keys():
@@ -174,14 +174,14 @@ def _write_all_shards(
     namespace_state: NamespaceState,
     bucket: BucketId,
     cause: Cause,
-    writes: Callable[[Sequence[BucketState], Bucket], tuple[Sequence[Write], Put]],
+    writes: Callable[[Sequence[BucketState], Bucket, Cause], tuple[Sequence[Write], Put]],
     change: Once | None,
 ) -> Flow[bool]:
     """Write all shards in one transaction, decided again after a lost race. With a ``change`` that was made under its
     key, write nothing. ``writes`` returns those of the shards, and the audit event.
     """
 
-    def attempt() -> Flow[tuple[Sequence[Write], tuple[bool, Sequence[BucketState]]]]:
+    def attempt(cause: Cause) -> Flow[tuple[Sequence[Write], tuple[bool, Sequence[BucketState]]]]:
         known = None if change is None else (yield from read(Key(*done_key(bucket, change.key))))
         if change is not None and change.is_done(known, namespace_state.now()):
             return (), (True, ())
@@ -192,7 +192,7 @@ def _write_all_shards(
             [found] = yield from in_force(namespace_state, [states])
         else:
             found = bucket_of(states, namespace_state.now())
-        changed, event_put = writes(states, found)
+        changed, event_put = writes(states, found, cause)
         marks = () if change is None else (change.put(known, event_put, namespace_state.now()),)
         return (*changed, event_put, *marks), (True, states)
 

@@ -269,7 +269,7 @@ def update_entity(
     check_not_itself(entity_id, parents or NO_PARENTS)
     yield from check_tier_exists(namespace_state, given.get("tier"))
 
-    def attempt() -> Flow[tuple[Sequence[Write], Entity]]:
+    def attempt(cause: Cause) -> Flow[tuple[Sequence[Write], Entity]]:
         records = Records(namespace_state)
         yield from records.read((entity_id, *(parents or NO_PARENTS).ids))
         if (item := records.by_id[entity_id]) is None:
@@ -313,7 +313,7 @@ def delete_entity(namespace_state: NamespaceState, entity_id: str, cause: Cause)
     entity_id = check_identifier("entity_id", entity_id)
     rounds = count()
 
-    def attempt() -> Flow[tuple[Sequence[Write], list[Item]]]:
+    def attempt(cause: Cause) -> Flow[tuple[Sequence[Write], list[Item]]]:
         item = yield from read(meta_key(namespace_state, entity_id))
         if item is not None and (children := read_child_count(item)):
             raise EntityHasChildrenError(entity_id, children)

@@ -319,7 +319,7 @@ def change(namespace_state: NamespaceState, wanted: Change, cause: Cause) -> Flo
     not; the config is changed then, and the same call may be made again.
     """
 
-    def attempt() -> Flow[tuple[Sequence[Write], None]]:
+    def attempt(cause: Cause) -> Flow[tuple[Sequence[Write], None]]:
         before = yield from read(wanted.place.key)
         return writes_of(namespace_state, wanted, before, cause), None
 

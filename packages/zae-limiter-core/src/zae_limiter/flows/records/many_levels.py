@@ -248,7 +248,7 @@ def _change_shared(
     for number, part in enumerate(parts(in_order, CHANGES_OF_ITEM)):
         own = cause.before(number)  # for its tokens
 
-        def attempt(part: Sequence[_Wanted[P]] = part) -> Flow[tuple[Sequence[Write], None]]:
+        def attempt(cause: Cause, part: Sequence[_Wanted[P]] = part) -> Flow[tuple[Sequence[Write], None]]:
             key = part[0].change.place.key
             before = yield from read(key)
             after, events = before, list[Put]()
