@@ -16,7 +16,7 @@ from .equal_values import MOST_REMEMBERED, NoKey, key_of, value_of
 from .limit_text import EXAMPLES, read_limit
 from .metadata import find_metadata_problems
 from .naming import NameKind, find_name_problem, in_nfc
-from .problems import Occurrence, Path, Problem, Problems, describe, format_path, show
+from .problems import A_MAP, Occurrence, Path, Problem, Problems, describe, format_path, show
 from .renamed import renamed_key
 from .scalars import OddInteger
 from .schedules import find_entry_problem, find_schedule_problem
@@ -267,7 +267,7 @@ def _listed(value: object, most: int) -> str:
 def _in_metadata(shape: JsonMap, value: object, path: Path) -> Iterator[Finding]:
     if shape.as_text:
         value = read_json_map(value)
-    if not isinstance(value, Mapping):
+    if not isinstance(value, A_MAP):
         yield no_map(path, value)
         return
     if not _is_read(value):  # a part of it has a problem already
@@ -278,7 +278,7 @@ def _in_metadata(shape: JsonMap, value: object, path: Path) -> Iterator[Finding]
 
 def _is_read(value: object) -> bool:
     """Return whether reading found no problem in the value or below."""
-    if isinstance(value, Mapping):
+    if isinstance(value, A_MAP):
         return all(_is_read(part) for part in value.values())
     if isinstance(value, list):
         return all(map(_is_read, value))
@@ -349,7 +349,7 @@ def keys_only(entries: Mapping[str, object]) -> dict[str, object]:
 def _in_table(shape: NamedMap, value: object, path: Path) -> Iterator[Finding]:
     if shape.word and value == shape.word:
         return
-    if not isinstance(value, Mapping):
+    if not isinstance(value, A_MAP):
         problem = f"must be a map or `{shape.word}`, not {describe(value)}"
         yield Finding(path, problem) if shape.word and isinstance(value, str) else no_map(path, value)
         return
@@ -379,7 +379,7 @@ def _in_record(shape: Record, value: object, path: Path) -> Iterator[Finding]:
     except ValueError as error:
         yield Finding(path, f"{show(value)} {error}")
         return
-    if not isinstance(value, Mapping):
+    if not isinstance(value, A_MAP):
         yield no_map(path, value) if shape.short is None else _no_limit(path, value)
         return
     for key, item in value.items():
@@ -417,10 +417,10 @@ def _entries(
     of_entry, entries = record.members[spread].shape, value.get(spread, {})
     assert isinstance(of_entry, NamedMap)
     assert isinstance(of_entry.entry, Record), "the limits of a level are records"
-    for name, entry in entries.items() if isinstance(entries, Mapping) else ():
+    for name, entry in entries.items() if isinstance(entries, A_MAP) else ():
         with suppress(ValueError):
             limit = spelled_out(of_entry.entry, entry, name)
-            if isinstance(limit, Mapping):
+            if isinstance(limit, A_MAP):
                 yield name, limit
 
 

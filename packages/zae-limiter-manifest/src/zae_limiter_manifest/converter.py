@@ -12,6 +12,7 @@ from .equal_values import MOST_REMEMBERED, NoKey, key_of, value_of
 from .limit_text import leaves_open, read_limit
 from .metadata import Metadata
 from .money import CURRENCIES
+from .problems import A_MAP
 from .windows import has_no_rate
 
 PARENT: Final = "parent"
@@ -66,7 +67,7 @@ def _spread(raw: Mapping[str, Any]) -> Mapping[str, Any]:
         rest = {key: value for key, value in raw.items() if key not in ("limits", SHADOW, PREFETCH)}
         return {**rest, UNLIMITED: True}
     limits = raw.get("limits")
-    if isinstance(limits, Mapping) and not CODES.isdisjoint(limits):
+    if isinstance(limits, A_MAP) and not CODES.isdisjoint(limits):
         raw = {
             **raw,
             "limits": {name: _fields(limit, name) if name in CODES else limit for name, limit in limits.items()},

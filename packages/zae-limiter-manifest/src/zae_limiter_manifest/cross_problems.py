@@ -9,7 +9,7 @@ from typing import Final
 from .checks import Finding, Hinted
 from .hierarchy import find_tree_problems
 from .naming import in_nfc
-from .problems import Path, show
+from .problems import A_MAP, Path, show
 from .sums import find_sums
 
 _ENTITIES: Final = "entities"
@@ -20,7 +20,7 @@ _RESOURCES: Final = "resources"
 def find_cross_problems(manifest: object) -> Iterator[Finding]:
     """Yield the problems in the plain values of a manifest; parts of another type have their own."""
     yield from find_tree_problems(manifest)
-    if not isinstance(manifest, Mapping):
+    if not isinstance(manifest, A_MAP):
         return
     yield from _unknown_tiers(manifest.get(_TIERS, {}), manifest.get(_ENTITIES))
     yield from find_sums(manifest)
@@ -45,10 +45,10 @@ def _levels(manifest: Mapping[object, object]) -> Iterator[tuple[Path, Mapping[o
     sections: list[tuple[Path, object]] = [((), manifest)]
     for part in (_TIERS, _ENTITIES):
         named = manifest.get(part)
-        sections += [((part, name), each) for name, each in named.items()] if isinstance(named, Mapping) else []
+        sections += [((part, name), each) for name, each in named.items()] if isinstance(named, A_MAP) else []
     for path, section in sections:
-        levels = section.get(_RESOURCES) if isinstance(section, Mapping) else None
-        if isinstance(levels, Mapping):
+        levels = section.get(_RESOURCES) if isinstance(section, A_MAP) else None
+        if isinstance(levels, A_MAP):
             yield (*path, _RESOURCES), levels
 
 
@@ -61,17 +61,17 @@ def _unknown_overflow(path: Path, overflow: str, known: tuple[str, ...]) -> Iter
 
 
 def _overflow(level: object) -> str | None:
-    policy = level.get("on_refused") if isinstance(level, Mapping) else None
-    overflow = policy.get("overflow") if isinstance(policy, Mapping) else None
+    policy = level.get("on_refused") if isinstance(level, A_MAP) else None
+    overflow = policy.get("overflow") if isinstance(policy, A_MAP) else None
     return overflow if isinstance(overflow, str) else None
 
 
 def _unknown_tiers(tiers: object, entities: object) -> Iterator[Finding]:
-    if not isinstance(tiers, Mapping) or not isinstance(entities, Mapping):
+    if not isinstance(tiers, A_MAP) or not isinstance(entities, A_MAP):
         return
     known = [name for name in tiers if isinstance(name, str)]
     for entity, section in entities.items():
-        tier = section.get("tier") if isinstance(section, Mapping) else None
+        tier = section.get("tier") if isinstance(section, A_MAP) else None
         if isinstance(tier, str) and tier not in tiers:
             yield Finding((_ENTITIES, entity, "tier"), _unknown(tier, known))
 

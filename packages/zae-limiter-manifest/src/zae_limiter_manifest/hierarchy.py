@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 from .checks import Finding
 from .converter import PARENT, PARENTS
 from .naming import in_nfc
-from .problems import Path, show
+from .problems import A_MAP, Path, show
 
 MOST_BUCKETS: Final = 8
 """The most buckets that one acquire draws on: those of the entity, and of all above it."""
@@ -29,13 +29,13 @@ _NOBODY: Final = _Above((), ())
 
 def find_tree_problems(manifest: object) -> Iterator[Finding]:
     """Yield the problems of parents in the plain values of a manifest; parts of another type have their own."""
-    entities = manifest.get(_ENTITIES) if isinstance(manifest, Mapping) else None
-    if not isinstance(entities, Mapping):
+    entities = manifest.get(_ENTITIES) if isinstance(manifest, A_MAP) else None
+    if not isinstance(entities, A_MAP):
         return
     sections = {in_nfc(name): each for name, each in entities.items() if isinstance(name, str)}
     above: dict[str, _Above] = {}
     for name, section in entities.items():
-        if isinstance(section, Mapping) and isinstance(name, str):
+        if isinstance(section, A_MAP) and isinstance(name, str):
             above[in_nfc(name)] = parents = _parents(name, section)
             yield from _in_section((_ENTITIES, name), section, sections, parents)
     if any(each.parents for each in above.values()):

@@ -11,7 +11,7 @@ from attrs import frozen
 
 from .checks import Finding
 from .naming import in_nfc
-from .problems import Path, Problem, show
+from .problems import A_MAP, Path, Problem, show
 from .source import Source
 
 SHARED: Final = "x-"  # begins the keys of parts that are there to be aliased
@@ -41,7 +41,7 @@ class Document:
         section, *name = finding.path[:2]
         for source in self._sources:
             there = source.value.get(section) if isinstance(source.value, Mapping) else None
-            if not name or (isinstance(there, Mapping) and name[0] in there):
+            if not name or (isinstance(there, A_MAP) and name[0] in there):
                 return source
         return None
 
@@ -83,7 +83,7 @@ def _merged(sources: Sequence[Source]) -> Any:
     places: dict[Path, str] = {}
     for source in sources:
         for key, part in without_shared_parts(source.value).items():
-            if key in _SECTIONS and isinstance(part, Mapping):
+            if key in _SECTIONS and isinstance(part, A_MAP):
                 section = value.setdefault(key, {})
                 for name, entry in part.items():
                     if _is_first(source, (key, name), places):

@@ -7,6 +7,9 @@ from typing import Final
 
 from attrs import field, frozen
 
+A_MAP: Final = (dict, Mapping)
+"""What a map of plain values may be; nearly all are a ``dict``, of which no abstract class need be asked."""
+
 Path = tuple[object, ...]
 """The keys from the top of a manifest down to a value, as they were read; a wrong key need not be a string.
 

@@ -7,7 +7,7 @@ from .checks import Finding
 from .converter import EXTENDS, UNLIMITED
 from .limit_declarations import MAX_LIMITS
 from .naming import DEFAULT_RESOURCE, matching
-from .problems import Path, show
+from .problems import A_MAP, Path, show
 
 _Levels = Mapping[object, object]
 _NO_LEVELS: Final[_Levels] = {}
@@ -17,14 +17,14 @@ def find_sums(manifest: Mapping[object, object]) -> Iterator[Finding]:
     """Yield each level that extends others, and has too many limits with them, in the plain values of a manifest."""
     of_all, system = _levels_in(manifest), manifest.get("system")
     tiers = manifest.get("tiers")
-    of_tiers = {name: _levels_in(each) for name, each in tiers.items()} if isinstance(tiers, Mapping) else {}
+    of_tiers = {name: _levels_in(each) for name, each in tiers.items()} if isinstance(tiers, A_MAP) else {}
     yield from _too_many(("resources",), of_all, (), of_all, system)
     for name, levels in of_tiers.items():
         yield from _too_many(("tiers", name, "resources"), levels, (), of_all, system)
     entities = manifest.get("entities")
-    for name, section in entities.items() if isinstance(entities, Mapping) else ():
+    for name, section in entities.items() if isinstance(entities, A_MAP) else ():
         if levels := _levels_in(section):
-            tier = of_tiers.get(section.get("tier"), _NO_LEVELS) if isinstance(section, Mapping) else _NO_LEVELS
+            tier = of_tiers.get(section.get("tier"), _NO_LEVELS) if isinstance(section, A_MAP) else _NO_LEVELS
             yield from _too_many(("entities", name, "resources"), levels, (tier,), of_all, system)
 
 
@@ -74,8 +74,8 @@ def _chain(
 def _together(chain: Iterator[object]) -> set[object]:
     names = set[object]()
     for level in chain:
-        limits = level.get("limits") if isinstance(level, Mapping) else None
-        if isinstance(limits, Mapping):
+        limits = level.get("limits") if isinstance(level, A_MAP) else None
+        if isinstance(limits, A_MAP):
             names |= limits.keys()
         if limits == UNLIMITED or (limits and not _extends(level)):
             break
@@ -83,9 +83,9 @@ def _together(chain: Iterator[object]) -> set[object]:
 
 
 def _extends(level: object) -> bool:
-    return isinstance(level, Mapping) and level.get(EXTENDS) is True
+    return isinstance(level, A_MAP) and level.get(EXTENDS) is True
 
 
 def _levels_in(section: object) -> _Levels:
-    levels = section.get("resources") if isinstance(section, Mapping) else None
-    return levels if isinstance(levels, Mapping) else _NO_LEVELS
+    levels = section.get("resources") if isinstance(section, A_MAP) else None
+    return levels if isinstance(levels, A_MAP) else _NO_LEVELS
