@@ -131,6 +131,21 @@ async def test_limits_come_back_after_unlimited(world: World) -> None:
         await take(there.limiter, "f", "r", rpm=50)
 
 
+async def test_what_a_lease_took_once_it_was_limited_comes_back(world: World) -> None:
+    limiter, _ = await world.process()
+    await limiter.set_resource_defaults("r", [TPM])
+    await limiter.set_limits("e", UNLIMITED, "r")
+    async with limiter.acquire("e", "r", {"tpm": 2}) as lease:
+        await limiter.set_limits("e", [Limit.total("tpm", 100)], "r")
+        await lease.consume(tpm=40)
+        assert await limiter.available("e", "r") == {"tpm": 60}
+        await lease.release(tpm=41)
+    assert await limiter.available("e", "r") == {"tpm": 99}
+    item = world.bucket_of(limiter, "e", "r")
+    assert item is not None
+    assert item["b_tpm_tc"] == 1_000
+
+
 async def test_a_parent_without_limits_is_told_how_to_bound_nothing(world: World) -> None:
     limiter, _ = await world.process()
     await limiter.create_entity("team")

@@ -31,7 +31,9 @@ def corrections_of(
 ) -> list[BucketRequest]:
     """Return the requests of the corrections, one per shard. What is only counted goes to the first."""
     counted, taken = _only_counted(namespace_state, claim, corrections), _taken(claim)
-    moved = {name: n - counted.get(name, 0) for name, n in corrections.items() if name in claim.config.by_name}
+    moved = {name: amount - counted.get(name, 0) for name, amount in corrections.items()}
+    for name in moved.keys() - claim.config.by_name:  # unless it was a limit by the time when more of it was taken
+        moved[name] = max(min(0, moved[name]), -sum(amounts.get(name, 0) for amounts in taken.values()))
     parts = _by_place(moved, taken)
     if counted:
         parts.setdefault(next(iter(taken)), {})
@@ -47,11 +49,12 @@ def _only_counted(namespace_state: NamespaceState, claim: Claim, corrections: Ma
     """
     limits, not_taken = claim.config.by_name, claim.not_taken
     unlimited = claim.unlimited_names if corrections.keys() - limits else ()
-    counted = {name: amount for name, amount in corrections.items() if name in unlimited and amount}
+    counted = dict[str, int]()
     for name, amount in corrections.items():
-        if name in limits and (name in not_taken or (amount > 0 and _is_spent(namespace_state, claim, name))):
+        is_spent = name in limits and amount > 0 and _is_spent(namespace_state, claim, name)
+        if name in unlimited or name in not_taken or is_spent:
             counted[name] = max(amount, -not_taken.get(name, 0))
-    return counted
+    return {name: amount for name, amount in counted.items() if amount}
 
 
 def _is_spent(namespace_state: NamespaceState, claim: Claim, name: str) -> bool:

@@ -139,8 +139,10 @@ def _read_claims(namespace_state: NamespaceState, request: AcquireRequest) -> Fl
     gap: Gap | None = Gap({(each.entity_id, each.resource): None for each in request.parts}, NOWHERE)
     while gap is not None and gap.missing:
         homes = [cached_shard(namespace_state, *place) for place in gap.missing]
-        likely = [place for place in gap.further if place not in read and place not in gap.missing]
-        beside = [cached_shard(namespace_state, *place) for place in likely]
+        beside = list[CachedShard]()
+        for place in gap.further:
+            if place not in read and place not in gap.missing:
+                beside.append(cached_shard(namespace_state, *place))
         resolved = yield from resolve_all(namespace_state, homes, beside)
         for place, home, each in zip(gap.missing, homes, resolved, strict=True):
             read[place] = home, each, each.disables
