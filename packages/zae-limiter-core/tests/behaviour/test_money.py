@@ -290,3 +290,16 @@ async def test_an_estimate_of_money_is_in_millionths(world: World) -> None:
     for wrong in (0.5, Decimal("0.5")):
         with pytest.raises(ValidationError, match="whole number of tokens, or of millionths of money"):
             limiter.estimate("r", default=wrong, most=5)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("usd: 250 USD/month", "write usd in place of USD"),
+        ("usd: 250USD/month", "write usd in place of USD"),
+        ("usd: $1000/year from first use", "per 365d from first use"),
+    ],
+)
+def test_a_text_that_is_nearly_money_names_the_way_out(text: str, problem: str) -> None:
+    with pytest.raises(ValidationError, match=problem):
+        Limit.parse(text)

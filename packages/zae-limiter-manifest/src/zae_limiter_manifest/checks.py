@@ -46,6 +46,8 @@ from .windows import find_window_problem, find_zone_problem, has_no_rate
 
 ALREADY_CHECKED: Final = object()
 """Replaces a value that was checked before, whether valid or already reported: every shape accepts it."""
+_EXTENDS_KEYS: Final = ("extends", "Extends")
+_EXTENDS: Final = "limits add to those of the next level, not of another tier; tiers share them by an anchor of `x-…`"
 
 
 @frozen
@@ -185,7 +187,10 @@ def _in_choices(shape: Choices, value: object, path: Path) -> Iterator[Finding]:
 
 
 def _in_flag(shape: Flag, value: object, path: Path) -> Sequence[Finding]:
-    return [Finding(path, f"must be true or false, not {describe(value)}")] if read_flag(shape, value) is None else ()
+    if read_flag(shape, value) is not None:
+        return ()
+    way_out = f": {_EXTENDS}" if path[-1] in _EXTENDS_KEYS else ""
+    return [Finding(path, f"must be true or false, not {describe(value)}{way_out}")]
 
 
 def _in_cascade(_: Cascading, value: object, path: Path) -> Iterator[Finding]:
@@ -540,6 +545,8 @@ def describe_unknown_key(key: object, known: Iterable[str]) -> Hinted:
         of = "`system`, or of a resource" if "system" in map(str.lower, words) else "a resource"
         way_out = "" if "system" in map(str.lower, words) else ", of all of them `resources: {_default_: {limits: …}}`"
         return Hinted(f"unknown key {show(key)}: limits are of {of}{way_out}", key, ())
+    if key in _EXTENDS_KEYS:
+        return Hinted(f"unknown key {show(key)}: it stands beside `limits`, and is true: {_EXTENDS}", key, ())
     return Hinted(f"unknown key {show(key)}", key, words, f"; known here: {', '.join(f'`{k}`' for k in words)}")
 
 

@@ -95,3 +95,12 @@ def test_the_schema_knows_both() -> None:
     assert level["limits"]["anyOf"][0] == {"const": "unlimited"}
     assert level["extends"]["type"] == "boolean"
     assert "extends" not in json_schema()["$defs"]["SystemDecl"]["properties"]
+
+
+@pytest.mark.parametrize(
+    "tier",
+    ["{extends: pro, resources: {r: {limits: {n: 1/min}}}}", "{resources: {r: {extends: pro, limits: {n: 1/min}}}}"],
+)
+def test_a_tier_does_not_extend_another_one(tier: str) -> None:
+    with pytest.raises(ManifestError, match="not of another tier; tiers share them by an anchor of `x-…`"):
+        load(f"namespace: shop\ntiers: {{max: {tier}}}\n", "limits.yaml")

@@ -114,6 +114,7 @@ def _enabling(bucket: "BucketExplanation") -> Iterator[_Step]:
 
 def _views(report: Report) -> Iterator[_Step]:
     found, bucket = report.explanation, report.deciding
+    yield from _draws(report)
     of_caller = ["--entity", found.entity_id, "-r", found.resource]
     yield _Step(f"See the use of {found.entity_id} by the hour.", "usage list", None, of_caller)
     of = {"resource": ["--resource", bucket.resource], "system": ["--system"]}
@@ -126,6 +127,17 @@ def _views(report: Report) -> Iterator[_Step]:
     subject = of.get(switch.source if switch else source, ["--entity", bucket.entity_id])
     what = "switches" if switch else "limits"
     yield _Step(f"See all changes of the {what} that decide.", "audit list", None, subject)
+
+
+def _draws(report: Report) -> Iterator[_Step]:
+    """Yield how to ask the bucket that refused most often, if the call does not take from it: a draw of the service."""
+    found, refused_by = report.explanation, report.usage.refused_by or report.explanation.buckets[0].refused_by
+    asked = {bucket.entity_id for bucket in found.buckets}
+    others = {each: count for each, count in refused_by.items() if each.entity_id not in asked}
+    if others:
+        whom = max(others, key=lambda each: others[each])
+        does = f"Ask for a draw on {whom.entity_id}, whose {whom.limit_name} refused {others[whom]:,} calls."
+        yield _Step(does, "why", found.entity_id, ["-r", found.resource, "--draw", whom.entity_id])
 
 
 def _wants_credit(limit: "LimitExplanation") -> bool:

@@ -67,7 +67,7 @@ def say_report(report: Report, steps: Sequence[NextStep], *, width: int) -> None
 
 def _verdict(report: Report) -> Iterator[str]:
     found = report.explanation
-    what = f"{found.entity_id} on {found.resource}, {amounts_of(report)}"
+    what = ", ".join(filter(None, (f"{found.entity_id} on {found.resource}", amounts_of(report))))
     shut = found.disabled
     if shut is not None:
         yield f"{what}: refused, because {shut.entity_id} is disabled."

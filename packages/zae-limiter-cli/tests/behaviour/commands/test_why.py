@@ -8,7 +8,7 @@ from click.testing import CliRunner
 
 from support.cli.by_hand import document, opened, refused, run
 from support.cli.tables import Table
-from zae_limiter import Limit, Options, RateLimitExceeded, SyncRateLimiter, SyncRepository
+from zae_limiter import UNLIMITED, Limit, Options, RateLimitExceeded, SyncRateLimiter, SyncRepository
 from zae_limiter_cli.main import main
 
 KEY, TEAM = Limit.per_minute("rpm", 25), Limit.per_day("rpm", 30)
@@ -370,3 +370,15 @@ def test_whose_changes_are_shown_is_said_in_words(table: Table) -> None:
     assert "Last changes of resource gpt-4, newest first (UTC):" in run("why", "key", "-r", "gpt-4").stdout
     table.repository.set_system_defaults(limits=[Limit.per_minute("rpm", 25)])
     assert "Last changes of the system, newest first (UTC):" in run("why", "key", "-r", "other").stdout
+
+
+def test_why_proposes_the_draw_that_refused(table: Table) -> None:
+    table.repository.set_system_defaults([Limit.total("usd", 5)])
+    assert passes(table, usd=1)
+    table.used("key-1", "gpt-4", datetime.now(UTC), events=1, refused=2, refused_by={("m1", "usd"): 2}, usd=1)
+    assert steps("key-1", "-r", "gpt-4")[0].startswith("zae-limiter why key-1 -r gpt-4 --draw m1")
+
+
+def test_why_of_an_unlimited_entity_has_no_amounts(table: Table) -> None:
+    table.repository.set_limits("cust-u", UNLIMITED)
+    assert run("why", "cust-u", "-r", "gpt-5").stdout.startswith("cust-u on gpt-5: passes now.")

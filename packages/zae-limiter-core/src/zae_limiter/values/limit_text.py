@@ -121,6 +121,7 @@ def read_limit(text: str, name: str = "") -> Fields:
             if found := form.fullmatch(words):
                 return _with_unit(read(*found.groups("")))
         _refuse_zone(text.split()[1:])
+        _refuse_capitals(words)
         raise ValueError("a limit begins with an amount and a period, or is an amount that is `total` or `concurrent`")
     except ValueError as error:
         raise ValueError(f"is not a limit: {error}; examples: {EXAMPLE}") from None
@@ -219,6 +220,14 @@ def _refuse_zone(words: Sequence[str]) -> None:
     for word in words:
         if _LIKE_ZONE.fullmatch(word) and (zone := near_zone(word)):
             raise ValueError(f"{word} is not a time zone: write {zone}")
+
+
+def _refuse_capitals(text: str) -> None:
+    """Raise `ValueError` for a currency in capitals."""
+    for word in text.replace("/", " ").split():
+        code = word[-3:].lower()
+        if code in CURRENCIES and word[-3:] != code and (len(word) == len(code) or word[-4].isdigit()):
+            raise ValueError(f"currencies are in lower case: write {code} in place of {word[-3:]}")
 
 
 def _check_cron(text: str) -> None:
@@ -326,6 +335,7 @@ def _read_amount(text: str) -> int:
         return money
     if text[0] in SIGNS:
         raise ValueError(f"{text} is not an amount of money: write $250, $5.50, $1_500 or 250 eur")
+    _refuse_capitals(text)
     if _COMMAS.fullmatch(text):
         raise ValueError(f"write {text.replace(',', '_')}, without commas")
     if re.fullmatch(r"[0-9._]+m", text):
@@ -366,6 +376,8 @@ def _read_time(text: str) -> float:
 
 
 def _read_day(text: str) -> int:
+    if text == "first":
+        raise ValueError("a window `from first use` has a length: write `per 365d from first use` for a year")
     if _DAY.fullmatch(text) is None:
         raise ValueError(f"{text} is not a day to begin on: write that of the month, such as 15, or 1 for Monday to 7")
     return int(text)
