@@ -82,7 +82,7 @@ def test_bounds_are_set_before_the_aliases_are_there_and_go_with_them(
     assert json.loads(run("list", "-n", name, "-o", "json").stdout)["items"] == []
     file.write_text("limits: {rpm: 5/min}")
     done = run("add", "a", "-n", name, "--bounds", str(file))
-    assert (done.exit_code, done.stdout[:2]) == (0, "a:")
+    assert (done.exit_code, done.stdout.splitlines()[1]) == (0, f"a: its bounds are those of {file}.")
     assert " ".join(done.stderr.split()) == (
         "Warning: a: the limits that it has now are beyond the bounds of its delegation at 1 place, first "
         "system.limits.rpm: is 9"

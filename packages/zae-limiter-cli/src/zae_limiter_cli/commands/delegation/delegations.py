@@ -49,6 +49,8 @@ def add(*, connection: "Connection", namespace: str, file: Path | None, unbounde
         return say_json(made.as_json())
     functions = " and ".join(function_name(connection.name, kind) for kind in made.arns)
     click.echo(f"{namespace}: the alias {made.alias} of {functions} serves it alone.")
+    if file is not None or unbounded:
+        click.echo(f"{namespace}: {'its bounds are removed' if file is None else f'its bounds are those of {file}'}.")
     click.echo(
         f"`zae-limiter delegation list --policy {namespace} --name {connection.name}` prints the policy to attach."
     )
@@ -122,11 +124,18 @@ def remove(*, connection: "Connection", namespace: str, output: OutputForm) -> N
     limits stay.
     """
     from ...limits.bounds import remove_bounds
+    from ...stack.code import function_name
     from ...stack.delegations import remove
 
     gone = remove(connection, namespace)
     remove_bounds(connection, namespace)
     if output == "json":
         return say_json(gone.as_json())
-    click.echo(f"{namespace}: {'not delegated any more' if gone.arns else 'was not delegated'}.")
+    if gone.arns:
+        functions = " and ".join(function_name(connection.name, kind) for kind in gone.arns)
+        click.echo(
+            f"{namespace}: not delegated any more: the alias {gone.alias} of {functions} and its bounds are deleted."
+        )
+    else:
+        click.echo(f"{namespace}: was not delegated.")
     return None
