@@ -146,6 +146,21 @@ async def test_what_a_lease_took_once_it_was_limited_comes_back(world: World) ->
     assert item["b_tpm_tc"] == 1_000
 
 
+async def test_a_limit_that_came_since_gets_back_what_a_lease_returns(world: World) -> None:
+    limiter, _ = await world.process()
+    other = (await world.process()).limiter
+    await limiter.set_limits("e", [TPM], "r")
+    async with limiter.acquire("e", "r", {"tpm": 40}) as lease:
+        await limiter.set_limits("e", UNLIMITED, "r")
+        world.clock.advance(seconds=120)
+        for _ in range(3):
+            await take(limiter, "e", "r", tpm=1)  # the limit leaves the bucket, which goes on counting
+        await other.set_limits("e", [Limit.total("tpm", 100)], "r")
+        await take(other, "e", "r", tpm=50)
+        await lease.release(tpm=40)
+    assert await other.available("e", "r") == {"tpm": 90}
+
+
 async def test_a_parent_without_limits_is_told_how_to_bound_nothing(world: World) -> None:
     limiter, _ = await world.process()
     await limiter.create_entity("team")

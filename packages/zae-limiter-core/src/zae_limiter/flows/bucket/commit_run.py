@@ -367,8 +367,12 @@ class CommitRun:
         state = self.cached.state
         if state is None:
             return any(request.only_returns and request.corrected for request in self.pending)
-        corrections = (request for request in self.pending if not request.is_acquire)
-        return any(not counts(state, name) for request in corrections for name in request.corrected)
+        corrections = [request for request in self.pending if not request.is_acquire]
+        if any(not counts(state, name) for request in corrections for name in request.corrected):
+            return True
+        # a name that is counted need not be a limit, which alone gets something back
+        limits = state.shard_limits
+        return any(name not in limits for each in corrections for name in (*each.given, *each.unchecked))
 
     def _rules_out_by_old_copy(self, plan: WritePlan) -> bool:
         """Return whether a stale copy can never admit a request: the bucket may have other limits by now."""
