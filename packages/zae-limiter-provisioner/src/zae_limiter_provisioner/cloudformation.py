@@ -27,12 +27,14 @@ from .reply_channel import ReplyChannel
 from .response_url import check_response_url
 from .stack_events import Reply, StackEvent
 from .table import Table, table_of_environment
+from .warned import LISTED, LOGGED, first, warnings_of
 
 logger = logging.getLogger(__name__)
 
 NO_TIME: Final = "the Lambda ran out of time"
 LISTED_MODES: Final = 10
 LONGEST_FAILURE: Final = 150  # of each listed one, so that what changed nevertheless has room in the reason
+LONGEST_WARNING: Final = 200
 GOES_ON: Final = "the changes made so far are kept; repeat the same update to go on from there"
 
 
@@ -95,7 +97,8 @@ def _apply(table: Table, event: StackEvent, deadline: Deadline, alias: str | Non
         if unchanged is None:
             raise
         options = replace(options, expected_plan=unchanged)
-    return _with_ignored(_apply_manifest(table, event, manifest, options, deadline), properties.ignored)
+    reply = _with_ignored(_apply_manifest(table, event, manifest, options, deadline), properties.ignored)
+    return _with_warnings(reply, warnings_of(manifest)) if reply.ok else reply
 
 
 def _unchanged(table: Table, manifest: LimitsManifest, options: ApplyOptions) -> str | None:
@@ -124,6 +127,14 @@ def _with_ignored(reply: Reply, ignored: Sequence[str]) -> Reply:
         return reply
     note = f"ignored, remove from the template: {', '.join(ignored)}"
     return replace(reply, reason="; ".join(filter(None, (reply.reason, note))))
+
+
+def _with_warnings(reply: Reply, warnings: Sequence[str]) -> Reply:
+    """Return the reply with the first warnings in its reason; the log gets more of them."""
+    for each in first(warnings, LOGGED):
+        logger.warning("the limits were applied, with a warning: %s", each)
+    told = "; ".join(shortened(each, LONGEST_WARNING) for each in first(warnings, LISTED))
+    return replace(reply, reason="; ".join(filter(None, (reply.reason, told and f"warning: {told}"))))
 
 
 def _undo_move(table: Table, event: StackEvent, failed: Reply, deadline: Deadline) -> Reply:

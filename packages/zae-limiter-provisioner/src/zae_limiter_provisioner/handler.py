@@ -4,7 +4,7 @@
 """
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
@@ -17,6 +17,7 @@ from .cloudformation import is_stack_event, on_stack_event
 from .delegated import check_namespaces
 from .refusals import Refused, failed_answer
 from .table import Table, table_of_environment
+from .warned import LOGGED, first, warnings_of
 
 LOGGERS: Final = ("zae_limiter", "zae_limiter_provisioner")
 logger = logging.getLogger(__name__)
@@ -65,7 +66,8 @@ def _answer(plain: object, act: Act, context: object) -> dict[str, Any]:
     except Exception as error:
         logger.exception("the request failed")
         return _failed(error, plain)
-    _log(request.action, request.namespace, answer)
+    warnings = warnings_of(request.manifest) if request.action == "apply" else []
+    _log(request.action, request.namespace, answer, warnings)
     unreadable = [
         dict(zip(("pk", "sk", "problem"), map(str, each.args), strict=True)) for each in skipped.take_errors()
     ]
@@ -90,10 +92,11 @@ def _with_notes(answer: Answer, plain: object) -> dict[str, Any]:
     return {**answer.to_dict(), **({"notes": list(notes)} if notes else {})}
 
 
-def _log(action: str, namespace: str, answer: Answer) -> None:
+def _log(action: str, namespace: str, answer: Answer, warnings: Sequence[str]) -> None:
     counts = {"created": 0, "updated": 0, "deleted": 0}
     if answer.plan:
         counts = {name: getattr(answer.plan, name) for name in counts}
     errors = [f"{failure.code}: {failure.message}" for failure in answer.errors[:10]]
-    fields = {"action": action, "namespace": namespace, "status": answer.status, **counts, "errors": errors}
+    told = {"warnings": first(warnings, LOGGED)} if warnings else {}
+    fields = {"action": action, "namespace": namespace, "status": answer.status, **counts, "errors": errors, **told}
     logger.info("a request", extra={"fields": fields})

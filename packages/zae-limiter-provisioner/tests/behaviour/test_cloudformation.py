@@ -41,6 +41,24 @@ def test_metadata_come_out_of_their_text_exactly(stack: Stack, world: World) -> 
     assert (entity.name, entity.metadata) == ("${AWS::AccountId}", HOSTILE)
 
 
+def bare(*resources: str, **more: Any) -> LimitsManifest:
+    return manifest(resources={each: {"limits": {"usd": {"capacity": 250}}} for each in resources}, **more)
+
+
+def test_warnings_are_in_the_reason_and_in_the_log_unless_they_are_ignored(
+    stack: Stack, capsys: pytest.CaptureFixture[str]
+) -> None:
+    told = stack.do("Create", bare("gpt-4"))
+    warning = (
+        "resources.gpt-4.limits.usd is 250/min, tokens that price lists count as $0.00025: for money write $250/min"
+    )
+    assert (told["Status"], told["Reason"]) == ("SUCCESS", f"warning: {warning} [bare-money]")
+    assert f"the limits were applied, with a warning: {warning} [bare-money]" in capsys.readouterr().out
+    assert stack.do("Update", bare("gpt-4", ignore=["bare-money"]))["Reason"] == ""
+    many = stack.do("Update", bare(*(f"model-{number}" for number in range(30))))["Reason"]
+    assert (many.count("[bare-money]"), many.endswith("; 25 more warnings")) == (5, True)
+
+
 def test_an_update_applies_and_keeps_the_physical_id(stack: Stack, world: World) -> None:
     first = stack.do("Create")
     told = stack.do("Update", manifest(resources={"gpt-4": limits(51)}))

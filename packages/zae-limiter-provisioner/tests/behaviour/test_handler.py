@@ -47,6 +47,18 @@ def test_every_mistake_of_a_manifest_is_an_error_with_its_path() -> None:
     assert {error["path"] for error in done["errors"]} == {"more", "resources.gpt-4.limits.rpm.capacity"}
 
 
+@pytest.mark.usefixtures("over_memory")
+def test_the_log_of_an_apply_has_the_warnings_of_its_manifest(capsys: pytest.CaptureFixture[str]) -> None:
+    bare = manifest(resources={"gpt-4": {"limits": {"usd": {"capacity": 250}}}})
+    for action in ("plan", "apply"):
+        on_event({"action": action, "manifest": bare.to_dict()}, None)
+    lines = map(json.loads, capsys.readouterr().out.splitlines())
+    planned, applied = [each for each in lines if each["message"] == "a request"]
+    assert "warnings" not in planned
+    [warning] = applied["warnings"]
+    assert warning.startswith("resources.gpt-4.limits.usd is 250/min, tokens that price lists count as $0.00025")
+
+
 @pytest.mark.parametrize("manifest", [None, "namespace: a", []], ids=str)
 def test_what_is_no_manifest_is_an_error(manifest: Any) -> None:
     done = on_event({"action": "apply", "manifest": manifest}, None)

@@ -36,5 +36,5 @@ def test_a_window_that_is_changed_by_hand_is_drift_and_the_apply_restores_it(wor
 
 
 def test_a_stack_has_them(stack: Stack, world: World) -> None:
-    assert stack.do("Create", wanted())["Reason"] == ""
+    assert stack.do("Create", wanted())["Status"] == "SUCCESS"
     assert world.live() == wanted()
