@@ -95,6 +95,14 @@ async def test_it_is_logged_with_its_place_once_a_minute_and_counted(
     assert [event.bounded for event in seen if isinstance(event, LeaseEvent)] == [("tpm",)] * 3
 
 
+async def test_a_bounded_settlement_of_money_is_logged_as_money(world: World, caplog: pytest.LogCaptureFixture) -> None:
+    limiter, _ = await world.process(default_limits=[Limit.money("usd", 100, per="rolling day")])
+    async with limiter.acquire("a", "m", {"usd": 1}) as lease:
+        await lease.settle(LIE, usd=LIE.total)
+    [line] = [record.getMessage() for record in caplog.records if "bounded" in record.getMessage()]
+    assert line == "a/m: settled usd for $10 of $1,000,000,000; the usage of one call is bounded"
+
+
 async def test_the_settlement_of_integrations_is_bounded_in_both_variants() -> None:
     aio = RateLimiter(Repository.in_memory(), default_limits=[PLAIN])
     for entity, settles in (("a", settle), ("b", settle_at_least)):

@@ -10,7 +10,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from support.core.worlds import World
-from zae_limiter import Draw, Limit, RateLimiter, RateLimitExceeded, TokenUsage, ValidationError
+from zae_limiter import (
+    Draw,
+    Limit,
+    RateLimiter,
+    RateLimitExceeded,
+    Repository,
+    SyncRateLimiter,
+    SyncRepository,
+    TokenUsage,
+    ValidationError,
+)
 from zae_limiter.http import headers, problem
 from zae_limiter.integrations.prices import Prices
 from zae_limiter.values.money import CURRENCIES, MAX_MICRO, read_money, write_money
@@ -85,6 +95,13 @@ def test_a_text_that_is_no_money_says_why(text: str, problem: str) -> None:
 def test_a_limit_of_money_takes_exact_amounts(amount: Any, problem: str) -> None:
     with pytest.raises(ValidationError, match=problem):
         Limit.money("usd", amount, per="day")
+
+
+@pytest.mark.parametrize("amount", [0.5, 250.0, Decimal("0.5")])
+def test_a_limit_of_tokens_says_how_money_is_given(amount: Any) -> None:
+    for make in (Limit.custom, Limit.per_month, Limit.total):
+        with pytest.raises(ValidationError, match=r"money in millionths: Limit\.money takes"):
+            make("usd", amount)
 
 
 @given(micro=st.integers(0, MAX_MICRO), unit=st.sampled_from(CURRENCIES))
@@ -275,6 +292,25 @@ async def test_every_door_refuses_a_float_with_the_reason(world: World, door: st
     limiter, _ = await world.process(default_limits=[USD])
     with pytest.raises(ValidationError, match="a float is not exact: give money as a Decimal"):
         await DOORS[door](limiter)
+
+
+@pytest.mark.parametrize("cost", [{"usd": 0.5}, lambda: {"usd": 0.5}], ids=["a value", "a function"])
+async def test_a_decorator_refuses_a_float_with_the_reason(cost: Any) -> None:
+    calls: list[str] = []
+
+    @RateLimiter(Repository.in_memory(), default_limits=[USD]).limit("e", "r", cost)
+    async def on_loop() -> None:
+        calls.append("async")
+
+    @SyncRateLimiter(SyncRepository.in_memory(), default_limits=[USD]).limit("e", "r", cost)
+    def in_thread() -> None:
+        calls.append("sync")
+
+    with pytest.raises(ValidationError, match="a float is not exact: give money as a Decimal"):
+        await on_loop()
+    with pytest.raises(ValidationError, match="a float is not exact: give money as a Decimal"):
+        in_thread()
+    assert calls == []
 
 
 @pytest.mark.parametrize("call", ["consume", "settle", "adjust", "release", "would_exceed"])

@@ -180,6 +180,12 @@ async def test_draws_are_a_function_of_the_request(site: Site) -> None:
     assert (await site.call("available", "acme", "budget"))["calls"] == 1
 
 
+async def test_a_cost_that_is_a_float_is_a_mistake_with_its_reason(site: Site) -> None:
+    for cost in ({"usd": 0.5}, site.identity({"usd": 0.5})):
+        with pytest.raises(ValidationError, match="a float is not exact: give money as a Decimal"):
+            await site.ask(site.identity("ann"), cost=cost, limits=[Limit.money("usd", 1, per="month")])
+
+
 OPENAI: Any = {"style": "openai", "units": {"tpm": "tokens"}}
 
 

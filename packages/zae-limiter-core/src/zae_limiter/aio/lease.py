@@ -321,7 +321,13 @@ def _log_bounded(namespace_state: NamespaceState, grant: Grant, beyond: Mapping[
     ending = namespace_state.said["bounded"].ending(namespace_state.now())
     if ending is not None:
         where = f"{grant.request.entity_id}/{grant.request.resource}"
-        said = ", ".join(f"{name} for {taken} of {claimed} tokens" for name, (claimed, taken) in beyond.items())
+        limits = {name: limit for claim in grant.claims for name, limit in claim.config.by_name.items()}
+        said = ", ".join(
+            f"{name} for {limits[name].show(taken)} of {limits[name].show(claimed)}"
+            if name in limits and limits[name].unit
+            else f"{name} for {taken} of {claimed} tokens"
+            for name, (claimed, taken) in beyond.items()
+        )
         log.warning("%s: settled %s; the usage of one call is bounded%s", where, said, ending)
 
 

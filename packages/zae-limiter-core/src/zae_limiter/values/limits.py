@@ -27,6 +27,7 @@ ConfigSource = Literal["entity", "entity_default", "tier", "tier_default", "reso
 
 PolicyText: TypeAlias = Literal["block", "allow", "share"]
 POLICIES: Final[tuple[PolicyText, ...]] = get_args(PolicyText)
+_AS_MONEY: Final = ", of money in millionths: Limit.money takes text or a Decimal, like '0.50'"
 _NO_RATE: Final = ("calendar", "first_use", "total", "concurrent")  # whose tokens do not come evenly
 _SELDOM: Final[Mapping[str, object]] = {
     "kind": "token_bucket",
@@ -123,7 +124,8 @@ class Limit(NamedLimits):
     def __post_init__(self) -> None:
         check_limit_name("limit", self.name)
         for each, least in (("capacity", 0), ("burst", 0), ("refill_amount", 1)):
-            check_whole(f"{each} of limit {self.name!r}", getattr(self, each), at_least=least, at_most=MAX_TOKENS)
+            field, value = f"{each} of limit {self.name!r}", getattr(self, each)
+            check_whole(field, value, at_least=least, at_most=MAX_TOKENS, fraction=_AS_MONEY)
         check_whole(f"refill_period of limit {self.name!r}", self.refill_period, at_least=1, at_most=MAX_PERIOD)
         if type(self.shadow) is not bool:
             raise ValidationError(f"shadow of limit {self.name!r}", self.shadow, "must be True or False")

@@ -5,11 +5,13 @@ import sys
 from ..exceptions import ValidationError
 
 
-def check_whole(field: str, value: object, *, at_least: int, at_most: int | None = None) -> None:
-    """Refuse anything but a whole number between these, inclusive."""
+def check_whole(field: str, value: object, *, at_least: int, at_most: int | None = None, fraction: str = "") -> None:
+    """Refuse anything but a whole number between these, inclusive; the problem of a number that is not whole ends with
+    ``fraction``.
+    """
     if type(value) is not int or (at_most is None and value < at_least):
         problem = "must be a whole number" if at_most is not None else f"must be a whole number, at least {at_least}"
-        raise ValidationError(field, value, problem)
+        raise ValidationError(field, value, problem + (fraction if hasattr(value, "as_integer_ratio") else ""))
     if at_most is not None and not at_least <= value <= at_most:
         raise ValidationError(field, value, f"must be from {at_least} to {at_most}")
 
