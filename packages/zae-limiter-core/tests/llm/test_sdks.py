@@ -125,8 +125,21 @@ async def test_the_retries_of_a_client_are_requests_that_the_limiter_does_not_se
 
 
 @pytest.mark.parametrize("make", [OpenAI, Anthropic])
-async def test_a_client_asks_once_where_no_wait_helps(provider: Provider, make: Any) -> None:
+@pytest.mark.parametrize(
+    ("model", "status", "asked", "code"),
+    [
+        ("hopeless", 429, 1, "rate_limit_exceeded"),
+        ("used-up", 429, 1, "insufficient_quota"),
+        ("spent", 402, 1, "insufficient_quota"),
+        ("brief", 429, 3, "rate_limit_exceeded"),
+    ],
+)
+async def test_a_client_asks_once_where_no_wait_helps(
+    provider: Provider, make: Any, model: str, status: int, asked: int, code: str
+) -> None:
     caller = make(provider, max_retries=2)
-    with pytest.raises((openai.RateLimitError, anthropic.RateLimitError)):
-        await caller.call("hopeless")
-    assert len(provider.asked) == 1
+    with pytest.raises((openai.APIStatusError, anthropic.APIStatusError)) as error:
+        await caller.call(model)
+    assert (error.value.status_code, len(provider.asked)) == (status, asked)
+    if isinstance(error.value, openai.APIStatusError):
+        assert error.value.code == code

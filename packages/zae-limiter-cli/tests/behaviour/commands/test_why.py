@@ -1,6 +1,7 @@
 """`why`: who refuses, until when, who changed it, and commands that help when they are pasted."""
 
 import shlex
+from contextlib import ExitStack
 from datetime import UTC, datetime
 
 import pytest
@@ -153,6 +154,27 @@ def test_a_used_up_total_asks_for_credit(table: Table) -> None:
         in run(*asked).stdout
     )
     assert document(*asked)["reason"] == "quota"
+
+
+@pytest.mark.parametrize(
+    ("reason", "limit", "asked", "told"),
+    [
+        ("rate", Limit.per_minute("rpm", 1), 1, ": too fast."),
+        ("quota", Limit.per_month("rpm", 1), 1, ": used up."),
+        ("concurrency", Limit.concurrent("rpm", 1), 1, ": too many at once."),
+        ("disabled", Limit.per_minute("rpm", 0), 1, "."),
+        ("never", Limit.per_minute("rpm", 1), 2, "."),
+    ],
+)
+def test_a_refusal_has_its_reason(table: Table, reason: str, limit: Limit, asked: int, told: str) -> None:
+    table.repository.set_limits("key-1", [limit], "gpt-4")
+    with ExitStack() as held:
+        if limit.capacity and asked == 1:
+            held.enter_context(SyncRateLimiter(table.repository).acquire("key-1", "gpt-4", {"rpm": 1}))
+        words = ("why", "key-1", "-r", "gpt-4", "-c", f"rpm:{asked}")
+        assert f": refused by key-1/rpm{told}\n" in run(*words).stdout
+        found = document(*words)
+    assert (found["reason"], found["buckets"][0]["limits"]["rpm"]["reason"]) == (reason, reason)
 
 
 def test_slots_get_a_larger_limit_and_no_credit(table: Table) -> None:

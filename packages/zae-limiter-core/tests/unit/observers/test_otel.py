@@ -1,5 +1,6 @@
 """Over OpenTelemetry's own SDK."""
 
+from contextlib import AsyncExitStack
 from typing import Any
 
 import pytest
@@ -15,7 +16,7 @@ from opentelemetry.trace import StatusCode
 
 from support.core.events import RPM, TPM, acquire_event, lease_event, refusal
 from support.core.worlds import World
-from zae_limiter import Limit, RateLimiterUnavailable
+from zae_limiter import Limit, RateLimiterUnavailable, RateLimitExceeded
 from zae_limiter.observers.otel import OpenTelemetryObserver
 
 OWN = {"zae_limiter.namespace": "prod", "zae_limiter.resource": "gpt-4"}
@@ -151,6 +152,32 @@ def test_spans_can_be_left_out() -> None:
     recorded = Recorded(spans=False)
     recorded.observer(acquire_event())
     assert recorded.spans() == ()
+
+
+@pytest.mark.parametrize(
+    ("reason", "limit", "asked"),
+    [
+        ("rate", Limit.per_minute("rpm", 1), 1),
+        ("quota", Limit.per_month("rpm", 1), 1),
+        ("concurrency", Limit.concurrent("rpm", 1), 1),
+        ("disabled", Limit.per_minute("rpm", 0), 1),
+        ("never", Limit.per_minute("rpm", 1), 2),
+    ],
+)
+async def test_a_refused_acquire_has_its_reason(async_world: World, reason: str, limit: Limit, asked: int) -> None:
+    recorded = Recorded()
+    limiter, _ = await async_world.process(default_limits=[limit], observers=[recorded.observer])
+    async with AsyncExitStack() as held:
+        if limit.capacity and asked == 1:
+            await held.enter_async_context(limiter.acquire("e", "r", {"rpm": 1}))
+        with pytest.raises(RateLimitExceeded) as refusal:
+            await held.enter_async_context(limiter.acquire("e", "r", {"rpm": asked}))
+    assert refusal.value.reason == reason
+    counted = [attributes for attributes, _ in recorded.metrics()["zae_limiter.acquires"]]
+    assert [each.get("zae_limiter.reason") for each in counted] == [None] * (len(counted) - 1) + [reason]
+    timed = [attributes for attributes, _ in recorded.metrics()["zae_limiter.acquire.duration"]]
+    assert timed[-1]["zae_limiter.reason"] == reason
+    assert (recorded.spans()[-1].attributes or {})["zae_limiter.reason"] == reason
 
 
 async def test_the_span_of_an_acquire_is_a_child_of_the_callers(async_world: World) -> None:

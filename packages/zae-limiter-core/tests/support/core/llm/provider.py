@@ -12,6 +12,9 @@ The name of the model says what it does:
 | `endless` | streams until the client leaves |
 | `slow` | answers after a second |
 | `hopeless` | answers 429 as the web integrations do to a call that can never pass |
+| `brief` | the same to one that is too fast |
+| `spent` | the same to one whose budget of this month is spent: 402 |
+| `used-up` | the same to one whose requests of this month are used up |
 
 Answers of `/v1/responses` are kept. One with `background` is queued until it is fetched twice; those
 of `silent` do not say that they are in the background.
@@ -39,9 +42,19 @@ USED: Final = PROMPT + ANSWER
 PARTS: Final = ("one ", "two ", "three ")
 STATUSES: Final = {"broken": 500, "busy": 429}
 NO_WAIT: Final = {"retry-after": "0"}
-HOPELESS: Final = Answers(style="openai")
-_TPM: Final = Limit.per_minute("tpm", 10)
-NEVER: Final = RateLimitExceeded([LimitStatus("ann", "m", "tpm", _TPM, 10, 11, True, math.inf)])
+ANSWERS: Final = Answers(style="openai", payment_required=True)
+
+
+def _refused(limit: Limit, requested: int, wait: float) -> RateLimitExceeded:
+    return RateLimitExceeded([LimitStatus("ann", "m", limit.name, limit, 0, requested, True, wait)])
+
+
+REFUSALS: Final = {
+    "hopeless": _refused(Limit.per_minute("tpm", 10), 11, math.inf),
+    "brief": _refused(Limit.per_minute("rpm", 10), 1, 6.0),
+    "spent": _refused(Limit.money("usd", 250, per="month"), 1, 900_000.0),
+    "used-up": _refused(Limit.per_month("rpm", 10), 1, 900_000.0),
+}
 
 
 class Provider(ThreadingHTTPServer):
@@ -78,8 +91,8 @@ class _Handler(BaseHTTPRequestHandler):
         if model == "slow":
             time.sleep(1)
         kind = self._kind(body)
-        if model == "hopeless":
-            answer = HOPELESS.to(NEVER, self.path)
+        if model in REFUSALS:
+            answer = ANSWERS.to(REFUSALS[model], self.path)
             self._begin(answer.status, "application/json", {**answer.headers, "Retry-After": "0"})
             self.wfile.write(answer.body)
         elif model in STATUSES:
