@@ -1,5 +1,6 @@
 """docs/guides/coming-from.md: each manifest of the page, applied to a file, admits what the product before did."""
 
+import json
 import re
 from decimal import Decimal
 from pathlib import Path
@@ -9,7 +10,7 @@ import pytest
 import yaml
 from click.testing import CliRunner
 
-from zae_limiter import SyncRateLimiter, SyncRepository
+from zae_limiter import Limit, SyncRateLimiter, SyncRepository
 from zae_limiter.exceptions import RateLimitExceeded
 from zae_limiter.testing import ManualClock
 from zae_limiter_cli.main import main
@@ -57,6 +58,28 @@ of = pytest.mark.parametrize
 
 def test_every_manifest_of_the_page_has_a_ledger() -> None:
     assert set(MANIFESTS) == {"shop", "users", "kong", "ai-gateway", "litellm", "plans"}
+
+
+def test_every_block_of_the_page_can_be_read() -> None:
+    assert len([yaml.safe_load(text) for text in re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)]) == 10
+    [body] = map(json.loads, re.findall(r"```json\n(.*?)```", PAGE, re.DOTALL))
+    assert body["max_budget"] == 250
+
+
+@of(
+    ("text", "kind", "capacity"),
+    [
+        ("100/60s", "token_bucket", 100),
+        ("100/min UTC", "calendar", 100),
+        ("100/day", "token_bucket", 100),
+        ("100/day UTC", "calendar", 100),
+        ("1M cron 0 0 1 4 * UTC", "calendar", 1_000_000),
+    ],
+)
+def test_every_limit_in_the_pages_sentences_is_what_they_say(text: str, kind: str, capacity: int) -> None:
+    assert f"`{text}`" in PAGE
+    limit = Limit.parse(f"requests: {text}")
+    assert (limit.kind, limit.capacity) == (kind, capacity)
 
 
 @of("shop", ["shop"], indirect=True)
