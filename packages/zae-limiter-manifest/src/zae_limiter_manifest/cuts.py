@@ -1,6 +1,7 @@
-"""Find the cuts of a plan: the changes that leave callers less than before."""
+"""Find the cuts of a plan, the changes that leave callers less than before, and the raises, which leave them more."""
 
 from collections.abc import Iterator, Mapping
+from math import inf
 from typing import Final, NamedTuple
 
 from .changes import Change
@@ -24,6 +25,16 @@ class Cut(NamedTuple):
     share: float
 
 
+class Step(NamedTuple):
+    """What a change takes of a limit, or gives: `cut` is the share that is lost, `raised` what is added, as a part of
+    what was there. None is the limit where a switch takes or gives everything.
+    """
+
+    limit: str | None
+    cut: float
+    raised: float
+
+
 def largest_cut(change: Change) -> Cut | None:
     """Return the limit of a change that loses the largest share; None if none loses anything. A switch that disables
     everything, or ends a bypass, comes first.
@@ -31,20 +42,34 @@ def largest_cut(change: Change) -> Cut | None:
     A limit that refuses no call afterwards is not a cut. A limit that is added, or removed with its item, has no share:
     what held before, or holds afterwards, is on another level. Weights have no share, which depends on what is used.
     """
+    largest = max(steps_of(change), key=lambda step: step.cut, default=None)
+    return Cut(largest.limit, largest.cut) if largest and largest.cut > 0 else None
+
+
+def steps_of(change: Change) -> list[Step]:
+    """Return what a change takes or gives of each limit that is there before and after it; a switch comes first."""
     if switched_off(change):
-        return Cut(None, 1)
+        return [Step(None, 1, 0)]
     before, after = _limits(change.before), _limits(change.after)
-    cuts = [Cut(name, _share(before[name], limit)) for name, limit in after.items() if name in before]
-    largest = max(cuts, key=lambda cut: cut.share, default=None)
-    return largest if largest and largest.share > 0 else None
+    gives_all = _switched(change.after, change.before)  # what takes it away the other way round
+    steps = [Step(None, 0, inf)] if gives_all else []
+    for name in filter(before.__contains__, after):
+        cut, raised = _share(before[name], after[name]), _raised(before[name], after[name])
+        if cut > 0 or raised > 0:
+            steps.append(Step(name, cut, raised))
+    return steps
 
 
 def switched_off(change: Change) -> str:
     """Return what a switch takes away: `refuses every acquire`, `ends a bypass`; empty if it takes nothing."""
-    before, after = (each if isinstance(each, SwitchesDecl) else None for each in (change.before, change.after))
+    return _switched(change.before, change.after)
+
+
+def _switched(was: Decl | None, now: Decl | None) -> str:
+    before, after = (each if isinstance(each, SwitchesDecl) else None for each in (was, now))
     if after is not None and after.disabled and not (before is not None and before.disabled):
         return "refuses every acquire"
-    if _is_unlimited(change.before) and change.after is not None and not _is_unlimited(change.after):
+    if _is_unlimited(was) and now is not None and not _is_unlimited(now):
         return "ends `limits: unlimited`"
     if before is not None and before.bypass and not (after is not None and after.bypass):
         return "ends a bypass"
@@ -63,6 +88,12 @@ def _share(before: LimitDecl, after: LimitDecl) -> float:
     if after.shadow:
         return 0
     return max((1 - new / old for new, old in _kept(before, after) if old), default=0)
+
+
+def _raised(before: LimitDecl, after: LimitDecl) -> float:
+    if after.shadow:
+        return 0 if before.shadow else inf
+    return max((new / old - 1 if old else inf for new, old in _kept(before, after) if new > old), default=0)
 
 
 def _kept(before: LimitDecl, after: LimitDecl) -> Iterator[tuple[int, int]]:

@@ -455,13 +455,13 @@ def test_a_large_manifest_is_sent_compressed(stack: Stack, monkeypatch: pytest.M
 
 def test_a_large_plan_is_shown_by_its_kinds_before_it_is_applied_and_in_full_on_request(stack: Stack) -> None:
     file = stack.write(many(40))
-    assert "  + resource r-00, and 39 more like this\n" in stack.ok("plan", "-f", file)
+    assert "  + resource r-20, and 19 more like this\n" in stack.ok("plan", "-f", file)
     assert stack.ok("plan", "-f", file, "--full").count("  + resource") == 40
     narrow = stack.ok("plan", "-f", file, "--filter", "resource r-0*")
     assert (narrow.count("  + resource"), "Shown: 10 of 40 changes" in narrow) == (10, True)
     assert narrow.splitlines()[-1] == stack.ok("plan", "-f", file).splitlines()[-1]  # the hash
     assert "Shown: 0 of 40 changes" in stack.ok("plan", "-f", file, "--entity", "key-a")
-    assert "  + resource r-00 (pending), and 39 more like this\n" in stack.ok("diff", "-f", file)
+    assert "  + resource r-20 (pending), and 19 more like this\n" in stack.ok("diff", "-f", file)
     assert stack.ok("diff", "-f", file, "--full").count("  + resource") == 40
     assert "<details><summary>Each item</summary>" in stack.ok("plan", "-f", file, "-o", "markdown")
     assert stack.ok("apply", "--yes", "-f", file, "--full").count("  + resource") == 40

@@ -14,7 +14,7 @@ from ..problems import Problem
 from ..protocol import Answer
 from ..states import StateReport
 from ..warned import Warned
-from .views import EVERYTHING, View
+from .views import EVERYTHING, View, digested
 
 SCHEMA_VERSION: Final = 1
 _INSTANTS: Final = frozenset({"at", "last_applied", "expires_at", "began_at", "until"})
@@ -74,7 +74,10 @@ def _plan(plan: Plan, view: View) -> dict[str, Any]:
     whole = {**plan.to_dict(), "changes_hash": plan.changes_hash(), "guarded": plan.why_guarded()}
     shown = _shown(plan, view)
     document = _with_fields({**whole, **{key: value for key, value in shown.to_dict().items() if key in _LISTS}}, shown)
+    alone = {each.first.address for each in digested(shown.changes).alone} if view.digests(plan) else ()
     for change, entry in zip(shown.changes, document["changes"], strict=True):
+        if change.address in alone:
+            entry["stands_alone"] = True
         if risk := view.risk(plan.namespace, change):
             entry["risk"] = risk
     return _with_notes(document, shown, view)

@@ -11,7 +11,7 @@ from ..plan import Plan
 from ..protocol import Answer
 from . import words
 from .sections import LONGEST, Section, code, code_in_table, document, fitting
-from .views import EVERYTHING, Alike, View, by_level, cut_note, grouped, narrowed
+from .views import EVERYTHING, Alike, View, by_level, cut_note, digested, narrowed
 
 __all__ = ["LONGEST", "render_applied", "render_drift", "render_plan"]
 
@@ -54,14 +54,16 @@ def _plan_section(plan: Plan, view: View, room: int) -> Section:
 
 
 def _digest(plan: Plan, changes: Sequence[Change], view: View, room: int) -> str:
-    """Return two tables: the numbers by level, and the kinds of changes with the largest cuts first."""
+    """Return two tables: the numbers by level, and what stands alone with the kinds of the other changes."""
     head, *levels = by_level(changes)
     counts = [f"| {' | '.join(cells)} |" for cells in (head, ("---", *("---:" for _ in head[1:])), *levels)]
-    kinds = grouped(changes)[:_KINDS_SHOWN]
+    found = digested(changes)
+    kinds = [*found.alone, *found.kinds[:_KINDS_SHOWN]]
     rows, _ = fitting(["\n".join(_kind_rows(plan, kind, view)) for kind in kinds], room)
     left = len(changes) - sum(kind.more + 1 for kind in kinds[: len(rows)])
     more = [f"\n… and {left:,} more of other kinds."] if left else []
-    return "\n".join([*counts, *(["", _HEAD, *rows] if rows else []), *more])
+    among = [f"\n{found.note}."] if found.note else []
+    return "\n".join([*counts, *(["", _HEAD, *rows] if rows else []), *among, *more])
 
 
 def _kind_rows(plan: Plan, kind: Alike, view: View) -> Iterator[str]:

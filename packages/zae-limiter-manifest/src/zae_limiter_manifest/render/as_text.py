@@ -9,7 +9,7 @@ from ..problems import printable
 from ..protocol import Answer
 from ..states import StateReport
 from . import words
-from .views import EVERYTHING, View, by_level, cut_note, grouped, narrowed
+from .views import EVERYTHING, Alike, View, by_level, cut_note, digested, narrowed
 
 _COLORS: Final = {"+": "\x1b[32m", "~": "\x1b[33m", "-": "\x1b[31m"}
 _SHOWN: Final = 20
@@ -101,13 +101,15 @@ def _notes(plan: Plan, change: Change, view: View) -> Iterator[str]:
 
 
 def _kinds(changes: Sequence[Change], lines_of: Callable[[Change], Iterable[str]]) -> Iterator[str]:
-    """Yield the kinds of changes, as many as fit a screen, each with its first change."""
-    left, room = len(changes), _ROOM
-    for kind in grouped(changes):
-        head, *rest = lines_of(kind.first)
-        lines = [f"{head}{kind.note}", *rest]
-        if len(lines) > _MOST_LINES:
-            lines = [*lines[: _MOST_LINES - 1], f"      … {len(lines) - _MOST_LINES + 1} more lines"]
+    """Yield what stands alone, then the kinds of the other changes, as many as fit a screen, each with its first."""
+    digest, left, room = digested(changes), len(changes), _ROOM
+    for each in digest.alone:
+        yield from _kind(each, lines_of)
+        left -= each.more + 1
+    if digest.note:
+        yield f"  {digest.note}"
+    for kind in digest.kinds:
+        lines = _kind(kind, lines_of)
         if len(lines) > room:
             break
         yield from lines
@@ -115,6 +117,13 @@ def _kinds(changes: Sequence[Change], lines_of: Callable[[Change], Iterable[str]
         left -= kind.more + 1
     if left:
         yield f"  … and {left:,} more of other kinds: --full shows each, --entity and --filter some"
+
+
+def _kind(kind: Alike, lines_of: Callable[[Change], Iterable[str]]) -> list[str]:
+    head, *rest = lines_of(kind.first)
+    lines = [f"{head}{kind.note}", *rest]
+    more = len(lines) - _MOST_LINES
+    return [*lines[: _MOST_LINES - 1], f"      … {more + 1} more lines"] if more > 0 else lines
 
 
 def _drift(plan: Plan, view: View, *, list_unmanaged: bool) -> Iterator[str]:

@@ -1,13 +1,13 @@
 """Choose what of a plan is shown, and group what is alike, so that a plan of any size fits a screen."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from attrs import field, frozen
 
 from ..addresses import Address, Level
 from ..changes import Action, Change, FieldChange
-from ..cuts import largest_cut, switched_off
+from ..cuts import Step, largest_cut, steps_of, switched_off
 from ..overrides import LiveOverride
 from ..plan import Plan
 from . import words
@@ -17,6 +17,9 @@ FEW: Final = 20
 
 KINDS: Final = 8
 """The most kinds of equal changes before changes with other values count as one kind."""
+
+ALONE: Final = 20
+"""The most changes of a large plan that stand outside of its kinds."""
 
 _LEVELS: Final[tuple[Level, ...]] = ("system", "resource", "tier", "entity")
 _ACTIONS: Final[tuple[Action, ...]] = ("create", "update", "delete")
@@ -78,13 +81,74 @@ class Alike(NamedTuple):
 
     first: Change
     more: int
-    varied: bool
+    varied: bool = False
 
     @property
     def note(self) -> str:
         """The note about the others: `, and 4,999 more like this`; empty if there are none."""
         numbers = ", with other values" if self.varied else ""
         return f", and {self.more:,} more like this{numbers}" if self.more else ""
+
+
+class Digest(NamedTuple):
+    """A large plan: what stands `alone`, before the other changes by `kinds`; `among` them are so many that would stand
+    alone, too, if there were room.
+    """
+
+    alone: Sequence[Alike]
+    among: int
+    kinds: Sequence[Alike]
+
+    @property
+    def note(self) -> str:
+        """The note about those among the kinds; empty if there are none."""
+        return f"… and {self.among:,} more that would stand alone, among the kinds" if self.among else ""
+
+
+def digested(changes: Sequence[Change]) -> Digest:
+    """Return what of a large plan stands alone, and the kinds of all other changes.
+
+    Alone stand a change of the system, a resource or a tier; and of the entities those that lose or gain the largest
+    part of each limit, together if they are equal. The largest cuts are first.
+    """
+    found = _outstanding(changes)
+    alone = sorted(found[:ALONE], key=lambda kind: (-_share(kind.first), kind.first.address.rank))
+    out = {change.address for kind in found[:ALONE] for change in kind.changes}
+    rest = [change for change in changes if change.address not in out]
+    return Digest([Alike(kind.first, len(kind.changes) - 1) for kind in alone], len(found[ALONE:]), grouped(rest))
+
+
+class _Outstanding(NamedTuple):
+    """Equal changes of which none may hide in a kind."""
+
+    first: Change
+    changes: Sequence[Change]
+
+
+def _outstanding(changes: Sequence[Change]) -> list[_Outstanding]:
+    """Return what stands alone: first of entities, limit by limit, then of many callers, the largest cuts first."""
+    steps = [(change, step) for change in changes if change.address.level == "entity" for step in steps_of(change)]
+    first = dict.fromkeys((*_largest(steps, lambda step: step.cut), *_largest(steps, lambda step: step.raised)))
+    equal = {_exact(change): list[Change]() for change in first}
+    for change in changes:
+        if (kind := _exact(change)) in equal:
+            equal[kind].append(change)
+    shared = [change for change in changes if change.address.level != "entity"]
+    shared.sort(key=lambda change: -_share(change))
+    return [_Outstanding(own[0], own) for own in equal.values()] + [_Outstanding(each, (each,)) for each in shared]
+
+
+def _largest(steps: Iterable[tuple[Change, Step]], size: Callable[[Step], float]) -> list[Change]:
+    """Return the change with the largest step of each limit that has one, the largest of all first."""
+    largest: dict[str | None, tuple[float, Change]] = {}
+    for change, step in steps:
+        if size(step) > largest.get(step.limit, (0.0,))[0]:
+            largest[step.limit] = size(step), change
+    return [change for _, change in sorted(largest.values(), key=lambda pair: -pair[0])]
+
+
+def _exact(change: Change) -> object:
+    return _level_and_action(change), change.fields()
 
 
 def grouped(changes: Sequence[Change]) -> list[Alike]:

@@ -54,6 +54,7 @@ CHANGES = (
     Change(Address.of_tier("gold", "gpt-4"), ResourceDecl(ONE), resource(rpm=2), reaches=3),
     Change(Address(None, "key-1"), RecordDecl("acme"), RecordDecl()),
 )
+LARGE = tuple(Change(Address(f"r-{each}"), None, resource(rpm=1)) for each in range(21))
 OVERRIDE = LiveOverride(GONE, "2026-11-27T18:00:00Z", ResourceDecl({"rpm": LimitDecl(5)}))
 PLAN = Plan(
     "tenant-alpha",
@@ -110,10 +111,11 @@ def test_every_key_of_a_json_document_stands_in_the_page_and_no_other() -> None:
         as_json.render_history("tenant-alpha", [APPLY]),
     )
     documents = [json.loads(text) for text in texts]
+    (large,) = json.loads(as_json.render_plan(Plan("a", LARGE)))["namespaces"]
     plan, drift, applied = (document["namespaces"][0] for document in documents[:3])
     state, (problem,) = documents[3]["state"], documents[4]["problems"]
     (apply,) = documents[5]["applies"]
-    changes = [*plan["changes"], *drift["drifted"], *drift["pending"], *applied["changes"]]
+    changes = [*plan["changes"], *large["changes"], *drift["drifted"], *drift["pending"], *applied["changes"]]
     assert documented() == {
         "document": keys(documents),
         "plan": keys([plan]),

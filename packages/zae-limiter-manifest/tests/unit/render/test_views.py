@@ -8,7 +8,7 @@ import pytest
 from zae_limiter_manifest import Address, Change, LimitDecl, LiveOverride, Plan, ResourceDecl
 from zae_limiter_manifest.cuts import largest_cut
 from zae_limiter_manifest.render import as_json, as_markdown, as_text
-from zae_limiter_manifest.render.views import View
+from zae_limiter_manifest.render.views import ALONE, View
 
 
 def limits(**capacities: int) -> ResourceDecl:
@@ -46,12 +46,85 @@ def test_each_item_is_shown_on_request_and_in_a_small_plan() -> None:
     assert "and 20 more like this" in as_text.render_plan(Plan("a", RAISED[:21]))
 
 
-def test_changes_with_many_different_numbers_are_one_kind_shown_by_the_one_that_cuts_most() -> None:
+def test_changes_with_many_different_numbers_are_one_kind_behind_the_one_that_cuts_most() -> None:
     changes = tuple(entity(number, limits(rpm=100), limits(rpm=99 - number)) for number in range(90))
-    assert as_text.render_plan(Plan("a", changes)).splitlines()[3:5] == [
-        "  ~ entity user-0089/gpt-4 (cuts rpm by 90 %), and 89 more like this, with other values",
+    assert as_text.render_plan(Plan("a", changes)).splitlines()[3:7] == [
+        "  ~ entity user-0089/gpt-4 (cuts rpm by 90 %)",
         "      ~ rpm: capacity 100 -> 10",
+        "  ~ entity user-0088/gpt-4 (cuts rpm by 89 %), and 88 more like this, with other values",
+        "      ~ rpm: capacity 100 -> 11",
     ]
+
+
+VARIED = [entity(number, limits(rpm=1000, tpm=7), limits(rpm=1001 + number % 50, tpm=7)) for number in range(300)]
+ODD = {
+    "a cut to 1": (limits(rpm=1000), limits(rpm=1), "rpm: capacity 1000 -> 1"),
+    "the largest raise": (limits(rpm=1000), limits(rpm=90_000), "rpm: capacity 1000 -> 90000"),
+    "a raise from nothing": (limits(rpm=0), limits(rpm=1), "rpm: capacity 0 -> 1"),
+    "a bypass": (limits(rpm=9), ResourceDecl({"rpm": LimitDecl(9)}, bypass=True), "bypass"),
+}
+
+
+def alone(plan: Plan, name: str) -> bool:
+    """Whether an item stands outside of the kinds, in all three forms alike."""
+    text, markdown = as_text.render_plan(plan), as_markdown.render_plan(plan).partition("<details>")[0]
+    (document,) = json.loads(as_json.render_plan(plan))["namespaces"]
+    found = {
+        any(line.endswith((name, "%)")) and name in line for line in text.splitlines()),
+        bool(re.search(rf"`{name}`(?: \(cuts [^)]+\))? \|", markdown)),
+        any(each["target"] == name and each.get("stands_alone", False) for each in document["changes"]),
+    }
+    assert len(found) == 1, found
+    return found.pop()
+
+
+def test_the_one_cut_to_1_among_thousands_of_cuts_stands_alone() -> None:
+    cuts = [entity(number, limits(rpm=1000), limits(rpm=999 - number % 50)) for number in range(5000)]
+    assert alone(Plan("a", (*cuts, Change(Address("gpt-4", "odd"), limits(rpm=1000), limits(rpm=1)))), "odd/gpt-4")
+
+
+@pytest.mark.parametrize("case", ODD)
+def test_the_one_odd_change_of_its_kind_stands_alone(case: str) -> None:
+    before, after, line = ODD[case]
+    odd = Change(Address("gpt-4", "odd"), before, after)
+    plan = Plan("a", (*VARIED[:100], odd, *VARIED[100:]))
+    assert alone(plan, "odd/gpt-4")
+    assert line in as_text.render_plan(plan)
+    assert not alone(plan, "user-0007/gpt-4")
+
+
+def test_of_each_limit_the_largest_cut_and_the_largest_raise_stand_alone() -> None:
+    both = limits(rpm=100, tpm=100)
+    small = [entity(number, both, limits(rpm=91 + number % 8, tpm=101 + number % 9)) for number in range(90)]
+    odd = {"a": (50, 120), "b": (120, 40), "c": (150, 101), "d": (101, 160)}
+    changes = [Change(Address("r", name), both, limits(rpm=rpm, tpm=tpm)) for name, (rpm, tpm) in odd.items()]
+    plan = Plan("a", (*small, *changes))
+    assert [alone(plan, f"{name}/r") for name in odd] == [True] * 4
+
+
+def test_each_change_of_many_callers_stands_alone_and_those_beyond_twenty_are_counted() -> None:
+    shared = [Change(Address(f"r-{number:02}"), limits(rpm=100), limits(rpm=50)) for number in range(ALONE + 5)]
+    shared[7] = Change(Address("anthropic/*"), limits(rpm=100), limits(rpm=3))
+    shared[8] = Change(Address.of_tier("gold", "_default_"), limits(rpm=100), limits(rpm=4))
+    odd = Change(Address("gpt-4", "odd"), limits(rpm=100), limits(rpm=99))
+    plan = Plan("a", (*VARIED, *shared, odd))
+    text = as_text.render_plan(plan)
+    names = [line.split(" (")[0] for line in text.splitlines() if line.startswith("  ~ ") and "more like" not in line]
+    assert names[:2] == ["  ~ resource anthropic/*", "  ~ tier gold/_default_"]
+    assert (names[-1], len(names)) == ("  ~ entity odd/gpt-4", ALONE - 1)
+    assert "\n  ~ entity user-0049/gpt-4, and 5 more like this\n" in text  # the largest raise, of six
+    assert "\n  … and 7 more that would stand alone, among the kinds\n" in text
+    assert "\n… and 7 more that would stand alone, among the kinds.\n" in as_markdown.render_plan(plan)
+    (document,) = json.loads(as_json.render_plan(plan))["namespaces"]
+    assert sum(each.get("stands_alone", False) for each in document["changes"]) == ALONE
+
+
+def test_equal_changes_of_entities_stay_together_and_a_small_plan_marks_none() -> None:
+    text = as_text.render_plan(
+        Plan("a", (*VARIED, *(entity(9000 + n, limits(rpm=100), limits(rpm=1)) for n in range(3))))
+    )
+    assert "  ~ entity user-9000/gpt-4 (cuts rpm by 99 %), and 2 more like this\n" in text
+    assert "stands_alone" not in as_json.render_plan(Plan("a", tuple(VARIED[:20])))
 
 
 @pytest.mark.long(keep=1)
