@@ -74,12 +74,14 @@ def plan(
 ) -> None:
     """Show what would change, old -> new. The command writes, registers and locks nothing.
 
-    Up to 20 changes are shown item by item. Of more it shows the kinds, those with the largest cuts first, and for each
-    the number of items. --full shows each item; --entity and --filter show some.
+    Up to 20 changes are shown item by item. Of more it shows those that stand out, 20 at most, then the kinds of all
+    others, those with the largest cuts first, and for each the number of items. --full shows each item; --entity and
+    --filter show some.
 
     With --replay it tries the plan on the past: how many calls the new limits would have refused, whose and by which
     limit. It goes by the trace, where the namespace keeps one (`namespace trace`) or --trace names one, and by hourly
-    usage for the rest, of which there are bounds: at least and at most.
+    usage for the rest, of which there are bounds: at least and at most. It needs usage that the aggregator counted, or
+    a trace, and the right to read both (ReadPolicy).
 
     With --out it saves the plan of one namespace; `limits apply FILE` then applies exactly that plan, or fails.
     """
