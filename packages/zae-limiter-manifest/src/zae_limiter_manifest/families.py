@@ -11,7 +11,7 @@ from .manifest import LimitsManifest
 from .naming import DEFAULT_RESOURCE
 from .problems import Path, format_path
 from .warned import CHILD_ABOVE_PARENT, OVERSUBSCRIBED, PARENT_WITHOUT_CASCADE, PARENT_WITHOUT_LIMITS, Warned
-from .winners import limits_of, tier_levels
+from .winners import levels_of, limits_of, tier_levels
 
 _Alike = Mapping[object, list[str]]  # entities by their limits: those of a tier that have none of their own are alike
 _Children = Mapping[str, _Alike]  # the entities that cascade to a parent, by its id
@@ -52,6 +52,8 @@ def _add_above_parent(
     if not _has_limits(manifest, over):  # which is a warning of its own
         return
     for resource in _resources(manifest, child, over):
+        if not _draws(manifest, entity, resource):
+            continue
         mine = limits_of(manifest, child, ("entities", entity), resource)
         theirs = limits_of(manifest, over, ("entities", parent), resource)
         for name, limited in mine.items():
@@ -69,6 +71,13 @@ def _add_above_parent(
                 text = f"is {text}, below the {child_text} that {entity}, a child of {parent}, has by {level}"
             at = (*at, "limits", name)
             found.setdefault((limited.at, bound.at, name), Warned(CHILD_ABOVE_PARENT, manifest.namespace, at, text))
+
+
+def _draws(manifest: LimitsManifest, entity: str, resource: str) -> bool:
+    """Return whether calls of an entity that cascades take from its parents on a resource: its switches decide."""
+    levels = levels_of(manifest, manifest.entities[entity], ("entities", entity), resource)
+    set_by = (decl.cascade for _, decl, _ in levels if decl.cascade is not None)
+    return next(set_by, True)
 
 
 def _resources(manifest: LimitsManifest, *entities: EntityDecl) -> Iterator[str]:
@@ -151,6 +160,8 @@ def _sums(
     """Return how many children have a limit that compares with the parent's, and their sum as a part of it."""
     sums: dict[str, tuple[int, Fraction]] = {}
     for ids in alike if limits else ():
+        if not _draws(manifest, ids[0], resource):
+            continue
         mine = limits_of(manifest, manifest.entities[ids[0]], ("entities", ids[0]), resource)
         for name in mine.keys() & limits.keys():
             part = _part(mine[name].limit, limits[name])

@@ -68,6 +68,32 @@ def test_a_child_without_cascade_is_compared_with_nothing() -> None:
     assert told(silent.replace("    cascade: false\n", "")) == ["parent-without-cascade entities.key"]
 
 
+@pytest.mark.parametrize(
+    "off",
+    [
+        ("_default_: {limits: {rpm: 200", "_default_: {cascade: off, limits: {rpm: 200"),
+        ("entities:\n", "system: {cascade: off, limits: {rpm: 1/min}}\nentities:\n"),
+        ("entities:\n", "resources: {'*': {cascade: off}}\nentities:\n"),
+    ],
+)
+def test_a_child_whose_switch_is_off_is_compared_with_nothing(off: tuple[str, str]) -> None:
+    above = family("rpm: 200/min")
+    assert told(above) == [ABOVE]
+    assert told(above.replace(*off)) == []
+
+
+def test_a_switch_of_one_resource_leaves_the_others() -> None:
+    off = "gpt-4: {cascade: off}, _default_: {limits: {rpm: 200"
+    assert told(family("rpm: 200/min").replace("_default_: {limits: {rpm: 200", off)) == [ABOVE]
+    on = "gpt-4: {cascade: on}, _default_: {cascade: off, limits: {rpm: 200"
+    above = "child-above-parent entities.key.resources._default_.limits.rpm"
+    assert told(family("rpm: 200/min").replace("_default_: {limits: {rpm: 200", on)) == [above]
+
+
+def test_children_whose_switch_is_off_are_not_added_up() -> None:
+    assert told(many(21).replace("{r: {limits: {rpm: 50", "{r: {cascade: off, limits: {rpm: 50")) == []
+
+
 def test_money_above_its_parent_is_told_as_money() -> None:
     (warned,) = found(family("usd: $50.50/day UTC", "usd: $50/day UTC"))
     assert warned.text.startswith("is $50.50/day UTC, above the $50/day UTC of its parent org")
