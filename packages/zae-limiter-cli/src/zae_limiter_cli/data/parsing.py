@@ -162,7 +162,7 @@ def _parse_money(name: str, text: str, said: str) -> "Decimal | None":
     return None if found is None else Decimal(int(found)) / MICRO
 
 
-def refuse_bare_money(amounts: "Mapping[str, int | Decimal]", limits: "Mapping[str, Limit]", option: str) -> None:
+def refuse_bare_money(amounts: "Mapping[str, object]", limits: "Mapping[str, Limit]", option: str) -> None:
     """Refuse a bare number for a limit of money, which is millionths to the library. Raises ``CommandError``."""
     for name, given in amounts.items():
         if isinstance(given, int) and name in limits and (unit := limits[name].unit):

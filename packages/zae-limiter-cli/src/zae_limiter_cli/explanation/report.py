@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 from zae_limiter.values.money import MICRO
 
+from ..data.parsing import refuse_bare_money
 from ..errors import CommandError
 from .unknown import Unknown, unknown_entity, unknown_names, unknown_resource
 
@@ -78,7 +79,9 @@ def read_report(
     draws: "Sequence[Draw]" = (),
     cascade: bool,
 ) -> Report:
-    """Read what the report has; write nothing. Raises ``CommandError`` where no level has limits."""
+    """Read what the report has; write nothing. Raises ``CommandError`` where no level has limits, and
+    for a bare number of money.
+    """
     from zae_limiter import SyncRateLimiter, ValidationError
     from zae_limiter.values.usage import window_start
 
@@ -90,6 +93,10 @@ def read_report(
             raise
         names = (*unknown_entity(repository, entity_id), *unknown_resource(repository, resource))
         raise CommandError("; ".join([str(error), *(each.sentence.removesuffix(".") for each in names)])) from error
+    if amounts:
+        refuse_bare_money(amounts, _limits_of(explanation), "-c")
+    for draw in draws:
+        refuse_bare_money(draw.consume or {}, _limits_of(explanation, draw.entity_id, draw.resource), "--draw")
     since = window_start("hourly", int((explanation.at - LAST).timestamp() * 1000))
     usage = repository.get_usage_summary(entity_id=entity_id, resource=resource, window="hourly", start=since)
     asked = Asked(_in_millionths(amounts), "given") if amounts else _ones(explanation)
@@ -115,11 +122,16 @@ def _was_refused(found: "Explanation", usage: "UsageSummary") -> bool:
     return bool(usage.total_refused or found.buckets[0].refused)
 
 
+def _limits_of(found: "Explanation", entity_id: str | None = None, resource: str | None = None) -> "dict[str, Limit]":
+    """Return the limits that an entity and those above it have on a resource, by name; by default the call's."""
+    place = (entity_id or found.entity_id, resource or found.resource)
+    drawn = [bucket for bucket in found.buckets if (bucket.path[0], bucket.resource) == place]
+    return {each.limit.name: each.limit for bucket in drawn for each in bucket.limits}
+
+
 def _ones(found: "Explanation") -> Asked:
     """Return one token of each limit that the entity and those above it have on the resource."""
-    drawn = [bucket for bucket in found.buckets if bucket.path[0] == found.entity_id]
-    drawn = [bucket for bucket in drawn if bucket.resource == found.resource]
-    return Asked({each.limit.name: 1 for bucket in drawn for each in bucket.limits}, "one")
+    return Asked(dict.fromkeys(_limits_of(found), 1), "one")
 
 
 def _in_millionths(amounts: "Mapping[str, int | Decimal]") -> dict[str, int]:

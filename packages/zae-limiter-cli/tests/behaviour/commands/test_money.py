@@ -94,6 +94,14 @@ def test_why_asks_for_money(used: Table) -> None:
     assert lines[2] == "Never passes: it asks for $2,000, and the bucket holds $1,250.50 at most."
 
 
+def test_why_refuses_a_bare_number_of_money(used: Table) -> None:
+    way_out = "usd is money: write 'usd:$5' in single quotes, for a shell expands $ in double ones"
+    assert refused("why", "key", "-r", "gpt-4", "-c", "usd:5") == f"-c 'usd:5': {way_out}"
+    draw = ("why", "other", "-r", "r", "-c", "rpm:1", "--draw", "key on gpt-4 usd:5")
+    used.repository.set_resource_defaults("r", ["rpm: 5/min"])
+    assert refused(*draw) == f"--draw 'usd:5': {way_out}"
+
+
 @pytest.mark.parametrize(
     ("text", "amount"),
     [
