@@ -100,10 +100,10 @@ def plain_override(override: "Override | None") -> dict[str, Any] | None:
     return {"until": iso(override.until), "limits": plain_limits(override.limits), **extends}
 
 
-def show_done(place: Mapping[str, Any], action: str, output: OutputForm, *, message: str) -> None:
-    """Print that an action on a place is done."""
+def show_done(place: Mapping[str, Any], action: str, output: OutputForm, *, message: str, **more: Any) -> None:
+    """Print that an action on a place is done; JSON has ``more`` of it."""
     if output == "json":
-        say_json({**place, "action": action})
+        say_json({**place, "action": action, **more})
     else:
         click.echo(message)
 

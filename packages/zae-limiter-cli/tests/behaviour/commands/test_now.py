@@ -59,6 +59,29 @@ def test_the_system_is_told_where_no_resource_has_limits(table: Table, other: Sy
     assert not passes(other)
 
 
+def test_limits_that_go_are_obeyed_at_once(table: Table, other: SyncRateLimiter) -> None:
+    table.repository.set_system_defaults([Limit.per_minute("rpm", 0)])
+    done = run("resource", "delete-defaults", "gpt-4", "--now", "--yes")
+    assert (done.exit_code, done.stderr) == (0, "")
+    assert done.stdout.splitlines() == [
+        COUNTED,
+        "Limits of resource gpt-4 deleted.",
+        "2 live buckets were invalidated.",
+    ]
+    assert not passes(other)
+
+
+def test_defaults_of_the_system_that_go_are_obeyed_at_once(table: Table) -> None:
+    table.repository.set_system_defaults([RPM])
+    with SyncRepository.over(table.store, Options(stack="my-app", read_timeout=30)) as repository:
+        limiter = SyncRateLimiter(repository, default_limits=[Limit.per_minute("rpm", 0)])
+        assert passes(limiter)
+        done = run("system", "delete-defaults", "--now", "--yes", "-o", "json")
+        assert opened(done.stdout)["action"] == "deleted"
+        assert opened(done.stdout)["live_buckets"] == {"invalidated": 1, "invalidated_before": 0, "failed": []}
+        assert not passes(limiter)
+
+
 def test_nothing_is_changed_before_the_question_is_answered(table: Table, other: SyncRateLimiter) -> None:
     done = run("resource", "set-defaults", "gpt-4", "-l", "rpm:0", "--now")
     assert (done.exit_code, done.stdout) == (1, f"{COUNTED}\n")

@@ -93,22 +93,39 @@ def show(*, repository: "SyncRepository", resource: str | None, output: OutputFo
 
 
 @click.command(short_help="Delete the limits of a resource.")
-@in_repository
+@connected
+@in_namespace
 @click.argument("resource")
 @principal_option
+@now_option
 @yes_option
 @output_option
 def delete_defaults(
-    *, repository: "SyncRepository", resource: str, principal: str, yes: bool, output: OutputForm
+    *,
+    connection: "Connection",
+    namespace: str,
+    resource: str,
+    principal: str,
+    now: bool,
+    yes: bool,
+    output: OutputForm,
 ) -> None:
     """Delete the limits of RESOURCE. Asks first, unless --yes is given."""
-    own = repository.get_resource_defaults(resource)
-    if not (own or own.unlimited):
-        raise CommandError(f"resource {resource} has no limits in namespace {repository.name}: nothing was deleted")
-    if not yes:
-        confirm(f"Delete the limits of resource {resource} in namespace {repository.name}?")
-    repository.delete_resource_defaults(resource, principal=principal)
-    show_done({"resource": resource}, "deleted", output, message=f"Limits of resource {resource} deleted.")
+    with open_namespace(connection, namespace) as repository:
+        own = repository.get_resource_defaults(resource)
+        if not (own or own.unlimited):
+            raise CommandError(f"resource {resource} has no limits in namespace {repository.name}: nothing was deleted")
+        if not yes:
+            confirm(f"Delete the limits of resource {resource} in namespace {repository.name}?")
+        if now:
+            consent(connection, repository, resource, yes=yes, output=output)
+        repository.delete_resource_defaults(resource, principal=principal)
+        told = invalidate(connection, repository, resource) if now else None
+        message = f"Limits of resource {resource} deleted."
+        show_done({"resource": resource}, "deleted", output, message=message, **plain_invalidated(told))
+        if told is not None:
+            show_invalidated(told, output)
+        check_all_invalidated(connection, repository, resource, told)
 
 
 def _there(truth: bool) -> str:  # noqa: FBT001  it is what is shown

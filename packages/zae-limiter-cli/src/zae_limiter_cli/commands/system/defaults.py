@@ -88,19 +88,32 @@ def show(*, repository: "SyncRepository", output: OutputForm) -> None:
 
 
 @click.command(short_help="Delete the system's limits and its on_unavailable.")
-@in_repository
+@connected
+@in_namespace
 @principal_option
+@now_option
 @yes_option
 @output_option
-def delete_defaults(*, repository: "SyncRepository", principal: str, yes: bool, output: OutputForm) -> None:
+def delete_defaults(
+    *, connection: "Connection", namespace: str, principal: str, now: bool, yes: bool, output: OutputForm
+) -> None:
     """Delete the system's limits and its on_unavailable. Asks first, unless --yes is given."""
-    limits, policy = repository.get_system_defaults()
-    if not limits and not limits.unlimited and policy is None and stored_on_refused(repository, (None, None)) is None:
-        raise CommandError(f"there are no system defaults in namespace {repository.name}: nothing was deleted")
-    if not yes:
-        confirm(f"Delete the system defaults of namespace {repository.name}?")
-    repository.delete_system_defaults(principal=principal)
-    show_done({}, "deleted", output, message=f"System defaults of namespace {repository.name} deleted.")
+    with open_namespace(connection, namespace) as repository:
+        limits, policy = repository.get_system_defaults()
+        own = limits or limits.unlimited or policy is not None
+        if not own and stored_on_refused(repository, (None, None)) is None:
+            raise CommandError(f"there are no system defaults in namespace {repository.name}: nothing was deleted")
+        if not yes:
+            confirm(f"Delete the system defaults of namespace {repository.name}?")
+        if now:
+            consent(connection, repository, None, yes=yes, output=output)
+        repository.delete_system_defaults(principal=principal)
+        told = invalidate(connection, repository, None) if now else None
+        message = f"System defaults of namespace {repository.name} deleted."
+        show_done({}, "deleted", output, message=message, **plain_invalidated(told))
+        if told is not None:
+            show_invalidated(told, output)
+        check_all_invalidated(connection, repository, None, told)
 
 
 def _show(

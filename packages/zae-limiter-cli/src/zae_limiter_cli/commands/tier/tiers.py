@@ -51,7 +51,7 @@ def set_limits(
     goes, unless --yes is given.
 
     One write, however many entities have the tier. Running processes see the change when their config cache expires, by
-    default within a minute.
+    default within a minute. A tier has no --now: buckets do not say whose tier they follow.
     """
     what = f"limits of tier {tier} on {_shown(resource)}"
     change = before_change(
@@ -89,7 +89,8 @@ def delete_limits(
 ) -> None:
     """Delete the limits of TIER on a resource, or on all resources. Asks first, unless --yes is given.
 
-    The last limits of a tier stay while entities have it; the command says how many.
+    The last limits of a tier stay while entities have it; the command says how many. A tier has no --now: running
+    processes follow when their config cache expires.
     """
     place = f"tier {tier} on {_shown(resource)}"
     own = repository.get_tier_limits(tier, resource)
