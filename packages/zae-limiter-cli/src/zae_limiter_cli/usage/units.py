@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from zae_limiter import SyncRepository, UsageSnapshot
+    from zae_limiter import Limit, SyncRepository, UsageSnapshot
     from zae_limiter.values import EntityUsage
 
 NO_UNITS: Final[Mapping[str, str]] = {}
@@ -27,10 +27,22 @@ class Units:
         """Return the currencies of what was used of money."""
         unknown = [name for name in used.consumed if name not in self._known and self._tries.get(name, 0) < _TRIES]
         if unknown:
-            limits = self._repository.resolve_limits(used.entity_id, used.resource).limits
+            limits = self._limits_of(used)
             self._known |= {limit.name: limit.unit for limit in limits if limit.name in unknown}
             self._tries |= {name: self._tries.get(name, 0) + 1 for name in unknown}
         return {name: unit for name in used.consumed if (unit := self._known.get(name))}
+
+    def _limits_of(self, used: "UsageSnapshot | EntityUsage") -> "tuple[Limit, ...]":
+        """Return the limits that hold; none where a record of theirs is damaged, which hides no usage."""
+        from zae_limiter.exceptions import StoreRefusedError
+        from zae_limiter.stores import Unreadable
+
+        try:
+            return tuple(self._repository.resolve_limits(used.entity_id, used.resource).limits)
+        except StoreRefusedError as error:
+            if isinstance(error.__cause__, Unreadable):
+                return ()
+            raise
 
 
 def units_of(repository: "SyncRepository", used: "Iterable[UsageSnapshot | EntityUsage]") -> Mapping[str, str]:
