@@ -1,4 +1,5 @@
-"""Say what limits that a plan changes are used for: of the largest cuts the last day, of quotas what is left of them.
+"""Say what limits that a plan changes are used for: of the largest cuts the last day, of quotas what is left of them,
+and of a cut for many, how many entities it binds now.
 
 Both are read with the caller's rights, from hourly usage and live buckets.
 
@@ -17,7 +18,7 @@ from zae_limiter.values.resolution import LEVELS
 from zae_limiter_manifest import Address, Change, LimitDecl, LimitsManifest, Plan, RecordDecl
 from zae_limiter_manifest.consequences import consequences_of
 from zae_limiter_manifest.cuts import largest_cut
-from zae_limiter_manifest.naming import DEFAULT_RESOURCE
+from zae_limiter_manifest.naming import DEFAULT_RESOURCE, matching
 
 from ..connection import Connection
 from ..paging import open_namespace
@@ -48,9 +49,14 @@ LOOKED_AT: Final = 10
 """The most buckets whose limits are resolved for one change."""
 
 SNAPSHOTS: Final = 1000
-"""The most entities of a resource that are compared."""
+"""The most windows of usage, of a resource or of all, that are compared."""
 
-_STRONGEST: Final[Mapping[str, ConfigSource]] = {"tier": "tier", "resource": "resource", "system": "system"}
+SHARED_CUTS: Final = 10
+"""The most cuts for many callers, of one namespace, of which the entities that they bind now are counted."""
+
+CHECKED: Final = 10
+"""The most entities over such a cut whose limits are resolved, the one with the largest use first."""
+
 HOUR: Final = 3600
 DAY: Final = 24 * HOUR
 
@@ -70,6 +76,7 @@ def risks_of(
             with open_namespace(connection, plan.namespace) as repository:
                 lines = [(change.address, _risk(repository, change, at)) for change in cuts]
                 lines += [(address, _left(repository, address, sides)) for address, sides in quotas]
+                lines += [(change.address, _binds(repository, change, at)) for change in _shared_cuts(plan)]
             own = found.setdefault(plan.namespace, {})
             for address, line in lines:
                 if line:
@@ -99,8 +106,9 @@ def _left(repository: "SyncRepository", address: Address, quotas: _Quotas) -> st
     lines, looked_at = list[str](), 0
     for bucket in affected[:LOOKED_AT]:
         looked_at += 1
-        names = _names_of(repository, address, bucket, quotas)
-        if names:
+        held = [each.limit.name for each in bucket.limits if each.limit.name in quotas]
+        before = {name: quotas[name][0] for name in held}
+        if names := _names_of(repository, address, (bucket.entity_id, bucket.resource), before):
             lines.append(_steps(repository, bucket, {name: quotas[name][1] for name in names}, address))
         if len(lines) == AFFECTED:
             break
@@ -120,21 +128,39 @@ def _left_over(bucket: "Bucket", quotas: _Quotas) -> float:
     return min(found)
 
 
-def _names_of(repository: "SyncRepository", address: Address, bucket: "Bucket", quotas: _Quotas) -> list[str]:
-    """Return the changed quotas that a bucket has, and has of the level that changes, or of one that it replaces."""
-    held = [each.limit.name for each in bucket.limits if each.limit.name in quotas]
+def _names_of(
+    repository: "SyncRepository", address: Address, caller: tuple[str, str], before: Mapping[str, LimitDecl]
+) -> list[str]:
+    """Return which of these limits an entity on a resource has of the level that changes, or of one that it
+    replaces.
+    """
     if address.level == "entity":
-        return held
-    in_force, _, _ = repository.resolve_limits(bucket.entity_id, bucket.resource)
-    weaker = LEVELS[LEVELS.index(_STRONGEST[address.level]) :]
+        return [*before]
+    if not _is_on(address, caller[1]):
+        return []
+    in_force, _, _ = repository.resolve_limits(*caller)
+    weaker = LEVELS[LEVELS.index(_source(address)) :]
     if address.tier is not None:
-        record = repository.get_entity(bucket.entity_id)
+        record = repository.get_entity(caller[0])
         if record is None or record.tier != address.tier:
             return []
-    own = {_rule(Limit(name, **quotas[name][0].values)) for name in held}
+    own = {_rule(Limit(name, **limit.values)) for name, limit in before.items()}
     of = in_force.sources
-    found = (each for each in in_force if each.name in held and of.get(each.name) in weaker and _rule(each) in own)
+    found = (each for each in in_force if each.name in before and of.get(each.name) in weaker and _rule(each) in own)
     return [each.name for each in found]
+
+
+def _is_on(address: Address, resource: str) -> bool:
+    return not address.is_pattern or bool(matching([str(address.resource)], resource))
+
+
+def _source(address: Address) -> ConfigSource:
+    """Return the level of an address as core names it."""
+    if address.tier is not None:
+        return "tier_default" if address.resource == DEFAULT_RESOURCE else "tier"
+    if address.resource is None:
+        return "system"
+    return "pattern" if address.is_pattern else "resource"
 
 
 def _rule(limit: Limit) -> Limit:
@@ -160,6 +186,62 @@ def _largest_cuts(plan: Plan) -> list[Change]:
     cuts = [(cut.share, change) for change in plan.changes if (cut := largest_cut(change))]
     cuts.sort(key=lambda pair: -pair[0])
     return [change for _, change in cuts[:LARGEST_CUTS]]
+
+
+def _shared_cuts(plan: Plan) -> list[Change]:
+    """Return the largest cuts of a limit for many callers."""
+    cuts = [
+        (cut, change) for change in plan.changes if change.address.level != "entity" and (cut := largest_cut(change))
+    ]
+    cuts.sort(key=lambda pair: -pair[0].share)
+    return [change for cut, change in cuts if cut.limit is not None][:SHARED_CUTS]
+
+
+def _binds(repository: "SyncRepository", change: Change, now: datetime) -> str:
+    """Return how many entities a cut for many binds now: those with this limit that have used more than it gives."""
+    cut, address = largest_cut(change), change.address
+    before, after = (getattr(side, "limits", {}) for side in (change.before, change.after))
+    name = None if cut is None else cut.limit
+    if name is None or name not in before or name not in after:
+        return ""
+    limit = Limit(name, **after[name].values)
+    over, is_whole, by = _over(repository, address, limit, now)
+    looked_at = [caller for caller in over[:CHECKED] if _names_of(repository, address, caller, {name: before[name]})]
+    number = len({entity for entity, _ in looked_at})
+    at_least = "" if is_whole and len(over) <= CHECKED else "at least "
+    return f"{name}: binds {at_least}{number:,} {'entity' if number == 1 else 'entities'} now, by {by}"
+
+
+_Caller = tuple[str, str]  # an entity, and a resource
+
+
+def _over(
+    repository: "SyncRepository", address: Address, limit: Limit, now: datetime
+) -> tuple[list[_Caller], bool, str]:
+    """Return who used more of a limit than it gives, the largest use first; whether those are all; and how it is known:
+    of a limit whose time is a day at most from usage, of others from live buckets.
+    """
+    on = None if address.is_pattern or address.resource == DEFAULT_RESOURCE else address.resource
+    used: dict[_Caller, float] = {}
+    if _fits_in_a_day(limit):
+        given, _ = _given(limit)
+        span, length = ("hour", HOUR) if _is_hourly(limit) else ("24 hours", DAY)
+        end = now.replace(minute=0, second=0, microsecond=0)
+        start = end - timedelta(seconds=length)
+        page = repository.get_usage_snapshots(resource=on, start=start, end=end, limit=SNAPSHOTS)
+        for each in page.snapshots:
+            caller = each.entity_id, each.resource
+            used[caller] = used.get(caller, 0) + each.consumed.get(limit.name, 0)
+        is_whole, by = page.next is None, f"the use of the last whole {span}"
+    else:
+        given, listed = limit.capacity, repository.list_buckets(on, limit=BUCKETS)
+        for bucket in listed.buckets:
+            for held in bucket.limits:
+                if held.limit.name == limit.name:
+                    used[bucket.entity_id, bucket.resource] = held.limit.capacity - held.available
+        is_whole, by = listed.next is None, "what live buckets have used"
+    over = [caller for caller, amount_used in used.items() if amount_used > given and _is_on(address, caller[1])]
+    return sorted(over, key=lambda caller: -used[caller]), is_whole, by
 
 
 def _risk(repository: "SyncRepository", change: Change, now: datetime) -> str | None:

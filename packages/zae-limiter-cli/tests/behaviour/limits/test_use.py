@@ -2,9 +2,11 @@
 
 import threading
 import time
+from collections import Counter
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
@@ -12,9 +14,9 @@ from click.testing import CliRunner
 from zae_limiter import RateLimitExceeded, SyncRateLimiter, SyncRepository
 from zae_limiter.testing import ManualClock
 from zae_limiter_cli.connection import Connection
-from zae_limiter_cli.limits.risks import LARGEST_CUTS, risks_of
+from zae_limiter_cli.limits.risks import CHECKED, LARGEST_CUTS, risks_of
 from zae_limiter_cli.main import main
-from zae_limiter_manifest import Address, Change, LimitDecl, LimitsManifest, Plan, ResourceDecl
+from zae_limiter_manifest import Address, Change, LimitDecl, LimitsManifest, Plan, ResourceDecl, SystemDecl
 
 URL = "sqlite:///limits.db"
 RESOURCE = "namespace: a\nresources: {{gpt-4: {{limits: {{rpm: {{capacity: {}, refill_period: 3600}}}}}}}}\n"
@@ -62,25 +64,33 @@ def test_a_cut_of_an_entity_shows_its_use_and_whether_that_is_over_the_new_limit
 
 
 @pytest.mark.parametrize(
-    ("limit", "line"),
+    ("limit", "line", "binds"),
     [
-        (LimitDecl(6, refill_period=3600), "rpm: 6 an hour from now on; in the last whole hour, 1 of 2 entities"),
-        (LimitDecl(4, refill_period=86400), "rpm: 4 in 24 h from now on; in the last whole 24 hours, 2 of 2 entities"),
-        (LimitDecl(4, window="day"), "rpm: 4 in 24 h from now on; in the last whole 24 hours, 2 of 2 entities"),
-        (LimitDecl(1, window="minute"), "rpm: 60 an hour from now on; in the last whole hour, 0 of 2 entities"),
+        (LimitDecl(6, refill_period=3600), "rpm: 6 an hour from now on; in the last whole hour, 1 of 2 entities", 0),
+        (
+            LimitDecl(4, refill_period=86400),
+            "rpm: 4 in 24 h from now on; in the last whole 24 hours, 2 of 2 entities",
+            1,
+        ),
+        (LimitDecl(4, window="day"), "rpm: 4 in 24 h from now on; in the last whole 24 hours, 2 of 2 entities", 1),
+        (LimitDecl(1, window="minute"), "rpm: 60 an hour from now on; in the last whole hour, 0 of 2 entities", 0),
         (
             LimitDecl(9, window="month"),
             "rpm: 9 in each window from now on; in the last whole 24 hours, 1 of 2 entities",
+            0,
         ),
-        (LimitDecl(9, kind="total"), "rpm: 9 in all from now on; in the last whole 24 hours, 1 of 2 entities"),
-        (LimitDecl(0), "rpm: 0 at all from now on; in the last whole hour, 2 of 2 entities"),
+        (LimitDecl(9, kind="total"), "rpm: 9 in all from now on; in the last whole 24 hours, 1 of 2 entities", 0),
+        (LimitDecl(0), "rpm: 0 at all from now on; in the last whole hour, 2 of 2 entities", 1),
     ],
     ids=["an hour", "a day", "each day", "each minute", "each month", "in all", "blocked"],
 )
-def test_a_cut_of_a_resource_counts_the_entities_that_used_more(limit: LimitDecl, line: str) -> None:
-    plan = Plan("a", (cut(Address("gpt-4"), limit),))
+def test_a_cut_of_a_resource_counts_the_entities_that_used_more(limit: LimitDecl, line: str, binds: int) -> None:
+    live = LimitDecl(100, refill_period=3600)
+    plan = Plan("a", (Change(Address("gpt-4"), ResourceDecl({"rpm": live}), ResourceDecl({"rpm": limit})),))
     found = risks(plan, datetime.now(UTC) + timedelta(hours=1))
-    assert found == {Address("gpt-4"): f"{line} used more, also those with limits of their own"}
+    said, bound = found[Address("gpt-4")].split("; rpm: binds ")
+    assert said.startswith(f"{line} used more, also those with limits of their own")
+    assert bound.startswith(f"{binds} entit")
 
 
 @pytest.mark.parametrize(("capacity", "verdict"), [(39, ": over it"), (41, "")], ids=["over it", "who knows"])
@@ -170,8 +180,10 @@ def test_use_shows_the_buckets_of_a_shared_quota_that_have_least_afterwards() ->
     Path("limits.yaml").write_text(SHARED.format(50))
     plan = told("plan", "-f", "limits.yaml", "--use")
     assert "! e4/s calls: 60 of 100 left -> 10 of 50; e3/s calls: 70 of 100 left -> 20 of 50; e2/s calls:" in plan
-    assert "! g1/t calls: 40 of 100 left -> 0 of 50\n" in plan
-    assert "g1/r usd: $30 of $100 left -> $0 of $50\n" in plan
+    assert (
+        "! g1/t calls: 40 of 100 left -> 0 of 50; calls: binds 1 entity now, by what live buckets have used\n" in plan
+    )
+    assert "g1/r usd: $30 of $100 left -> $0 of $50; " in plan
     assert "more buckets with a limit of that name" in plan
     assert "own/s" not in plan
 
@@ -215,3 +227,77 @@ def test_an_upgrade_under_load_lets_in_exactly(spent: SyncRateLimiter, clock: Ma
     full.wait()
     for thread in threads:
         thread.join()
+
+
+LEVELS = """namespace: e
+system: {{limits: {{rpm: {0}/hour}}}}
+tiers: {{gold: {{resources: {{_default_: {{limits: {{rpm: {0}/hour}}}}}}}}}}
+entities: {{{1}}}
+"""
+
+
+@pytest.fixture
+def reads(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
+    """The reads of a plan, by method; each still reads."""
+    counts = Counter[str]()
+    for name in ("get_usage_snapshots", "list_buckets", "resolve_limits", "get_entity"):
+        read = getattr(SyncRepository, name)
+
+        def counted(*args: Any, _read: Any = read, _name: str = name, **kwargs: Any) -> Any:
+            counts[_name] += 1
+            return _read(*args, **kwargs)
+
+        monkeypatch.setattr(SyncRepository, name, counted)
+    return counts
+
+
+def use_on_levels(gold: int, others: int) -> list[Change]:
+    """Use 60 of 100 an hour for each of so many entities, and return a cut to 50 of the tier and of the system."""
+    records = ", ".join(f"g{each}: {{tier: gold}}" for each in range(gold))
+    Path("limits.yaml").write_text(LEVELS.format(100, records))
+    told("apply", "--yes", "-f", "limits.yaml")
+    with SyncRateLimiter(repository=SyncRepository.sqlite("limits.db", "e")) as limiter:
+        limiter.set_limits("own", ["rpm: 100/hour"], "s")
+        names = [*(f"g{each}" for each in range(gold)), *(f"o{each}" for each in range(others)), "own"]
+        for entity in names:
+            with limiter.acquire(entity, "s", {"rpm": 60}):
+                pass
+        with limiter.acquire("idle", "s", {"rpm": 1}):
+            pass
+    sides = [{"rpm": LimitDecl(each, refill_period=3600)} for each in (100, 50)]
+    tier = Change(Address.of_tier("gold", "_default_"), *map(ResourceDecl, sides))
+    return [tier, Change(Address(), *(SystemDecl(limits=each) for each in sides))]
+
+
+def bound(changes: list[Change]) -> dict[Address, str]:
+    manifest = LimitsManifest.of("e", {each.address: each.after for each in changes if each.after is not None})
+    later = datetime.now(UTC) + timedelta(hours=1)
+    plan = Plan("e", tuple(changes))
+    return risks_of(Connection.of_store(URL, source="--store"), [plan], [manifest], later)["e"]
+
+
+def test_a_cut_of_a_tier_or_the_system_says_how_many_entities_it_binds_now(reads: Counter[str]) -> None:
+    changes = use_on_levels(gold=2, others=3)
+    reads.clear()
+    by = "now, by the use of the last whole hour"
+    assert bound(changes) == {
+        changes[0].address: f"rpm: binds 2 entities {by}",
+        changes[1].address: f"rpm: binds 3 entities {by}",
+    }
+    assert reads == {"get_usage_snapshots": 2, "resolve_limits": 12, "get_entity": 6}
+
+
+def test_a_cut_of_a_pattern_binds_those_on_its_resources_alone() -> None:
+    use_on_levels(gold=1, others=3)
+    limits = [{"rpm": LimitDecl(each, refill_period=3600)} for each in (100, 50)]
+    pattern = Change(Address("other/*"), *map(ResourceDecl, limits))
+    assert bound([pattern])[pattern.address].startswith("rpm: binds 0 entities now")
+
+
+def test_it_reads_a_bounded_number_of_entities_and_says_at_least_where_it_stops(reads: Counter[str]) -> None:
+    tier, _ = use_on_levels(gold=CHECKED + 3, others=0)
+    reads.clear()
+    (line,) = bound([tier]).values()
+    assert line.startswith("rpm: binds at least ")
+    assert reads["get_usage_snapshots"] == 1
+    assert (reads["resolve_limits"], reads["list_buckets"]) == (CHECKED, 0)

@@ -41,7 +41,8 @@ if TYPE_CHECKING:
 @click.option(
     "--use",
     is_flag=True,
-    help="Show the last day's use of the 20 largest cuts, and what is left of 20 changed quotas; with your rights.",
+    help="Show the last day's use of the 20 largest cuts, how many entities a cut for many binds now, and what is left "
+    "of 20 changed quotas; with your rights.",
 )
 @click.option(
     "--replay",
