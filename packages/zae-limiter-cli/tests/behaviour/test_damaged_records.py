@@ -77,7 +77,7 @@ ONE_RECORD: Final = {  # commands that show or change one thing, or that read no
     *("demo", "console", "disable", "enable", "lift", "copy", "lambda-export", "cfn-template"),
     *("deploy", "status", "list", "upgrade", "delete"),
     *(f"delegation {each}" for each in ("add", "list", "remove")),
-    *(f"local {each}" for each in ("up", "down", "status", "logs", "env")),
+    *(f"local {each}" for each in ("up", "down", "status", "logs", "env", "rehearse")),
     *(f"system {each}" for each in ("set-defaults", "show", "delete-defaults")),
     *(f"resource {each}" for each in ("set-defaults", "delete-defaults")),
     *(f"tier {each}" for each in ("set-limits", "delete-limits")),
@@ -96,6 +96,7 @@ REFUSED: Final = {"limits plan", "limits diff", "limits export", "namespace list
 KINDS: Final = {  # of records, by the function that makes their sort key
     "sk_apply": {"apply", "manifest"},
     "sk_audit": {"audit"},
+    "sk_bounds": {"bounds"},
     "sk_config": {"system config", "resource config", "tier config", "entity config"},
     "sk_idempotency": {"key"},
     "sk_meta": {"meta"},
@@ -109,7 +110,7 @@ KINDS: Final = {  # of records, by the function that makes their sort key
     "sk_version": {"version"},
     "told_key": {"alert"},
 }
-ALONE: Final = {"system config", "manifest", "migration", "provisioner", "version", "nsid"}
+ALONE: Final = {"bounds", "system config", "manifest", "migration", "provisioner", "version", "nsid"}
 """Kinds of which there is one, or that no list shows: each is damaged in its place."""
 
 PAGES: Final = (

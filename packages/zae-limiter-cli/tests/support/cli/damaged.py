@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from support.core.damage import GONE, leaves, wrong
 from zae_limiter import Limit, RateLimitExceeded, SyncRateLimiter, SyncRepository
-from zae_limiter.maintenance import SyncMaintenance, VersionRecord
+from zae_limiter.maintenance import SyncMaintenance, VersionRecord, run, set_bounds
 from zae_limiter.operations.values import Item, Key, Put, Scan
 from zae_limiter.schema import keys
 from zae_limiter.schema.alerts import Told, told_item
@@ -79,6 +79,7 @@ def fill(path: Path) -> SyncRepository:
     repository.set_system_defaults([Limit.per_minute("rpm", 50)], "block")
     for entity in ("sound", ENTITY):
         repository.create_entity(f"{entity}-up", name="up")
+    run(repository, set_bounds("default", json.dumps({"limits": {"rpm": "10000/min"}})))
     for tier in ("sound-tier", TIER):
         repository.set_tier_limits(tier, [Limit.per_minute("rpm", 70)], "gpt-4")
     for name, resource in (("sound", "sound-r"), (ENTITY, RESOURCE)):
