@@ -169,19 +169,19 @@ def card_of(burn: BurnDown) -> Card:
     """Return a budget for the start page."""
     budget = burn.budget
     unit, limit = budget.limit.unit, budget.limit
-    ahead = _ahead(burn)
+    line = _line(burn)
     spec = {
         "kind": "budget",
         "unit": unit,
         "capacity": limit.capacity,
         "left": [[_ms(at), tokens] for at, tokens in burn.left],
-        "ahead": [[_ms(at), tokens] for at, tokens in ahead],
+        "forecast": [[_ms(at), tokens] for at, tokens in line],
         "begins": None if burn.begins is None else _ms(burn.begins),
         "ends": None if budget.window_ends is None else _ms(budget.window_ends),
         "gone": burn.is_short,
     }
     rows = [[shown(at), amount(max(0, tokens), unit), "counted"] for at, tokens in burn.left]
-    rows += [[shown(at), about(max(0, tokens), unit), "forecast"] for at, tokens in ahead[1:]]
+    rows += [[shown(at), about(max(0, tokens), unit), "forecast"] for at, tokens in line[1:]]
     title = f"{budget.entity_id} on {budget.resource}, {limit.name}"
     forecast = _forecast(burn)
     figure = Figure(title, forecast, spec, ["Time (UTC)", f"{limit.name} left", "From"], rows)
@@ -239,7 +239,7 @@ def _roughly(length: timedelta) -> str:
     return duration(max(1, seconds // unit * unit))
 
 
-def _ahead(burn: BurnDown) -> list[tuple[datetime, int]]:
+def _line(burn: BurnDown) -> list[tuple[datetime, int]]:
     """Return the forecast from now on: to where nothing is left, and then to the end of the window."""
     budget, ends = burn.budget, burn.budget.window_ends
     found = [(burn.at, budget.available)]

@@ -1,6 +1,5 @@
 """Warn of limits that are named as money and count tokens, as a shell leaves them of `"usd: $250/month"`."""
 
-import re
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
@@ -20,7 +19,7 @@ def warn_of_bare_money(limits: "Iterable[Limit]") -> None:
         if code is None or limit.unit or limit.kind == "concurrent" or not limit.capacity:
             continue
         amount = limit.refill_amount if limit.kind == "token_bucket" else limit.capacity
-        when = limit.text.removeprefix(re.split("[/ ]", limit.text)[0])
+        when = limit.text.removeprefix(limit.text.replace("/", " ").split()[0])
         click.echo(
             f"Warning: {limit.name} is {limit.text}, in tokens: price lists count {amount:,} as "
             f"{write_money(amount, code)}. For money write '{limit.name}: {write_money(amount * MICRO, code)}{when}' "

@@ -9,7 +9,7 @@ SCENE_NAMES = ("table-throttles", "stream-stops", "aggregator-fails")
 
 
 @click.command(short_help="Break a part of a local stack, to practise its runbook.")
-@click.argument("scene", type=click.Choice(SCENE_NAMES))
+@click.argument("scene", metavar="SCENE", type=click.Choice(SCENE_NAMES))
 @click.option(
     "--seconds",
     type=click.IntRange(1, 3600),
@@ -28,6 +28,8 @@ SCENE_NAMES = ("table-throttles", "stream-stops", "aggregator-fails")
 @yes_accepted
 def rehearse(name: str | None, scene: str, seconds: int, rate: float) -> None:
     """Break one part of a local stack for a while, under calls, so that a team practises its runbook.
+
+    SCENE is table-throttles, stream-stops or aggregator-fails.
 
     It prints where the failure shows, the runbook that ends it, and what becomes of the calls. Ctrl-C ends it at once,
     and puts the part back.

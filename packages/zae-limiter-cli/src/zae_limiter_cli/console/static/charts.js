@@ -58,7 +58,7 @@ const budget = (spec) => {
   const tone = spec.gone ? "out" : "accent";
   const line = { type: "line", symbol: "none", ...still };
   const begins = spec.begins ?? spec.left[0][0];
-  const values = [...spec.left, ...spec.ahead.slice(1)];
+  const values = [...spec.left, ...spec.forecast.slice(1)];
   const ends = spec.ends ?? values.at(-1)[0];
   const option = {
     grid: [{ left: LEFT, right: 12, top: 8, height: 84 }],
@@ -73,10 +73,10 @@ const budget = (spec) => {
         ...line, data: spec.left, lineStyle: { color: colour(tone), width: 2 }, areaStyle: { color: colour(tone), opacity: 0.12 },
         markLine: {
           symbol: ["none", "none"], ...still, label: { show: false }, lineStyle: { color: colour("dim"), type: [2, 3], width: 1 },
-          data: [{ xAxis: spec.ahead[0][0] }],
+          data: [{ xAxis: spec.forecast[0][0] }],
         },
       },
-      { ...line, data: spec.ahead, lineStyle: { color: colour(tone), width: 2, type: [4, 4] } },
+      { ...line, data: spec.forecast, lineStyle: { color: colour(tone), width: 2, type: [4, 4] } },
     ],
   };
   return { option, height: 120, points: values.length, at: (chart, index) => chart.convertToPixel({ xAxisIndex: 0 }, values[index][0]) };
