@@ -1,51 +1,60 @@
 """Find the currencies of limits whose usage is shown: a snapshot counts tokens, and has no limits."""
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from zae_limiter import Limit, SyncRepository, UsageSnapshot
+    from zae_limiter import SyncRepository, UsageSnapshot
     from zae_limiter.values import EntityUsage
 
 NO_UNITS: Final[Mapping[str, str]] = {}
-_TRIES: Final = 5  # entities that have used a name whose limit is gone
+_TRIES: Final = 5  # entities that are asked for a name, for a table, until one has its limit
+_CONFIRMED: Final = 2  # of those that have it: it may be of another currency
 
 
 class Units:
-    """The currencies of limits of money, by name.
-
-    Asks for the limits that hold now for the first entity and resource that used each name, and for a few more if they
-    have no such limit any more: a read or two for all rows.
-    """
+    """The currencies of the limits of money that hold now for an entity on a resource: a read for each pair."""
 
     def __init__(self, repository: "SyncRepository") -> None:
         self._repository = repository
-        self._known: dict[str, str] = {}
-        self._tries: dict[str, int] = {}
+        self._known: dict[tuple[str, str], Mapping[str, str]] = {}
 
     def of(self, used: "UsageSnapshot | EntityUsage") -> Mapping[str, str]:
-        """Return the currencies of what was used of money."""
-        unknown = [name for name in used.consumed if name not in self._known and self._tries.get(name, 0) < _TRIES]
-        if unknown:
-            limits = self._limits_of(used)
-            self._known |= {limit.name: limit.unit for limit in limits if limit.name in unknown}
-            self._tries |= {name: self._tries.get(name, 0) + 1 for name in unknown}
-        return {name: unit for name in used.consumed if (unit := self._known.get(name))}
+        """Return the currencies of what was used of money, by name; none where a damaged record hides the limits."""
+        pair = used.entity_id, used.resource
+        if pair not in self._known:
+            self._known[pair] = self._read(*pair)
+        return {name: unit for name, unit in self._known[pair].items() if name in used.consumed}
 
-    def _limits_of(self, used: "UsageSnapshot | EntityUsage") -> "tuple[Limit, ...]":
-        """Return the limits that hold; none where a record of theirs is damaged, which hides no usage."""
+    def _read(self, entity_id: str, resource: str) -> Mapping[str, str]:
+        from zae_limiter import ValidationError
         from zae_limiter.exceptions import StoreRefusedError
         from zae_limiter.stores import Unreadable
 
         try:
-            return tuple(self._repository.resolve_limits(used.entity_id, used.resource).limits)
+            limits = self._repository.resolve_limits(entity_id, resource).limits
+        except ValidationError:  # an id of the usage, which no program can use today, has no limits
+            return {}
         except StoreRefusedError as error:
             if isinstance(error.__cause__, Unreadable):
-                return ()
+                return {}
             raise
+        return {limit.name: limit.unit for limit in limits if limit.unit}
 
 
 def units_of(repository: "SyncRepository", used: "Iterable[UsageSnapshot | EntityUsage]") -> Mapping[str, str]:
-    """Return the currency of each limit of money that was used, by name."""
-    units = Units(repository)
-    return {name: unit for each in used for name, unit in units.of(each).items()}
+    """Return the currency of each limit of money that was used, by name, for a table with a column for each.
+
+    Asks for the first entities that used a name: a read or two for all rows. A name that they have of two currencies
+    has none.
+    """
+    units, tries, found = Units(repository), Counter[str](), dict[str, set[str]]()
+    for each in used:
+        asked = [name for name in each.consumed if tries[name] < (_CONFIRMED if name in found else _TRIES)]
+        if not asked:
+            continue
+        tries.update(asked)
+        for name, unit in units.of(each).items():
+            found.setdefault(name, set()).add(unit)
+    return {name: unit for name, (unit, *others) in ((name, [*each]) for name, each in found.items()) if not others}

@@ -172,6 +172,20 @@ def test_an_export_has_money_beside_millionths(month: Table) -> None:
     assert {(row["unit"], row["money"]) for row in rows if row["kind"] != "consumed"} == {("", "")}
 
 
+def test_two_tenants_may_have_budgets_of_two_currencies(table: Table) -> None:
+    table.repository.set_limits("ann", ["budget: 10 eur total"], "gpt-4")
+    table.repository.set_limits("ben", ["budget: $10 total"], "gpt-4")
+    at = datetime(2024, 2, 1, tzinfo=UTC)
+    for entity in ("ann", "ben"):
+        table.used(entity, "gpt-4", at, "daily", events=1, budget=2_500_000)
+    rows = list(csv.DictReader(io.StringIO(run(*EXPORT).stdout)))
+    units = {row["entity_id"]: row["unit"] for row in rows if row["kind"] == "consumed"}
+    assert units == {"ann": "eur", "ben": "usd"}
+    shown = run("usage", "list", "-r", "gpt-4", "--window", "daily", "--since", "2024-01-31").stdout
+    assert "€" not in shown
+    assert "$" not in shown
+
+
 def test_an_export_in_json_has_money_beside_millionths(month: Table) -> None:
     shown = {each["entity_id"]: each for each in document(*EXPORT, "-o", "json")}
     assert shown["key"]["consumed"] == {"usd": 1_234_500_001, "fees": -50_000, "rpm": 3}

@@ -52,9 +52,12 @@ def test_the_guide_on_shadow_limits_shows_whom_a_limit_would_hit(table: Table) -
 
 def test_the_page_on_costs_shows_what_a_month_has_cost(table: Table) -> None:
     used(table)
-    text, document = shown("operate/cost.md").values()
+    found = shown("operate/cost.md")
+    text, document = (text for line, text in found.items() if "--day" not in line)
     assert text.splitlines()[0].split() == ["ROOT", "ADMITTED", "REFUSED", "WRITES", "READS", "USD"]
     assert opened(document)["by"] == "namespace"
+    (of_a_day,) = (text for line, text in found.items() if "--day" in line)
+    assert of_a_day.splitlines()[0].split()[:1] == ["ROOT"]
 
 
 def test_the_commands_of_the_page_on_the_aggregator_run(table: Table) -> None:
