@@ -12,10 +12,8 @@ METADATA: Final = frozenset({"METADATA", "entry_points.txt"})
 PATH_FILE: Final = ".pth"
 # Folders of core that no Lambda loads: Lambdas block, and the command line replays.
 NOT_FOR_LAMBDAS: Final = frozenset({"aio", "integrations", "replay", "testing"})
-# Modules of the manifest with which the command line alone warns, and shows plans.
-_WARNS: Final = ("families", "left_out", "look_alikes", "meanings", "unused", "warnings")
-_SHOWS: Final = ("as_json", "as_markdown", "as_text", "consequences", "sections", "views")
-NOT_OF_MANIFEST: Final = frozenset({*_WARNS, *_SHOWS})
+# Modules of the manifest with which the command line alone shows plans.
+NOT_OF_MANIFEST: Final = frozenset({"as_json", "as_markdown", "as_text", "consequences", "sections", "views"})
 
 
 def files_of(distribution: Distribution) -> dict[str, Path]:
