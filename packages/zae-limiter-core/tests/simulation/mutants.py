@@ -495,7 +495,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "was woken|waits|sleep",
         Seams(wakes=False),
         scenario="mixed",
-        found_by=310,
+        found_by=2574,
     ),
     # Overrides and configs
     Mutant("an override that never ends", "an override ends", "not in force", reads("#CONFIG", _endless), found_by=8),

@@ -5,6 +5,7 @@ from decimal import Decimal
 
 import pytest
 
+from support.cli.account import eventually
 from support.cli.by_hand import document, opened, refused, run
 from support.cli.tables import Table
 from zae_limiter import AccessDisabled, Limit, Options, RateLimitExceeded, Switches, SyncRateLimiter, SyncRepository
@@ -116,6 +117,8 @@ def test_for_a_time_a_limit_stays_of_its_kind_and_its_use_counts(table: Table) -
     said = run("enable", "key").stderr
     assert "rpm on gpt-4 may begin empty, and comes back at its rate." in said
     assert "gives back what was used of calls, credits, tries, usd as well" in " ".join(said.split())
+    # a process that has refused obeys within a second
+    assert eventually(lambda: SyncRateLimiter(table.repository).check("key", "gpt-4", {**asked, "rpm": 0}).passes)
     with SyncRateLimiter(table.repository).acquire("key", "gpt-4", {**asked, "rpm": 0}):
         left = SyncRateLimiter(table.repository).available("key", "gpt-4")
     assert left | {"rpm": 0} == {"usd": 50_000_000, "calls": 1, "tries": 1, "credits": 1, "slots": 1, "rpm": 0}
