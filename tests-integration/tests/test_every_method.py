@@ -29,6 +29,7 @@ API_CASES = (*api_cases_of_settings.API_CASES, *api_cases_of_use.API_CASES)
 OVER_A_TABLE = {"Repository.builder"}
 NEVER_REFUSE = {
     "DrawLease.as_called",
+    "DrawLease.has_price",
     "DrawLease.entity_id",
     "DrawLease.resource",
     "Lease.entity_id",

@@ -52,6 +52,7 @@ def test_every_public_method_is_fed() -> None:
     known = {name.split(".")[1] for name in public_methods()}
     properties = {
         "as_called",
+        "has_price",
         "consumed",
         "corrected",
         "degraded",

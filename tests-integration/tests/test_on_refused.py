@@ -65,7 +65,7 @@ async def test_a_credit_that_four_processes_give_under_one_key_is_given_once(har
     with pytest.raises(ValidationError, match="stands for a credit of 9 tpm of key/credits"):
         await limiters[2].repository.credit_bucket("key", "credits", {"tpm": 8}, idempotency_key="bill/7")
     [event] = (await limiters[1].repository.get_audit_events("key")).events
-    assert event.after == {"credited": {"tpm": 9}, "idempotency_key": "bill/7"}
+    assert event.after == {"credited": {"tpm": 9}, "available": {"tpm": 9}, "idempotency_key": "bill/7"}
 
 
 async def test_a_block_that_fails_gives_back_to_the_bucket_that_served_it(harness: Harness) -> None:

@@ -209,8 +209,8 @@ async def draws(api_case: ApiCase) -> None:
     for _ in range(2):
         async with limiter.acquire("drawing", "s-1", {"rpm": 1}, draws=draws) as lease:
             other, more = lease.draw("other"), lease.draw(resource="s")
-            assert [(each.entity_id, each.resource, each.as_called) for each in lease.draws] == [
-                *(("other", "s-1", True), ("drawing", "s", False)),
+            assert [(each.entity_id, each.resource, each.as_called, each.has_price) for each in lease.draws] == [
+                *(("other", "s-1", True, False), ("drawing", "s", False, False)),
             ]
             await other.consume(rpm=4)
             await other.adjust(rpm=1)

@@ -344,6 +344,7 @@ FREE: Final = {  # methods that ask nothing
     "Lease.draw",
     "Lease.draws",
     "DrawLease.as_called",
+    "DrawLease.has_price",
     "DrawLease.entity_id",
     "DrawLease.resource",
     "Lease.entity_id",
