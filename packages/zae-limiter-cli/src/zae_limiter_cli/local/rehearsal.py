@@ -3,27 +3,22 @@
 What is broken shows where it would on AWS: in `status`, `doctor`, the logs, and in the answers of the calls.
 """
 
-import json
 import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.client import HTTPConnection, HTTPException
 from typing import Any, Final
-from urllib.parse import urlsplit
 
 from ..connection import Connection
-from ..errors import CommandError
 from ..pages import RUNBOOKS
 from .aws import forget_the_users_aws
-from .credentials import authorization
-from .state_dir import THROTTLE_PATH, Running
+from .state_dir import Running
+from .status_client import TIMEOUT_SECONDS, put_throttle
 
 NAMESPACE: Final = "rehearsal"
 LINE_SECONDS: Final = 5.0
-_REQUEST_SECONDS: Final = 10.0
 _WRONG: Final = {"ZAEL_REFILL_AFTER_SECONDS": "soon"}  # a setting that the aggregator cannot read
 
 Break = Callable[[Running, Connection, float], Any]
@@ -42,11 +37,11 @@ class Scene:
 @contextmanager
 def _throttled(running: Running, _connection: Connection, seconds: float) -> Iterator[None]:
     """Throttle writes, which the stack ends by itself, too, should this process be killed."""
-    _put_throttle(running, seconds)
+    put_throttle(running, seconds)
     try:
         yield
     finally:
-        _put_throttle(running, 0)
+        put_throttle(running, 0)
 
 
 @contextmanager
@@ -103,7 +98,7 @@ def rehearse(running: Running, scene: Scene, seconds: float, rate: float, say: C
     say(f"  runbook {RUNBOOKS}/{scene.runbook}.md")
     with _load(running, rate) as calls:
         before = time.monotonic()
-        with scene.broken(running, connection, seconds + _REQUEST_SECONDS):
+        with scene.broken(running, connection, seconds + TIMEOUT_SECONDS):
             while (left := before + seconds - time.monotonic()) > 0:
                 time.sleep(min(left, LINE_SECONDS))
                 say(calls.line(time.monotonic() - before))
@@ -168,7 +163,7 @@ def _load(running: Running, rate: float) -> Iterator[Calls]:
     finally:
         end.set()
         for each in threads:
-            each.join(_REQUEST_SECONDS)
+            each.join(TIMEOUT_SECONDS)
         limiter.close()
 
 
@@ -176,17 +171,3 @@ def _aggregator(connection: Connection) -> str:
     from ..stack.code import function_name
 
     return function_name(connection.name, "aggregator")
-
-
-def _put_throttle(running: Running, seconds: float) -> None:
-    connection = HTTPConnection(urlsplit(running.endpoint_url).netloc, timeout=_REQUEST_SECONDS)
-    headers = {"Authorization": authorization(running.credentials.access_key_id)}
-    try:
-        connection.request("PUT", THROTTLE_PATH, body=json.dumps({"seconds": seconds}), headers=headers)
-        answer = connection.getresponse()
-        if answer.status != 204:
-            raise CommandError(f"{running.name} does not throttle: {answer.read().decode(errors='replace')}")
-    except (OSError, HTTPException) as error:
-        raise CommandError(f"{running.name} does not answer at {running.endpoint_url}: {error}") from error
-    finally:
-        connection.close()
