@@ -7,7 +7,7 @@ them is a mistake, so each is a warning, which a currency or a word ends.
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Final
+from typing import Final, NamedTuple, Protocol
 
 from .limit_declarations import LimitDecl
 from .limit_text import write_refill
@@ -25,15 +25,47 @@ _NAMES: Final[Mapping[str, str]] = {**{code: code for code in CURRENCIES}, **_AL
 def find_bare_money(manifest: LimitsManifest) -> Iterator[Warned]:
     """Yield each limit that is named as money, and counts tokens."""
     for path, name, limit in _limits(manifest):
-        code = currency_of(name)
-        if code is None or limit.unit or limit.kind == "concurrent":
-            continue
-        amount = limit.capacity if limit.kind != "token_bucket" else limit.refill_amount
-        text = write_refill(limit.values)
-        when = text.removeprefix(re.split("[/ ]", text)[0])
-        meant = f"{write_money(amount * MICRO, code)}{when}"
-        told = f"is {text}, tokens that price lists count as {write_money(amount, code)}: for money write {meant}"
-        yield Warned(BARE_MONEY, manifest.namespace, path, told)
+        if (bare := bare_money(name, limit)) is not None:
+            text = write_refill(limit.values)
+            told = f"is {text}, tokens that price lists count as {bare.counted}: for money write {bare.in_money(text)}"
+            yield Warned(BARE_MONEY, manifest.namespace, path, told)
+
+
+class Counting(Protocol):
+    """What a limit counts, and how much of it comes back."""
+
+    @property
+    def unit(self) -> str: ...
+    @property
+    def kind(self) -> str: ...
+    @property
+    def capacity(self) -> int: ...
+    @property
+    def refill_amount(self) -> int: ...
+
+
+class BareMoney(NamedTuple):
+    """What comes back of a limit that is named as money, and counts tokens."""
+
+    tokens: int
+    code: str
+
+    @property
+    def counted(self) -> str:
+        """The tokens, as price lists count them."""
+        return write_money(self.tokens, self.code)
+
+    def in_money(self, text: str) -> str:
+        """Return the limit's text, with money in place of the tokens."""
+        return f"{write_money(self.tokens * MICRO, self.code)}{text.removeprefix(re.split('[/ ]', text)[0])}"
+
+
+def bare_money(name: str, limit: Counting) -> BareMoney | None:
+    """Return what comes back of a limit, if it is named as money and counts tokens."""
+    code = currency_of(name)
+    if code is None or limit.unit or limit.kind == "concurrent":
+        return None
+    return BareMoney(limit.capacity if limit.kind != "token_bucket" else limit.refill_amount, code)
 
 
 def find_open_days(manifest: LimitsManifest) -> Iterator[Warned]:
