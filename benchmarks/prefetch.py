@@ -16,7 +16,6 @@ from zae_limiter.engines.memory.table import MemoryTable
 from zae_limiter.engines.meter import Meter
 from zae_limiter.exceptions import ContentionError
 
-from .report import DOCS
 from .virtual import Distant, VirtualClock, run
 
 PREFETCH = 1.0
@@ -131,7 +130,7 @@ async def _acquire(limiters: Sequence[RateLimiter], process: int, found: Found, 
 class Held:
     """What one load costs with prefetched tokens, and without."""
 
-    PAGE: ClassVar[Path] = DOCS / "benchmarks.md"
+    PAGE: ClassVar[Path] = Path(__file__).parent / "prefetch.md"
     HEAD: ClassVar[tuple[str, ...]] = (
         *("processes", "load", "acquires in that second", "requests per acquire", "without prefetch", "granted"),
         *("p99, ms", "without prefetch, ms", ""),
