@@ -5,8 +5,9 @@ import pytest
 from zae_limiter import Limit
 from zae_limiter.values import Bucket
 from zae_limiter.values.buckets import BucketLimit
+from zae_limiter_cli.live.counters import STEP_MS
 from zae_limiter_cli.live.rows import Place, Reading
-from zae_limiter_cli.live.trend import STEP_MS, STEPS, Trend, spark
+from zae_limiter_cli.live.trend import STEPS, Trend, spark
 
 RPM, KEY = Limit.per_minute("rpm", 60), Place("key", "gpt-4")
 
@@ -35,6 +36,16 @@ def test_use_and_refusals_are_counted_by_the_half_minute() -> None:
 def test_looks_between_two_half_minutes_are_of_one_step() -> None:
     found = trend(*(reading(at * 2_000, at) for at in range(31)))
     assert found.of(KEY, "rpm") == (False, [15, 15])
+
+
+def test_looks_a_minute_apart_are_of_two_steps_each_and_five_minutes_stay_five() -> None:
+    found = trend(*(reading(at * 2 * STEP_MS, 10 * at) for at in range(20)))
+    assert found.of(KEY, "rpm") == (False, [5] * STEPS)
+
+
+def test_a_half_minute_that_was_not_seen_whole_is_left_out() -> None:
+    found = trend(*(reading(STEP_MS // 2 + at * STEP_MS // 4, at) for at in range(8)))
+    assert found.of(KEY, "rpm") == (False, [4])
 
 
 def test_a_bucket_that_is_made_again_counts_anew_and_five_minutes_are_kept() -> None:
