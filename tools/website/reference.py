@@ -97,9 +97,9 @@ def sections() -> Mapping[str, Section]:
         ),
         "lease": Section(
             "Lease",
-            "What an acquire returns: the tokens that its block holds.",
-            _of("zae_limiter", "Lease DrawLease"),
-            ("zae_limiter.SyncLease", "zae_limiter.SyncDrawLease"),
+            "What an acquire returns: the tokens that its block holds; and the pieces of a stream.",
+            (*_of("zae_limiter", "Lease DrawLease"), *_of("zae_limiter.streams", "Pieces")),
+            ("zae_limiter.SyncLease", "zae_limiter.SyncDrawLease", "zae_limiter.streams.SyncPieces"),
         ),
         "call-values": Section(
             "Arguments and answers of calls",

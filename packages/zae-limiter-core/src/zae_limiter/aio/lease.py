@@ -99,7 +99,7 @@ class LeaseCalls:
     def _grant(self) -> Grant:
         raise NotImplementedError
 
-    async def _take(self, grant: Grant, milli: Mapping[str, int]) -> None:
+    async def _take(self, grant: Grant, milli: Mapping[str, int], *, unused: bool = False) -> None:
         raise NotImplementedError
 
     async def _run(self, flow: Flow[T]) -> T:
@@ -143,8 +143,8 @@ class DrawLease(LeaseCalls):
     def _grant(self) -> Grant:
         return self._grant_of_draw
 
-    async def _take(self, grant: Grant, milli: Mapping[str, int]) -> None:
-        await self._lease._take(grant, milli)
+    async def _take(self, grant: Grant, milli: Mapping[str, int], *, unused: bool = False) -> None:
+        await self._lease._take(grant, milli, unused=unused)
 
     async def _run(self, flow: Flow[T]) -> T:
         return await self._lease._run(flow)
@@ -292,8 +292,8 @@ class Lease(LeaseCalls):
         elif ends:
             await self._correct(grant, error)
 
-    async def _take(self, grant: Grant, milli: Mapping[str, int]) -> None:
-        await self._run(acquiring.lease.consume(self._namespace_state, grant, milli))
+    async def _take(self, grant: Grant, milli: Mapping[str, int], *, unused: bool = False) -> None:
+        await self._run(acquiring.lease.consume(self._namespace_state, grant, milli, unused=unused))
 
     async def _correct(self, grant: Grant, error: BaseException | None) -> None:
         try:

@@ -50,9 +50,9 @@ class ObservedLease(Lease):
         self._begun = perf_counter()
         return self
 
-    async def _take(self, grant: Grant, milli: Mapping[str, int]) -> None:
+    async def _take(self, grant: Grant, milli: Mapping[str, int], *, unused: bool = False) -> None:
         with self._watch.call("consume", {name: amount // MILLI for name, amount in milli.items()}):
-            await super()._take(grant, milli)
+            await super()._take(grant, milli, unused=unused)
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

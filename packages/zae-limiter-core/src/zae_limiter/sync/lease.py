@@ -97,7 +97,7 @@ class SyncLeaseCalls:
     def _grant(self) -> Grant:
         raise NotImplementedError
 
-    def _take(self, grant: Grant, milli: Mapping[str, int]) -> None:
+    def _take(self, grant: Grant, milli: Mapping[str, int], *, unused: bool = False) -> None:
         raise NotImplementedError
 
     def _run(self, flow: Flow[T]) -> T:
@@ -141,8 +141,8 @@ class SyncDrawLease(SyncLeaseCalls):
     def _grant(self) -> Grant:
         return self._grant_of_draw
 
-    def _take(self, grant: Grant, milli: Mapping[str, int]) -> None:
-        self._lease._take(grant, milli)
+    def _take(self, grant: Grant, milli: Mapping[str, int], *, unused: bool = False) -> None:
+        self._lease._take(grant, milli, unused=unused)
 
     def _run(self, flow: Flow[T]) -> T:
         return self._lease._run(flow)
@@ -290,8 +290,8 @@ class SyncLease(SyncLeaseCalls):
         elif ends:
             self._correct(grant, error)
 
-    def _take(self, grant: Grant, milli: Mapping[str, int]) -> None:
-        self._run(acquiring.lease.consume(self._namespace_state, grant, milli))
+    def _take(self, grant: Grant, milli: Mapping[str, int], *, unused: bool = False) -> None:
+        self._run(acquiring.lease.consume(self._namespace_state, grant, milli, unused=unused))
 
     def _correct(self, grant: Grant, error: BaseException | None) -> None:
         try:

@@ -50,9 +50,9 @@ class SyncObservedLease(SyncLease):
         self._begun = perf_counter()
         return self
 
-    def _take(self, grant: Grant, milli: Mapping[str, int]) -> None:
+    def _take(self, grant: Grant, milli: Mapping[str, int], *, unused: bool = False) -> None:
         with self._watch.call("consume", {name: amount // MILLI for name, amount in milli.items()}):
-            super()._take(grant, milli)
+            super()._take(grant, milli, unused=unused)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

@@ -31,6 +31,7 @@ from zae_limiter.observers import Observer
 from zae_limiter.operations.values import Get, Item, Key, Put
 from zae_limiter.schema import keys
 from zae_limiter.schema.registry import version_item
+from zae_limiter.streams import Pieces, SyncPieces
 from zae_limiter.sync.observed_lease import SyncObservedLease
 from zae_limiter.testing import ManualClock
 from zae_limiter.values.versions import record_of_this_release
@@ -42,6 +43,7 @@ TWINS: dict[type, type] = {
     SyncRepository: Repository,
     SyncLease: Lease,
     SyncDrawLease: DrawLease,
+    SyncPieces: Pieces,
     SyncMaintenance: Maintenance,
     SyncObservedLease: ObservedLease,
 }
@@ -86,6 +88,13 @@ def again(limiter: RateLimiter, **options: Any) -> RateLimiter:
     """Another limiter of the same variant over the same repository."""
     target: Any = limiter._target if isinstance(limiter, Awaited) else limiter
     return cast("RateLimiter", awaited(type(target)(target.repository, **options)))
+
+
+def pieces_of(lease: Lease | DrawLease, sizes: dict[str, int], **options: float) -> Pieces:
+    """Pieces for a lease of either variant."""
+    if isinstance(lease, Awaited):
+        return cast("Pieces", awaited(SyncPieces(lease._target, sizes, **options)))
+    return Pieces(lease, sizes, **options)
 
 
 class Process(NamedTuple):

@@ -86,7 +86,7 @@ def settle(
     other limits. Return what was claimed and what was taken of limits beyond their bound, in tokens. Raises
     ``ValidationError``.
     """
-    claimed = _weighed(grant, "settle", amounts, usage)
+    claimed = weighed(grant, "settle", amounts, usage)
     milli = claimed if usage is None and most is None else bound(grant, claimed, most)
     beyond = {name: (claimed[name] // MILLI, each // MILLI) for name, each in milli.items() if each < claimed[name]}
     with grant.lock:
@@ -102,11 +102,14 @@ def would_exceed(
     namespace_state: NamespaceState, grant: Grant, amounts: "Mapping[str, int | Decimal]", usage: object
 ) -> tuple[LimitStatus, ...]:
     """Return the limits that would be in debt, as far as this process has seen, if the lease held these amounts."""
-    milli = _weighed(grant, "would_exceed", amounts, usage)
+    milli = weighed(grant, "would_exceed", amounts, usage)
     return exceeded(namespace_state, grant, milli if usage is None else bound(grant, milli, None))
 
 
-def _weighed(grant: Grant, field: str, amounts: "Mapping[str, int | Decimal]", usage: object) -> dict[str, int]:
+def weighed(grant: Grant, field: str, amounts: "Mapping[str, int | Decimal]", usage: object) -> dict[str, int]:
+    """Return what a call has used, in millitokens: the amounts, and what ``usage`` counts of other limits. Raises
+    ``ValidationError``.
+    """
     if isinstance(usage, TokenUsage) and (of_usage := grant.request.by_usage) is not None:
         found = of_usage(usage)
         if not isinstance(found, Mapping):
@@ -238,30 +241,35 @@ def free_slots(requests: Sequence[BucketRequest]) -> Flow[None]:
         yield from _first_problem(requests)
 
 
-def consume(namespace_state: NamespaceState, grant: Grant, amounts: Mapping[str, int]) -> Flow[None]:
+def consume(
+    namespace_state: NamespaceState, grant: Grant, amounts: Mapping[str, int], *, unused: bool = False
+) -> Flow[None]:
     """Take more from the same buckets at once, from all of them or none. Raises the errors of ``acquire``.
 
-    Raises ``LeaseExpiredError``, and gives the tokens back, if the block has ended meanwhile.
+    Raises ``LeaseExpiredError``, and gives the tokens back, if the block has ended meanwhile. ``unused``: the end of
+    the block gives them back, unless the lease settles for them.
     """
     error: StoreError | None
     try:
-        error = yield from _take_more(namespace_state, grant, amounts)
+        error = yield from _take_more(namespace_state, grant, amounts, unused=unused)
     except BudgetSpent as late:
         error = late
     except RateLimitExceeded as refusal:
         yield from count_refusal(namespace_state, refusal)
         raise
     if error is not None:
-        yield from _go_uncounted(namespace_state, grant, amounts, error)
+        yield from _go_uncounted(namespace_state, grant, amounts, error, unused=unused)
 
 
-def _take_more(namespace_state: NamespaceState, grant: Grant, amounts: Mapping[str, int]) -> Flow[StoreError | None]:
+def _take_more(
+    namespace_state: NamespaceState, grant: Grant, amounts: Mapping[str, int], *, unused: bool
+) -> Flow[StoreError | None]:
     """Take more, and return the store's error, if it failed. Raises ``RateLimitExceeded`` if they are not there."""
     claims, asked_again, rounds = grant.claims, 0, 0
     while rounds < ROUNDS:
         more = for_each(claims, amounts)
         try:
-            if (yield from _take_of_all(namespace_state, grant, more, amounts)):
+            if (yield from _take_of_all(namespace_state, grant, more, amounts, unused=unused)):
                 return first_error(more)
         except RateLimitExceeded as refusal:
             if asked_again == ASKS_AGAIN or not (yield from until_decided(namespace_state, more, refusal)):
@@ -277,14 +285,15 @@ def _take_more(namespace_state: NamespaceState, grant: Grant, amounts: Mapping[s
 
 
 def _take_of_all(
-    namespace_state: NamespaceState, grant: Grant, more: Sequence[Claim], amounts: Mapping[str, int]
+    namespace_state: NamespaceState, grant: Grant, more: Sequence[Claim], amounts: Mapping[str, int], *, unused: bool
 ) -> Flow[bool]:
     """Take the amounts of these claims; return ``False`` if their limits have to be read again."""
     mine = [held for held in grant.claims if any(held.home is claim.home for claim in more)]
     try:
         refuse_by_copies(namespace_state, grant.request, more)
         yield from take_together(namespace_state, more)
-        if all(claim.admitted for claim in more) and (yield from _join(namespace_state, grant, mine, more, amounts)):
+        admitted = all(claim.admitted for claim in more)
+        if admitted and (yield from _join(namespace_state, grant, mine, more, amounts, unused=unused)):
             return True
         bucket_requests = [bucket_request for claim in more for bucket_request in claim.last]
         yield from give_back_all(bucket_requests)
@@ -317,14 +326,14 @@ def _by_current_limits(namespace_state: NamespaceState, grant: Grant, amounts: M
 
 
 def _go_uncounted(
-    namespace_state: NamespaceState, grant: Grant, amounts: Mapping[str, int], error: StoreError
+    namespace_state: NamespaceState, grant: Grant, amounts: Mapping[str, int], error: StoreError, *, unused: bool
 ) -> Flow[None]:
     """Add the amounts, uncounted or from a share, if the policy allows it. Raises the errors of ``let_through``."""
     policy = yield from let_through(namespace_state, grant.request, error, for_each(grant.claims, amounts))
     with grant.lock:
         if grant.open:
             grant.unavailable = error
-            grant.consumed = sums(grant.consumed, amounts)
+            _hold(grant, amounts, unused=unused)
             grant.uncounted = sums(grant.uncounted, amounts)
             grant.shared = sums(grant.shared, amounts) if policy == "share" else grant.shared
             return
@@ -339,6 +348,8 @@ def _join(
     mine: Sequence[Claim],
     more: Sequence[Claim],
     amounts: Mapping[str, int],
+    *,
+    unused: bool,
 ) -> Flow[bool]:
     """Add the new requests to the lease, keep the slots that they took, and return ``True``; return ``False`` if its
     block has ended meanwhile.
@@ -348,10 +359,18 @@ def _join(
             return False
         for claim, part in zip(mine, more, strict=True):
             claim.requests += part.last
-        grant.consumed = sums(grant.consumed, amounts)
+        _hold(grant, amounts, unused=unused)
     for claim in more:
         yield from grant.keep_slots(claim, namespace_state.now)
     return True
+
+
+def _hold(grant: Grant, amounts: Mapping[str, int], *, unused: bool) -> None:
+    """Add what was taken; the end of the block gives it back if it is ``unused``. Under the grant's lock."""
+    if unused:
+        grant.corrections = sums(grant.corrections, {name: -amount for name, amount in amounts.items()})
+    else:
+        grant.consumed = sums(grant.consumed, amounts)
 
 
 def statuses(namespace_state: NamespaceState, grant: Grant) -> list[LimitStatus]:

@@ -1,0 +1,123 @@
+# Generated from aio/pieces.py by `just variants`: edit that one.
+"""A lease that takes more while tokens flow. The rules are in flows.acquire.pieces."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from ...exceptions import InfrastructureError, LeaseExpiredError, ValidationError
+from ...flows.acquire import lease as leases
+from ...flows.acquire import pieces
+from ...flows.acquire.claims import Grant
+from ...operations.values import sums
+from ...sync.lease import SyncDrawLease, SyncLease
+from ...values.limits import MILLI
+from ...values.refusal import RateLimitExceeded
+from ...values.token_usage import TokenUsage
+from .turn import Turn
+
+if TYPE_CHECKING:
+    from decimal import Decimal
+
+
+class SyncPieces:
+    """Takes the tokens of a stream piece by piece: count what flows before it is delivered, with ``add`` or ``reach``.
+
+    ``sizes`` are the tokens of a piece by limit; what the acquire took is the first one. With ``growth`` each next
+    piece is so many times as large, at most ``most`` times the first size. A stream of n tokens makes a request for
+    each piece, and one for all that a part needs; others who count at the same time wait for it. Where a whole piece is
+    refused, what is left is taken, once in a row.
+
+    From here on the lease is kept, and from the first count on it is settled for what was counted: the end of its block
+    gives the rest back, however it ends. Raises ``ValidationError``, ``LeaseExpiredError``.
+    """
+
+    def __init__(
+        self,
+        lease: SyncLease | SyncDrawLease,
+        sizes: "Mapping[str, int | Decimal]",
+        *,
+        growth: float = 1.0,
+        most: float = 16.0,
+    ) -> None:
+        self._lease = lease
+        self._sizes = pieces.Sizes(leases.weighed(lease._grant, "sizes", sizes, None), growth, most)
+        self._used: Mapping[str, int] = {}
+        self._turn = Turn()
+        self._ended = False
+        self._cut: RateLimitExceeded | InfrastructureError | None = None
+        (lease._lease if isinstance(lease, SyncDrawLease) else lease).keep()
+
+    @property
+    def lease(self) -> SyncLease | SyncDrawLease:
+        """What the pieces are taken for."""
+        return self._lease
+
+    @property
+    def used(self) -> dict[str, int]:
+        """The tokens that were counted, by limit."""
+        return {name: amount // MILLI for name, amount in self._used.items()}
+
+    @property
+    def cut(self) -> RateLimitExceeded | InfrastructureError | None:
+        """Why the stream ends early: the refusal of a piece, or the store that cannot decide; else ``None``."""
+        return self._cut
+
+    def add(self, /, **amounts: "int | Decimal") -> None:
+        """Count more tokens, by limit, and take the pieces that they need. Raises the errors of ``lease.consume``: then
+        these tokens are not counted, and the stream is to end.
+
+        After such an error, ``end`` or the end of the block it raises ``LeaseExpiredError``.
+        """
+        with self._turn:
+            more = leases.checked(self._open, "add", amounts)
+            self._reach(sums(self._used, more))
+
+    def reach(self, usage: TokenUsage | None = None, /, **amounts: "int | Decimal") -> None:
+        """Count what the stream has used in all; the arguments are those of ``lease.settle``, the errors of ``add``."""
+        with self._turn:
+            used = leases.weighed(self._open, "reach", amounts, usage)
+            self._reach({**self._used, **used})
+
+    def end(self) -> None:
+        """Count and take nothing more: what the provider has counted can be settled. What a request under way takes
+        goes back.
+        """
+        with self._lease._grant.lock:
+            self._ended = True
+
+    @property
+    def _open(self) -> Grant:
+        grant = self._lease._grant
+        if self._ended or self._cut is not None:
+            raise LeaseExpiredError(grant.request.entity_id, grant.request.resource)
+        return grant
+
+    def _reach(self, used: Mapping[str, int]) -> None:
+        if unknown := used.keys() - self._sizes.names:
+            raise ValidationError("sizes", sorted(self._sizes.names), f"name a size of {', '.join(sorted(unknown))}")
+        while missing := self._advance(used):
+            self._take(missing)
+
+    def _advance(self, used: Mapping[str, int]) -> dict[str, int]:
+        with self._lease._grant.lock:
+            missing = pieces.advance(self._open, used)
+            if not missing:
+                self._used = used
+            return missing
+
+    def _take(self, missing: Mapping[str, int]) -> None:
+        """Take what is missing in whole pieces, or what is left of them."""
+        asked = self._sizes.next(missing)
+        try:
+            try:
+                self._lease._take(self._lease._grant, asked, unused=True)
+            except RateLimitExceeded as refusal:
+                rest = self._sizes.rest(refusal, asked, missing)
+                if not rest:
+                    raise
+                self._lease._take(self._lease._grant, rest, unused=True)
+            else:
+                self._sizes.took()
+        except (RateLimitExceeded, InfrastructureError) as error:
+            self._cut = error
+            raise

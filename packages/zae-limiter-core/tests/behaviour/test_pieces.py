@@ -1,0 +1,299 @@
+"""What a stream takes piece by piece, what that costs, and what its lease stands for at its end, in both variants."""
+# ruff: noqa: PT012 - a stream that is cut takes more than one line
+
+import asyncio
+import math
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from support.core.worlds import World, pieces_of, until
+from zae_limiter import Draw, Limit, RateLimiter, RateLimitExceeded, Repository, TokenUsage, ValidationError
+from zae_limiter.exceptions import LeaseExpiredError, RateLimiterUnavailable
+from zae_limiter.operations.errors import Unreachable
+from zae_limiter.operations.values import Update
+from zae_limiter.streams import Pieces, SyncPieces
+
+TPD = Limit.per_day("tpd", 1000)
+TOTAL = Limit.custom("tokens", 1000, kind="total")
+
+
+@pytest.mark.parametrize(
+    ("tokens", "first", "piece"), [(1, 10, 10), (10, 10, 10), (11, 10, 10), (95, 25, 10), (7, 1, 3)]
+)
+async def test_a_stream_makes_a_request_for_each_piece_but_the_first(
+    world: World, tokens: int, first: int, piece: int
+) -> None:
+    limiter, wire = await world.process(default_limits=[TPD])
+    async with limiter.acquire("e", "r", {"tpd": first}) as lease:
+        wire.sent()
+        pieces = pieces_of(lease, {"tpd": piece})
+        for _ in range(tokens):
+            await pieces.add(tpd=1)
+        requests = max(0, math.ceil((tokens - first) / piece))
+        assert wire.sent() == ["Update"] * requests
+        assert (pieces.used, lease.consumed) == ({"tpd": tokens}, {"tpd": tokens})
+    assert len(wire.sent()) == (first + requests * piece != tokens)  # the end gives the rest back
+    assert await limiter.available("e", "r") == {"tpd": 1000 - tokens}
+
+
+async def test_a_part_makes_one_request_for_all_its_pieces(world: World) -> None:
+    limiter, wire = await world.process(default_limits=[TPD])
+    async with limiter.acquire("e", "r", {"tpd": 1}) as lease:
+        pieces = pieces_of(lease, {"tpd": 10})
+        wire.sent()
+        await pieces.add(tpd=95)
+        assert wire.sent() == ["Update"]
+        await pieces.add(tpd=6)  # of the 101 that it holds
+        assert wire.sent() == []
+
+
+async def test_pieces_grow(world: World) -> None:
+    limiter, wire = await world.process(default_limits=[TPD])
+    async with limiter.acquire("e", "r", {"tpd": 0}) as lease:
+        pieces = pieces_of(lease, {"tpd": 10}, growth=2, most=4)
+        wire.sent()
+        for _ in range(150):
+            await pieces.add(tpd=1)
+        assert len(wire.sent()) == 5  # 10, 20, 40, 40, 40
+
+
+async def test_tasks_that_count_at_once_make_one_request_at_a_time(world: World) -> None:
+    limiter, wire = await world.process(default_limits=[TPD])
+    async with limiter.acquire("e", "r", {"tpd": 0}) as lease:
+        pieces = pieces_of(lease, {"tpd": 10})
+        wire.sent()
+        wire.seconds = 0.01
+        await asyncio.gather(*(pieces.add(tpd=1) for _ in range(40)))
+        assert (wire.sent(), lease.consumed) == (["Put", *["Update"] * 3], {"tpd": 40})
+
+
+async def test_a_refused_piece_ends_the_stream_and_what_was_left_has_flowed(world: World) -> None:
+    limiter, wire = await world.process(default_limits=[TOTAL])
+    delivered = 0
+    async with limiter.acquire("e", "r", {"tokens": 100}) as lease:
+        pieces = pieces_of(lease, {"tokens": 400})
+        wire.sent()
+        with pytest.raises(RateLimitExceeded) as cut:
+            while True:
+                await pieces.add(tokens=7)
+                delivered += 7
+        assert pieces.cut is cut.value
+        assert pieces.used == {"tokens": delivered}
+        with pytest.raises(LeaseExpiredError):
+            await pieces.add(tokens=1)
+    assert delivered == 994
+    assert await limiter.available("e", "r") == {"tokens": 6}
+    assert len(wire.sent()) <= 6  # two pieces, one refused, the rest, refused again, the end
+
+
+async def test_the_rest_is_not_taken_twice_in_a_row(world: World) -> None:
+    limiter, _ = await world.process(default_limits=[Limit.per_second("tps", 100)])
+    async with limiter.acquire("e", "r", {"tps": 0}) as lease:
+        pieces = pieces_of(lease, {"tps": 80})
+        await pieces.add(tps=80)
+        await pieces.add(tps=20)  # the rest
+        world.clock.advance(ms=300)
+        with pytest.raises(RateLimitExceeded):
+            await pieces.add(tps=5)
+    async with limiter.acquire("e", "r", {"tps": 0}) as lease:
+        pieces = pieces_of(lease, {"tps": 80})
+        await pieces.add(tps=20)  # the rest
+        world.clock.advance(ms=1000)
+        await pieces.add(tps=60)  # a whole piece is there again
+        await pieces.add(tps=30)  # and so the next rest
+
+
+async def test_two_streams_share_what_is_left_and_are_never_over(world: World) -> None:
+    limiter, _ = await world.process(default_limits=[TOTAL])
+    other, _ = await world.process(default_limits=[TOTAL])
+
+    async def stream(of: RateLimiter) -> int:
+        async with of.acquire("e", "r", {"tokens": 10}) as lease:
+            pieces = pieces_of(lease, {"tokens": 50})
+            with suppress(RateLimitExceeded):
+                while True:
+                    await pieces.add(tokens=3)
+                    await asyncio.sleep(0)
+            return pieces.used["tokens"]
+
+    delivered = await asyncio.gather(stream(limiter), stream(other), stream(limiter))
+    left = (await limiter.available("e", "r"))["tokens"]
+    assert sum(delivered) + left == 1000
+    assert 0 <= left < 100
+
+
+@pytest.mark.parametrize("how", ["returns", "raises", "leaves"])
+async def test_what_flowed_counts_however_the_stream_ends(world: World, how: str) -> None:
+    limiter, _ = await world.process(default_limits=[TPD])
+
+    async def stream() -> Any:
+        async with limiter.acquire("e", "r", {"tpd": 100}) as lease:
+            pieces = pieces_of(lease, {"tpd": 100})
+            for number in range(210):
+                await pieces.add(tpd=1)
+                yield number
+            if how == "raises":
+                raise OSError
+
+    parts = stream()
+    with suppress(OSError):
+        async for number in parts:
+            if how == "leaves" and number == 149:
+                break
+    await parts.aclose()
+    assert await limiter.available("e", "r") == {"tpd": 850 if how == "leaves" else 790}
+
+
+async def test_a_cancelled_stream_counts_what_flowed(async_world: World) -> None:
+    limiter, wire = await async_world.process(default_limits=[TPD])
+    flowing = asyncio.Event()
+
+    async def stream() -> None:
+        async with limiter.acquire("e", "r", {"tpd": 10}) as lease:
+            pieces = pieces_of(lease, {"tpd": 10})
+            await pieces.add(tpd=15)
+            flowing.set()
+            wire.seconds = 0.05
+            await pieces.add(tpd=40)
+
+    task = asyncio.create_task(stream())
+    await flowing.wait()
+    await asyncio.sleep(0.01)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    wire.seconds = 0.0
+    await until(lambda: wire.in_flight == 0)
+    assert await limiter.available("e", "r") == {"tpd": 985}
+
+
+@pytest.mark.parametrize("end", ["block", "settlement"])
+async def test_an_extension_under_way_when_the_stream_ends_goes_back(world: World, end: str) -> None:
+    limiter, wire = await world.process(default_limits=[TPD])
+    async with limiter.acquire("e", "r", {"tpd": 10}) as lease:
+        pieces = pieces_of(lease, {"tpd": 50})
+        await pieces.add(tpd=8)
+        wire.hold(Update)
+        late = asyncio.create_task(pieces.add(tpd=20))
+        await until(lambda: wire.in_flight > 0)
+        if end == "settlement":
+            pieces.end()
+            await lease.settle(tpd=7)
+            wire.let_go()
+            with pytest.raises(LeaseExpiredError):
+                await late
+        else:
+            asyncio.get_running_loop().call_later(0.05, wire.let_go)
+    if end == "block":
+        with pytest.raises(LeaseExpiredError):
+            await late
+    assert await limiter.available("e", "r") == {"tpd": 993 if end == "settlement" else 992}
+    with pytest.raises(LeaseExpiredError):
+        await pieces.add(tpd=1)
+
+
+async def test_no_piece_is_taken_after_the_end(world: World) -> None:
+    limiter, wire = await world.process(default_limits=[TPD])
+    async with limiter.acquire("e", "r", {"tpd": 10}) as lease:
+        pieces = pieces_of(lease, {"tpd": 10})
+        await pieces.add(tpd=5)
+    wire.sent()
+    with pytest.raises(LeaseExpiredError):
+        await pieces.add(tpd=1)
+    with pytest.raises(LeaseExpiredError):
+        await pieces.reach(tpd=50)
+    assert wire.sent() == []
+
+
+async def test_what_the_provider_counted_is_settled_at_the_end(world: World) -> None:
+    limiter, _ = await world.process(default_limits=[TPD])
+    async with limiter.acquire("e", "r", {"tpd": 10}) as lease:
+        pieces = pieces_of(lease, {"tpd": 10})
+        await pieces.add(tpd=25)
+        pieces.end()
+        await lease.settle(tpd=33)
+    assert await limiter.available("e", "r") == {"tpd": 967}
+
+
+async def test_kinds_of_tokens_and_the_money_of_a_draw_have_pieces(world: World) -> None:
+    limiter, _ = await world.process()
+    await limiter.repository.set_limits("e", [Limit.per_day("tpd", 10_000, weights={"input": 1, "output": 4})], "r")
+    await limiter.repository.set_limits("team", [Limit.money("usd", "0.001", per="month")], "budget")
+
+    def price(usage: TokenUsage) -> dict[str, int]:
+        return {"usd": 3 * usage.output}
+
+    draw = Draw("team", "budget", {"usd": 100}, by_usage=price)
+    async with limiter.acquire("e", "r", {"tpd": 100}, draws=[draw]) as lease:
+        pieces = [pieces_of(lease, {"tpd": 500}), pieces_of(lease.draws[0], {"usd": 200})]
+        output = 0
+        with pytest.raises(RateLimitExceeded) as cut:
+            while True:
+                for each in pieces:
+                    await each.reach(TokenUsage(input=50, output=output + 1))
+                output += 1
+        assert (cut.value.refused_by, output) == ("team", 333)
+        await pieces[0].reach(TokenUsage(input=50, output=output))
+    assert await limiter.available("team", "budget") == {"usd": 1}
+    assert await limiter.available("e", "r") == {"tpd": 10_000 - 50 - 4 * 333}
+
+
+@pytest.mark.parametrize("policy", ["allow", "block"])
+async def test_in_an_outage_the_policy_decides(world: World, policy: Any) -> None:
+    limiter, wire = await world.process(default_limits=[TPD], on_unavailable=policy)
+    async with limiter.acquire("e", "r", {"tpd": 10}) as lease:
+        pieces = pieces_of(lease, {"tpd": 10})
+        wire.break_down(Unreachable("away"))
+        if policy == "allow":
+            await pieces.add(tpd=35)
+            assert (lease.degraded, lease.consumed) == (True, {"tpd": 35})
+        else:
+            with pytest.raises(RateLimiterUnavailable):
+                await pieces.add(tpd=35)
+            assert isinstance(pieces.cut, RateLimiterUnavailable)
+        wire.repair()
+        await lease.settle(tpd=10)
+    assert await limiter.available("e", "r") == {"tpd": 990}
+
+
+@pytest.mark.parametrize(
+    ("sizes", "options", "problem"),
+    [
+        ({}, {}, "sizes {}: name the tokens of a piece by limit"),
+        ({"tpd": 0}, {}, "a piece has at least one token"),
+        ({"tpm": 5}, {}, "unknown limit 'tpm' in this lease"),
+        ({"slots": 1}, {}, "has slots, which are not corrected"),
+        ({"tpd": 5}, {"growth": 0.5}, "growth 0.5: must be a number from 1"),
+        ({"tpd": 5}, {"most": math.inf}, "most inf: must be a number from 1"),
+    ],
+)
+async def test_bad_sizes_are_refused(world: World, sizes: dict[str, int], options: Any, problem: str) -> None:
+    limiter, _ = await world.process(default_limits=[TPD, Limit.concurrent("slots", 3)])
+    async with limiter.acquire("e", "r", {"tpd": 10}) as lease:
+        with pytest.raises(ValidationError, match=problem):
+            pieces_of(lease, sizes, **options)
+
+
+async def test_a_limit_without_a_size_is_refused(world: World) -> None:
+    limiter, _ = await world.process(default_limits=[TPD, Limit.per_day("rpd", 5)])
+    async with limiter.acquire("e", "r", {"tpd": 10}) as lease:
+        with pytest.raises(ValidationError, match="name a size of rpd"):
+            await pieces_of(lease, {"tpd": 5}).add(rpd=1)
+
+
+async def test_a_file_has_the_same(tmp_path: Path) -> None:
+    async with await Repository.sqlite(tmp_path / "limits.db") as repository:
+        limiter = RateLimiter(repository, default_limits=[TOTAL])
+        async with limiter.acquire("e", "r", {"tokens": 100}) as lease:
+            pieces = Pieces(lease, {"tokens": 400})
+            with pytest.raises(RateLimitExceeded):
+                while True:
+                    await pieces.add(tokens=7)
+        assert await limiter.available("e", "r") == {"tokens": 6}
+
+
+def test_both_variants_say_the_same() -> None:
+    assert {name for name in dir(Pieces) if name[0] != "_"} == {name for name in dir(SyncPieces) if name[0] != "_"}
