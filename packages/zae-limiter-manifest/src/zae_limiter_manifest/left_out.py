@@ -28,20 +28,23 @@ def find_left_out(manifest: LimitsManifest) -> Iterator[Warned]:
     for tier, of_tier in manifest.tiers.items():
         for resource, decl in of_tier.resources.items():
             same, others = _below_tier(manifest, tier, resource, everywhere)
-            if lost := _lost(decl, same, others, system):
+            ends, behind = _behind(decl, resource, same, [(("tiers", tier), of_tier.resources)])
+            if lost := behind or _lost(decl, same, others, system):
                 who = f"calls of entities with tier {tier} {_on(resource, of_tier.resources)}"
-                yield _found(manifest, ("tiers", tier, "resources", resource), lost, who)
+                yield _found(manifest, ("tiers", tier, "resources", resource), lost, who, ends)
     parents = {parent for each in manifest.entities.values() if each.cascade for parent in each.parents}
     for entity, own in manifest.entities.items():
         for resource, decl in own.resources.items():
             same, others = _below_entity(manifest, entity, resource, everywhere)
-            lost = _lost(decl, same, others, system)
+            levels = [(("entities", entity), own.resources), (("tiers", own.tier), tier_levels(manifest, own))]
+            ends, behind = _behind(decl, resource, same, levels)
+            lost = behind or _lost(decl, same, others, system)
             above = _limited_above(manifest, entity, resource) if lost else ()
             if entity in parents:  # the defaults are of single callers: its children have them, and it has the sum
                 lost = {name: at for name, at in lost.items() if at[0].startswith(("entities", "tiers"))}
             if lost := {name: levels for name, levels in lost.items() if name not in above}:
                 who = f"calls of {entity} {_on(resource, own.resources)}"
-                yield _found(manifest, ("entities", entity, "resources", resource), lost, who)
+                yield _found(manifest, ("entities", entity, "resources", resource), lost, who, ends)
 
 
 def _on(resource: str, levels: Mapping[str, ResourceDecl]) -> str:
@@ -50,10 +53,13 @@ def _on(resource: str, levels: Mapping[str, ResourceDecl]) -> str:
     return "on all resources" if len(levels) == 1 else "on all other resources"
 
 
-def _found(manifest: LimitsManifest, path: Path, lost: _Levels, calls: str) -> Warned:
+def _found(manifest: LimitsManifest, path: Path, lost: _Levels, calls: str, ends: Path = ()) -> Warned:
+    """Return the warning; ``ends`` is the level that it extends, and that extends no further."""
     names = {name: tuple(dict.fromkeys(lost[name]))[:_SHOWN] for name in sorted(lost)}
     missing = ", ".join(f"{name} ({' and '.join(at)} {'do' if at[1:] else 'does'})" for name, at in names.items())
     text = f"does not limit {missing}: {calls} are counted, and not limited by {', '.join(names)}"
+    if ends:
+        text += f"; it extends {format_path(ends)} alone, which has no `extends: true`"
     return Warned(LEFT_OUT, manifest.namespace, path, text, names)
 
 
@@ -81,6 +87,33 @@ def _lost(decl: ResourceDecl, same: _Levels, *others: _Levels) -> dict[str, Sequ
     general = _merged(*others)
     weaker = _merged(same, general) if decl.limits.keys() & general.keys() else same
     return {name: each for name, each in weaker.items() if name not in decl.limits}
+
+
+def _behind(
+    decl: ResourceDecl,
+    resource: str,
+    same: _Levels,
+    levels: Sequence[tuple[Path, Mapping[str, ResourceDecl]]],
+) -> tuple[Path, dict[str, Sequence[str]]]:
+    """Return what an extending level leaves out all the same, and the ``_default_`` between it and the resource that
+    ends there; a tier's own level on the resource has a warning of its own.
+    """
+    if not decl.extends or resource == DEFAULT_RESOURCE:
+        return (), {}
+    held = {*decl.limits}
+    for number, (path, of_owner) in enumerate(levels):
+        of_tier = of_owner.get(resource) if number else None
+        if of_tier is not None and (of_tier.limits or of_tier.unlimited):
+            break
+        default = of_owner.get(DEFAULT_RESOURCE)
+        if default is None or not (default.limits or default.unlimited):
+            continue
+        if default.unlimited:
+            break
+        held |= {*default.limits}
+        if not default.extends:
+            return (*path, "resources", DEFAULT_RESOURCE), {name: at for name, at in same.items() if name not in held}
+    return (), {}
 
 
 def _merged(*levels: _Levels) -> dict[str, Sequence[str]]:

@@ -71,6 +71,46 @@ entities:
     assert found(own)["entities.e.resources._default_"] == names
 
 
+BEHIND = """
+namespace: n
+resources:
+  gpt-4: {limits: {rpm: 9/min, tpm: 9/min}}
+tiers:
+  gold:
+    resources:
+      _default_: {limits: {rpm: 5/min}}
+      gpt-4: {extends: true, limits: {rpm: 7/min}}
+entities:
+  e:
+    tier: gold
+    resources:
+      gpt-4: {extends: true, limits: {usd: 5/day}}
+"""
+
+
+def test_a_level_that_extends_a_default_which_ends_there_leaves_out_the_resources_limits() -> None:
+    [warned] = find_left_out(load(BEHIND))
+    assert warned.message == (
+        "n: tiers.gold.resources.gpt-4 does not limit tpm (resources.gpt-4 does): calls of entities with tier gold on"
+        " gpt-4 are counted, and not limited by tpm; it extends tiers.gold.resources._default_ alone, which has no"
+        " `extends: true`"
+    )
+    without = BEHIND.replace("      gpt-4: {extends: true, limits: {rpm: 7/min}}\n", "")
+    assert found(without)["entities.e.resources.gpt-4"] == {"tpm": ("resources.gpt-4",)}
+    own = BEHIND.replace(
+        "      gpt-4: {extends: true, limits: {usd",
+        "      _default_: {limits: {a: 1/min}}\n      gpt-4: {extends: true, limits: {usd",
+    )
+    names = {name: ("tiers.gold.resources.gpt-4", "resources.gpt-4")[name == "tpm" :] for name in ("rpm", "tpm")}
+    assert found(own)["entities.e.resources.gpt-4"] == names
+
+
+def test_what_the_warning_advises_mends_it() -> None:
+    mended = BEHIND.replace("_default_: {limits", "_default_: {extends: true, limits")
+    assert found(mended) == {}
+    assert found(BEHIND.replace("_default_: {limits: {rpm: 5/min}}", "_default_: {limits: unlimited}")) == {}
+
+
 def test_a_parent_that_limits_the_name_is_asked_anyway() -> None:
     text = """
 namespace: n
