@@ -50,8 +50,8 @@ def why(
     refused call asked for, or else for the mean of its calls.
 
     It takes no tokens and writes nothing. It costs two reads for an entity and its parent, one query for the usage, and
-    one for the changes; two reads more for the mean. What a process has prefetched, and limits that a call passes, are
-    known to that process only.
+    one for the changes; two reads more for the mean, three for an override. What a process has prefetched, and limits
+    that a call passes, are known to that process only.
     """
     from ..explanation.next_steps import next_steps
     from ..explanation.plain import plain_report

@@ -3,14 +3,18 @@
 import math
 import shlex
 from collections.abc import Iterator, Sequence
+from datetime import timedelta
+from itertools import islice
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from zae_limiter.values.money import MICRO, write_money
 
 from ..data.places import ALL_RESOURCES
+from ..times import duration
 from .report import Report, in_force
 
 if TYPE_CHECKING:
+    from zae_limiter import Limit
     from zae_limiter.values import BucketExplanation, LimitExplanation
 
 LARGEST_FACTOR: Final = 1000
@@ -39,59 +43,136 @@ class _Step(NamedTuple):
         words = [*given, "--", *ids] if ids and ids[0].startswith("-") else [*ids, *given]
         return shlex.join(["zae-limiter", *self.verb.split(), *words])
 
+    @property
+    def too(self) -> "_Step":
+        """The same, for a bucket that refuses beside another one."""
+        return self._replace(does=f"{self.does.removesuffix('.')}: it refuses, too.")
+
 
 def next_steps(report: Report, options: Sequence[str]) -> list[NextStep]:
     """Return the steps that may help, the strongest first; ``options`` name the place where the command looked."""
-    shut, suspect = report.explanation.disabled, report.suspect
-    steps = _enabling(shut) if shut is not None else () if suspect is None else _remedies_of_all(report, *suspect)
+    steps = _remedies_of_all(report) if report.explanation.disabled is None else _enabling_all(report)
     return [NextStep(step.does, step.command(options)) for step in (*steps, *_views(report))]
 
 
-def _remedies_of_all(report: Report, bucket: "BucketExplanation", limit: "LimitExplanation") -> Iterator[_Step]:
+def _remedies_of_all(report: Report) -> Iterator[_Step]:
     """Yield the remedies of the limit that decides; behind its first one the first of each other bucket that refuses,
     for one alone lets nothing pass.
     """
-    steps = list(_remedies(bucket, limit))
+    if report.suspect is None:
+        return
+    bucket, limit = report.suspect
+    steps = list(_remedies(report, bucket, limit))
     yield from steps[:1]
     for other in report.explanation.buckets:
         refusing = [each for each in other.limits if each.refuses]
         if other is not bucket and refusing:
-            step = next(_remedies(other, max(refusing, key=lambda each: each.wait_seconds)), None)
+            step = next(_remedies(report, other, max(refusing, key=lambda each: each.wait_seconds)), None)
             if step is not None:
-                yield step._replace(does=f"{step.does.removesuffix('.')}: it refuses, too.")
+                yield step.too
     yield from steps[1:]
 
 
-def _remedies(bucket: "BucketExplanation", limit: "LimitExplanation") -> Iterator[_Step]:
+def _remedies(report: Report, bucket: "BucketExplanation", limit: "LimitExplanation") -> Iterator[_Step]:
     entity_id, on, name = bucket.entity_id, ["-r", bucket.resource], limit.limit.name
     where_set = [] if limit.source == "entity_default" else on
-    stored = limit.source in OF_THE_STORE
+    stored, until = limit.source in OF_THE_STORE, _until(report, bucket)
     if limit.override_until is not None and all(each.blocked for each in bucket.limits):
         yield _Step(f"Let {entity_id} in again.", "enable", entity_id, where_set)
-    elif limit.override_until is not None:
+    elif limit.override_until is not None and _end_helps(report, bucket, limit):
         place = where_set or ["-r", ALL_RESOURCES]
-        yield _Step("End the override.", "lift", entity_id, [*place, "--end", "--yes"])
+        yield _Step("End the override, whose limits are lower.", "lift", entity_id, [*place, "--end"])
     elif limit.blocked and stored:
-        if unit := limit.limit.unit:
-            text = write_money(60 * MICRO, unit)
-            yield _Step(
-                f"Let {entity_id} spend {text} of {name} for an hour.", "lift", entity_id, [*on, "-l", f"{name}:{text}"]
-            )
-        else:
-            yield _Step(
-                f"Give {entity_id} 60 {name} a minute for an hour.", "lift", entity_id, [*on, "-l", f"{name}:60"]
-            )
+        yield from _opening(bucket, limit)
     elif _wants_credit(limit):
         more = max(1, (limit.requested or 1) - limit.available)
         text = write_money(more, limit.limit.unit) if limit.limit.unit else f"{more}"
         yield _Step(f"Give {entity_id} {text} {name} now.", "bucket credit", entity_id, [*on, "-t", f"{name}:{text}"])
-    elif stored and (factor := _factor(limit)) <= LARGEST_FACTOR:
-        yield _Step(
-            f"Give {entity_id} {factor} times its limits for an hour.", "lift", entity_id, [*on, "--by", str(factor)]
-        )
+    elif stored and (factor := _factor(report, bucket, limit)) is not None:
+        is_lifted = (entity_id, bucket.resource) in report.beneath
+        whose = "the limits that it has without the override" if is_lifted else "its limits"
+        time, end = (f"until {until}", ["--until", until]) if until else ("for an hour", [])
+        does = f"Give {entity_id} {factor} times {whose} {time}{_passes_after(report, bucket, limit, factor)}."
+        yield _Step(does, "lift", entity_id, [*on, "--by", str(factor), *end])
     if not math.isinf(limit.wait_seconds):
         yield _Step(f"Fill the bucket of {entity_id} once.", "bucket reset", entity_id, on)
         yield _Step(f"See who consumes {name}.", "usage top", None, [*on, "--by", name])
+
+
+def _opening(bucket: "BucketExplanation", limit: "LimitExplanation") -> Iterator[_Step]:
+    """Yield how to give a limit of 0 another capacity; nothing where that would end an override of others."""
+    entity_id, name, asked = bucket.entity_id, limit.limit.name, limit.requested or 1
+    if any(each.override_until is not None for each in bucket.limits):
+        return
+    if unit := limit.limit.unit:
+        text = write_money(max(60 * MICRO, asked), unit)
+        does = f"Let {entity_id} spend {text} of {name} for an hour."
+    else:
+        text = str(max(60, asked))
+        does = f"Give {entity_id} {text} {name} {'' if limit.limit.kind == 'concurrent' else 'a minute '}for an hour."
+    yield _Step(does, "lift", entity_id, ["-r", bucket.resource, "-l", f"{name}:{text}"])
+
+
+def _end_helps(report: Report, bucket: "BucketExplanation", limit: "LimitExplanation") -> bool:
+    """Return whether without the override the limit is larger, what is asked fits, and no other limit is smaller."""
+    if limit.limit.kind != "token_bucket" and (limit.available <= 0 or _wants_credit(limit)):
+        return False  # more than the override has may be used: a credit is sure
+    beneath = report.beneath[bucket.entity_id, bucket.resource]
+
+    def is_larger(each: "LimitExplanation", *, or_equal: bool) -> bool:
+        there = beneath.get(each.limit.name)
+        if there is None:
+            return True
+        now = in_force(each)
+        more = there.usable_burst > now.usable_burst or _rate(there) > _rate(now)
+        less = there.usable_burst < max(now.usable_burst, _needed(each)) or _rate(there) < _rate(now)
+        return not less and (more or or_equal)
+
+    known = {each.limit.name for each in bucket.limits}
+    others = all(is_larger(each, or_equal=True) for each in bucket.limits)
+    return beneath.keys() <= known and others and is_larger(limit, or_equal=False)
+
+
+def _needed(each: "LimitExplanation") -> int:
+    """Return the burst with which the call passes: of a quota what was used counts, of slots what is held."""
+    used = 0 if each.limit.kind == "token_bucket" else max(0, in_force(each).usable_burst - each.available)
+    return used + (each.requested or 0)
+
+
+def _rate(limit: "Limit") -> float:
+    """Return the tokens that come in a second; those of a slot or a total come by no rate."""
+    return limit.refill_amount / limit.refill_period if limit.kind == "token_bucket" else 0.0
+
+
+def _passes_after(report: Report, bucket: "BucketExplanation", limit: "LimitExplanation", factor: int) -> str:
+    """Return in which time the missing tokens come after a lift, in words; empty where they are there at once, and for
+    slots, which others have to release.
+    """
+    beneath = report.beneath.get((bucket.entity_id, bucket.resource), {})
+    per_second = _rate(beneath.get(limit.limit.name) or in_force(limit)) * factor
+    missing = (limit.requested or 0) - limit.available
+    if not (limit.refuses and bucket.shard_count and per_second and missing > 0):
+        return ""
+    return f": the call passes {duration(missing / per_second)} later"
+
+
+def _until(report: Report, bucket: "BucketExplanation") -> str:
+    """Return the end of an override that a lift would replace, as an option has it, if an hour is not as long."""
+    ends = [each.override_until for each in bucket.limits if each.override_until is not None]
+    if not ends or max(ends) <= report.explanation.at + timedelta(hours=1):
+        return ""
+    return f"{max(ends) + timedelta(seconds=59):%Y-%m-%dT%H:%MZ}"
+
+
+def _enabling_all(report: Report) -> Iterator[_Step]:
+    """Yield how to enable each bucket that is disabled, then what helps against the limits that refuse, too."""
+    shut = [each for each in report.explanation.buckets if each.switches is not None and each.switches.disables]
+    first, *others = (list(_enabling(each)) for each in shut)
+    yield from first
+    for steps in others:
+        yield from (step.too for step in steps[:1])
+    if report.explanation.binding is not None:
+        yield from (step.too for step in islice(_remedies_of_all(report), 1))
 
 
 def _enabling(bucket: "BucketExplanation") -> Iterator[_Step]:
@@ -103,7 +184,7 @@ def _enabling(bucket: "BucketExplanation") -> Iterator[_Step]:
     on = {"entity": ["-r", bucket.resource], "resource": ["-r", bucket.resource], "system": ["--system"]}
     if switch.pattern is not None:
         on["pattern"] = ["-r", switch.pattern]
-    ends = [*on.get(switch.source, []), *([] if own else ["--now", "--yes"])]
+    ends = [*on.get(switch.source, []), *([] if own else ["--now"])]
     whom = bucket.entity_id if own else "every entity"
     yield _Step(f"Let {whom} in again.", "enable", bucket.entity_id if own else None, ends)
     if not own:
@@ -146,6 +227,24 @@ def _wants_credit(limit: "LimitExplanation") -> bool:
     return is_quota and (limit.requested or 1) <= in_force(limit).usable_burst
 
 
-def _factor(limit: "LimitExplanation") -> int:
-    """Return the factor of the limits with which the requested tokens fit into the bucket."""
-    return max(2, math.ceil((limit.requested or 0) / max(1, in_force(limit).usable_burst)))
+def _factor(report: Report, bucket: "BucketExplanation", limit: "LimitExplanation") -> int | None:
+    """Return the factor of the limits with which the requested tokens fit into the bucket; ``None`` for none.
+
+    A lift replaces an override, and multiplies what holds without it: so the factor keeps every limit as large as now.
+    """
+    beneath = report.beneath.get((bucket.entity_id, bucket.resource))
+    if beneath is None:
+        least = _needed(limit) / max(1, in_force(limit).usable_burst)
+    elif beneath.keys() != {each.limit.name for each in bucket.limits}:
+        return None  # a lift would add a limit, or end one
+    else:
+        now = [(in_force(each), beneath[each.limit.name]) for each in bucket.limits]
+        if any(there.kind != here.kind or there.blocks for here, there in now):
+            return None
+        asked = _needed(limit) / max(1, beneath[limit.limit.name].usable_burst)
+        sizes = [here.usable_burst / max(1, there.usable_burst) for here, there in now]
+        rates = [_rate(here) / _rate(there) for here, there in now if _rate(there)]
+        own = in_force(limit).usable_burst / max(1, beneath[limit.limit.name].usable_burst)
+        least = max(asked, 2 * own if limit.reason != "never" else 0, *sizes, *rates)
+    factor = max(2, math.ceil(least))
+    return factor if factor <= LARGEST_FACTOR else None

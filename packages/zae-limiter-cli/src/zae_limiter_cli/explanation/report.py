@@ -7,13 +7,15 @@ call is, whatever it asks for.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 from zae_limiter.values.money import MICRO
 
 from ..data.parsing import refuse_bare_money
+from ..data.places import composed_beneath
+from ..data.showing import in_force as limit_in_force
 from ..errors import CommandError
 from .unknown import Unknown, unknown_entity, unknown_names, unknown_resource
 
@@ -46,6 +48,7 @@ class Report:
     ``usage``: what was counted of the caller since ``since``, the begin of an hour. ``suspect``: the limit that
     refuses, or that refused the caller most often, and its bucket. ``changes``: the newest of the limits of this
     bucket, or of the caller's own; ``subject`` is whose they are. ``unknown``: the names that nothing is stored under.
+    ``beneath``: the limits in force without an override, by name, of each bucket with one.
     """
 
     explanation: "Explanation"
@@ -56,6 +59,7 @@ class Report:
     subject: str
     changes: "tuple[AuditEvent, ...]"
     unknown: tuple[Unknown, ...] = ()
+    beneath: "Mapping[tuple[str, str], Mapping[str, Limit]]" = field(default_factory=dict)
 
     @property
     def was_refused(self) -> bool:
@@ -115,7 +119,22 @@ def read_report(
     subject = _switched_by(explanation.disabled) or subject_of(bucket, suspect[1].source if suspect else bucket.source)
     changes = repository.get_audit_events(subject, limit=CHANGES).events
     unknown = tuple(unknown_names(repository, explanation, usage))
-    return Report(explanation, asked, since, usage, suspect, subject, changes, unknown)
+    beneath = _beneath(repository, explanation)
+    return Report(explanation, asked, since, usage, suspect, subject, changes, unknown, beneath)
+
+
+def _beneath(repository: "SyncRepository", found: "Explanation") -> dict[tuple[str, str], "Mapping[str, Limit]"]:
+    """Read the limits that hold where an override ends."""
+    at_ms = int(found.at.timestamp() * 1000)
+    overridden = {
+        (each.entity_id, each.resource)
+        for each in found.buckets
+        if any(limit.override_until is not None for limit in each.limits)
+    }
+    return {
+        place: {each.name: limit_in_force(each, at_ms) for each in composed_beneath(repository, *place).limits}
+        for place in overridden
+    }
 
 
 def _was_refused(found: "Explanation", usage: "UsageSummary") -> bool:

@@ -43,8 +43,8 @@ def steps(*args: str) -> list[str]:
 def paste(command: str) -> None:
     """Run a command as it was shown, by someone who says yes."""
     words = shlex.split(command)[1:]
-    if words[:2] == ["bucket", "reset"]:
-        words.insert(2, "--yes")
+    if words[:2] == ["bucket", "reset"] or "--end" in words:
+        words.insert(1 if words[0] == "lift" else 2, "--yes")
     done = CliRunner(env={"ZAEL_PRINCIPAL": "ann"}).invoke(main, words)
     assert done.exit_code == 0, done.output
 
@@ -128,10 +128,83 @@ def test_a_capacity_of_0_and_another_override_have_their_own_way_out(table: Tabl
     assert "Blocked: its capacity is 0" in run("why", "key-1", "-r", "gpt-4").stdout
     paste(steps("key-1", "-r", "gpt-4")[0])
     assert document("why", "key-1", "-r", "gpt-4")["passes"]
-    found = steps("key-1", "-r", "gpt-4", "-c", "rpm:100")
-    assert found[0].startswith("zae-limiter lift key-1 -r gpt-4 --end")
-    paste(found[0])
-    assert table.repository.get_override("key-1", "gpt-4") is None
+    table.repository.set_limits("key-2", [Limit.per_minute("rpm", 0)], "gpt-4")
+    paste(steps("key-2", "-r", "gpt-4", "-c", "rpm:100")[0])
+    assert document("why", "key-2", "-r", "gpt-4", "-c", "rpm:100")["passes"]
+
+
+def test_an_override_is_ended_only_where_that_raises_what_refuses(table: Table) -> None:
+    table.repository.set_resource_defaults("gpt-4", [KEY, Limit.per_minute("tpm", 100)])
+    asked = ("key-1", "-r", "gpt-4", "-c", "rpm:20")
+    run("lift", "key-1", "-r", "gpt-4", "-l", "rpm:5")
+    end = steps(*asked)[0]
+    assert end.startswith("zae-limiter lift key-1 -r gpt-4 --end ")
+    assert "--yes" not in end
+    paste(end)
+    assert document("why", *asked)["passes"]
+    run("lift", "key-1", "-r", "gpt-4", "-l", "rpm:5", "-l", "tpm:200")  # whose end would lower tpm
+    assert "--by 2 " in steps(*asked)[0]
+
+
+@pytest.mark.parametrize("level", ["resource", "entity"])
+@pytest.mark.parametrize(
+    ("lifted", "factor"), [(("--by", "2"), 4), (("-l", "rpm:40"), 4), (("-l", "tpm:1000"), 10), (("--by", "8"), None)]
+)
+def test_what_it_proposes_on_a_lifted_key_lowers_nothing_and_lets_the_call_in(
+    table: Table, lifted: tuple[str, ...], factor: int | None, level: str
+) -> None:
+    limits = [KEY, Limit.per_minute("tpm", 100)]
+    if level == "entity":
+        table.repository.set_limits("key-1", limits, "gpt-4")
+    else:
+        table.repository.set_resource_defaults("gpt-4", limits)
+    run("lift", "key-1", "-r", "gpt-4", *lifted, "--for", "7h")
+    asked = ("why", "key-1", "-r", "gpt-4", "-c", "rpm:100")
+    before = document(*asked)
+    assert before["passes"] is (factor is None)
+    if factor is None:
+        return
+    [lift, *others] = steps(*asked[1:])
+    assert f"--by {factor} --until " in lift
+    assert not any("--end" in each for each in others)
+    paste(lift)
+    after = document(*asked)
+    assert after["passes"]
+    for name, each in after["buckets"][0]["limits"].items():
+        old = before["buckets"][0]["limits"][name]
+        assert each["burst"] >= old["burst"]
+        assert each["override_until"] >= before["buckets"][0]["override_until"]
+
+
+def test_what_was_used_of_a_quota_counts_for_the_factor_of_a_lift(table: Table) -> None:
+    table.repository.set_resource_defaults("gpt-4", [Limit.per_month("rpm", 25)])
+    assert passes(table, rpm=25)
+    asked = ("why", "key-1", "-r", "gpt-4", "-c", "rpm:100")
+    lift = steps(*asked[1:])[0]
+    assert "--by 5" in lift
+    paste(lift)
+    assert document(*asked)["passes"]
+
+
+def test_a_lift_of_a_rate_says_how_long_its_tokens_take(table: Table) -> None:
+    table.repository.set_resource_defaults("gpt-4", [KEY])
+    assert passes(table, rpm=25)
+    told = document("why", "key-1", "-r", "gpt-4", "-c", "rpm:100")["next"][0]["does"]
+    assert told.startswith("Give key-1 4 times its limits for an hour: the call passes ")
+    assert told.removesuffix(" later.").endswith(("59 s", "1 min"))
+
+
+def test_a_disabled_entity_whose_limits_refuse_as_well_gets_a_step_for_both(table: Table) -> None:
+    table.repository.create_entity("acme-corp")
+    table.repository.create_entity("key-1", parent_id="acme-corp", cascade=True)
+    table.repository.set_resource_defaults("gpt-4", [KEY])
+    for each in ("key-1", "acme-corp"):
+        run("disable", each, "--yes")
+    asked = ("key-1", "-r", "gpt-4", "-c", "rpm:60")
+    told = [step["does"] for step in document("why", *asked)["next"]]
+    assert told[0] == "Let key-1 in again."
+    assert told[1] == "Let acme-corp in again: it refuses, too."
+    assert told[2].startswith("Give key-1 3 times its limits")
 
 
 def test_an_amount_above_the_burst_never_passes_and_the_lift_makes_it_pass(table: Table) -> None:
@@ -200,8 +273,11 @@ def test_a_limit_whose_tokens_come_at_once_gets_a_credit_and_no_lift(table: Tabl
     assert not any(" lift " in other for other in others)
     paste(credit)
     assert document("why", *asked)["passes"]
-    [lift, *_] = steps("key-1", "-r", "gpt-4", "-c", "usd:60")  # it does not fit into the bucket
-    assert "--by 2" in lift
+    larger = ("key-1", "-r", "gpt-4", "-c", "usd:60")  # it does not fit into the bucket, of which 20 count as used
+    [lift, *_] = steps(*larger)
+    assert "--by 3" in lift
+    paste(lift)
+    assert document("why", *larger)["passes"]
 
 
 def test_every_bucket_that_refuses_has_a_remedy_and_all_of_them_let_the_call_pass(table: Table) -> None:
