@@ -86,10 +86,9 @@ class Console:
 
     def usage(self, request: Request) -> Response:
         """Show the usage of the namespace."""
-        figure, heat, at = self.pages.usage(_span(request))
-        step = at[1] - at[0]
-        windows = [label(when, step) for when in at]
-        return self._page("usage.html", request, figure=figure, heat=heat, windows=windows)
+        usage = self.pages.usage(_span(request), monotonic())
+        windows = [label(when, usage.step) for when in usage.at]
+        return self._page("usage.html", request, usage=usage, windows=windows, progress=self.pages.progress())
 
     def changes(self, request: Request) -> Response:
         """Show who changed what, a page at a time, and with the first the applies."""

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -27,7 +28,7 @@ from ..usage.burn_down import BurnDown, read_burn_down
 from ..usage.forecast import BUDGETS
 from ..usage.history import history_of
 from ..usage.own import with_own
-from ..usage.teams import teams_of
+from ..usage.teams import Team, calls_of, teams_of
 from ..usage.units import units_of
 from .figures import (
     MOST_REFUSERS,
@@ -61,6 +62,8 @@ MOST_BUDGETS: Final = 4  # on the start page, of those that are read
 READ_BUDGETS: Final = 8  # buckets whose budgets are looked at, each by a query; those shown by one more
 BUDGETS_SECONDS: Final = 300.0  # for which a forecast is shown
 MOST_EVENTS: Final = 50  # that move the line of a limit
+USAGE_SECONDS: Final = 30.0  # for which usage is shown; the aggregator counts it some seconds later anyway
+MOST_BUSIEST: Final = 10  # of refusals, and as many of calls, of more entities than a page may read
 MOST_TEAMS: Final = 40  # rows of the heat map
 MOST_BELOW: Final = 8  # of them below one parent
 MOST_RECORDS: Final = 100  # of entities, of which the parents are read
@@ -86,6 +89,20 @@ class Shoot:
     below: tuple["Shoot", ...]
 
 
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """What was used in each window, which begin ``at``: of all as a picture, and of teams as a heat map.
+
+    Without a picture, the heat map has the busiest buckets alone, and ``others`` that were used lately are left out.
+    """
+
+    figure: Figure | None
+    heat: list[HeatRow]
+    at: Sequence[datetime]
+    step: timedelta
+    others: int = 0
+
+
 class Pages:
     """Reads for all browsers: the rows at most once in ``every`` seconds, however many look, and none waits for it."""
 
@@ -94,7 +111,8 @@ class Pages:
     ) -> None:
         self.repository, self.options = repository, options
         self._reader, self._health, self._every = reader, health, every
-        self._lock = Lock()
+        self._lock, self._usage_lock = Lock(), Lock()
+        self._usage: dict[Span, tuple[float, Usage]] = {}
         self._recent = Recent(every)
         self._minutes = Minutes()
         self._last: Reading | None = None
@@ -223,17 +241,45 @@ class Pages:
             "history": history_figure(history_of(own, snapshots, told, at, step, now)),
         }
 
-    def usage(self, span: Span) -> tuple[Figure | None, list[HeatRow], Sequence[datetime]]:
-        """Return the usage of all as a picture, and of teams as a heat map, with its windows; ``None`` and nothing if
-        there are more snapshots than a page may read.
+    def usage(self, span: Span, now: float) -> Usage:
+        """Return the usage of a span, which is read at most twice a minute, however many look. ``now`` as for ``rows``.
+
+        It is all of it, unless that is more than a page may read: then that of the buckets that did the most lately.
         """
+        with self._usage_lock:
+            read_at, found = self._usage.get(span, (-inf, None))
+            if found is None or now - read_at >= USAGE_SECONDS:
+                found = self._whole_usage(span) or self._busiest(span, now)
+                self._usage[span] = now, found
+            return found
+
+    def _whole_usage(self, span: Span) -> Usage | None:
+        """Return the usage of all as a picture, and of teams as a heat map; ``None`` if that takes too many reads."""
         at, step, _ = self._windows(span)
-        found = self._snapshots(None, None, span, at)
-        if found is None:
-            return None, [], at
+        if self._reader.known > MOST_PAGES * SNAPSHOTS or (found := self._snapshots(None, None, span, at)) is None:
+            return None
         own = [each for _, each in with_own(self.repository, found)]
         teams = teams_of(found, self._parents_of(found), at, MOST_TEAMS, MOST_BELOW)
-        return usage_figure(own, at, step, self._units(own)), heat_of(teams, at, step), at
+        return Usage(usage_figure(own, at, step, self._units(own)), heat_of(teams, at, step), at, step)
+
+    def _busiest(self, span: Span, now: float) -> Usage:
+        """Return the usage of the buckets with the most refusals, and with the most calls, of this hour and the one
+        before: a query for each.
+        """
+        from zae_limiter import ValidationError
+
+        at, step, _ = self._windows(span)
+        with self._lock:
+            self._look(now)
+            used = {} if self._last is None else self._last.usage
+        refused = [place for place, each in used.items() if each.refused][:MOST_BUSIEST]
+        others = sorted(used.keys() - refused, key=lambda place: (-used[place].admitted, place))[:MOST_BUSIEST]
+        teams = list[Team]()
+        for place in [*refused, *others]:
+            with suppress(ValidationError):  # an id of the usage that no program can use today
+                calls = calls_of(self._snapshots(*place, span, at) or (), at)
+                teams.append(Team(f"{place.entity_id} on {place.resource}", 0, calls))
+        return Usage(None, heat_of(teams, at, step), at, step, max(0, self._reader.known - len(teams)))
 
     def _units(self, snapshots: "Sequence[UsageSnapshot]") -> dict[str, str]:
         """Return the currencies of limits: those of the buckets that were read, and of other limits as `usage` finds
@@ -265,8 +311,6 @@ class Pages:
         read = partial(
             self.repository.get_usage_snapshots, entity_id=entity_id, resource=resource, window=SPANS[span][0]
         )
-        if entity_id is None and read(start=at[-1], limit=SNAPSHOTS).next is not None:
-            return None  # the last window alone has too many
         snapshots: list[UsageSnapshot] = []
         behind: str | None = None
         for _ in range(MOST_PAGES):

@@ -26,6 +26,15 @@ class Team:
     calls: tuple[Calls, ...]
 
 
+def calls_of(snapshots: Iterable["UsageSnapshot"], at: Sequence[datetime]) -> tuple[Calls, ...]:
+    """Return the calls of snapshots in each window."""
+    asked, refused = Counter[datetime](), Counter[datetime]()
+    for each in snapshots:
+        asked[each.window_start] += each.total_events + each.total_refused
+        refused[each.window_start] += each.total_refused
+    return tuple(Calls(asked[when], refused[when]) for when in at)
+
+
 def teams_of(
     snapshots: Iterable["UsageSnapshot"],
     parents: Mapping[str, Sequence[str]],
@@ -34,16 +43,15 @@ def teams_of(
     most_below: int,
 ) -> list[Team]:
     """Return at most ``most`` entities: those without a parent, and behind each the busiest below it."""
-    asked: dict[str, Counter[datetime]] = {}
-    refused: dict[str, Counter[datetime]] = {}
+    used: dict[str, list[UsageSnapshot]] = {}
     for each in snapshots:
-        asked.setdefault(each.entity_id, Counter())[each.window_start] += each.total_events + each.total_refused
-        refused.setdefault(each.entity_id, Counter())[each.window_start] += each.total_refused
-    busiest = sorted(asked, key=lambda name: (-asked[name].total(), name))
+        used.setdefault(each.entity_id, []).append(each)
+    calls = {name: calls_of(each, at) for name, each in used.items()}
+    busiest = sorted(calls, key=lambda name: (-sum(each.asked for each in calls[name]), name))
     below: dict[str, list[str]] = {}
     for name in busiest:
         for parent in parents.get(name, ()):
-            if parent in asked:
+            if parent in calls:
                 below.setdefault(parent, []).append(name)
 
     found: list[Team] = []
@@ -51,11 +59,11 @@ def teams_of(
     def add(name: str, depth: int, above: frozenset[str]) -> None:
         if len(found) == most or name in above:  # records read while an entity moves may be parents of each other
             return
-        found.append(Team(name, depth, tuple(Calls(asked[name][when], refused[name][when]) for when in at)))
+        found.append(Team(name, depth, calls[name]))
         for each in below.get(name, [])[:most_below]:
             add(each, depth + 1, above | {name})
 
-    tops = [name for name in busiest if not any(parent in asked for parent in parents.get(name, ()))]
+    tops = [name for name in busiest if not any(parent in calls for parent in parents.get(name, ()))]
     for top in sorted(tops, key=lambda name: name not in below):  # teams first, each group by its calls
         add(top, 0, frozenset())
     return found

@@ -182,17 +182,56 @@ def test_a_page_asks_the_store_for_no_more_than_it_may(
     assert len(reads) <= 5
 
 
-def test_usage_of_more_snapshots_than_a_page_reads_has_no_charts_that_leave_some_out(
+def usage_reads(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
+    """What is asked of usage from now on."""
+    asked, read = list[dict[str, Any]](), SyncRepository.get_usage_snapshots
+
+    def counted(repository: SyncRepository, **query: Any) -> Any:
+        asked.append(query)
+        return read(repository, **query)
+
+    monkeypatch.setattr(SyncRepository, "get_usage_snapshots", counted)
+    return asked
+
+
+def test_usage_of_more_snapshots_than_a_page_reads_is_that_of_the_busiest(
     repository: SyncRepository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    client = browser(console_of(repository, tmp_path))
+    """And it says how many are left out; a picture of all would leave some out, so that there is none."""
+    reads = usage_reads(monkeypatch)
+    console = console_of(repository, tmp_path)
+    client = browser(console)
     assert "data-figure" in client.get("/usage").text
-    for most_pages, snapshots in ((1, 1), (0, 1000)):  # in this hour, and in all hours
-        monkeypatch.setattr(pages_module, "MOST_PAGES", most_pages)
-        monkeypatch.setattr(pages_module, "SNAPSHOTS", snapshots)
-        page = client.get("/usage").text
-        assert "There is more usage in 24h than this page reads." in page
-        assert "data-figure" not in page
+    monkeypatch.setattr(pages_module, "MOST_PAGES", 1)
+    monkeypatch.setattr(pages_module, "SNAPSHOTS", 2)
+    monkeypatch.setattr(pages_module, "MOST_BUSIEST", 1)
+    reads.clear()
+    page = client.get("/usage?span=30d").text
+    assert "More was used in 30d than this page adds up" in page
+    assert "data-figure" not in page
+    assert "These 2 buckets had the most refusals and the most calls" in page
+    assert "Left out of those that were used then: <strong>1</strong>" in page
+    shown = [query["entity_id"] for query in reads]
+    assert shown[0] == "acme"  # which counts what its keys were refused
+    assert len(shown) == 2
+    assert re.search(r'>acme on gpt-4</th>.*title="20\d\d-\d\d-\d\d: 5 calls, 2 refused"', page, re.DOTALL)
+
+
+def test_usage_is_read_once_for_all_who_look_within_half_a_minute(
+    repository: SyncRepository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    console = console_of(repository, tmp_path)
+    client = browser(console)
+    reads = usage_reads(monkeypatch)
+    first = client.get("/usage").text
+    assert reads
+    reads.clear()
+    with SyncRateLimiter(repository).acquire("key-1", "gpt-4", {"rpm": 1}):
+        pass
+    assert client.get("/usage").text == first
+    assert reads == []
+    console.pages.usage("24h", time.monotonic() + 31)
+    assert reads
 
 
 def test_no_request_waits_for_the_store_once_rows_were_read(
