@@ -27,6 +27,7 @@ INTERNAL = {  # modules of the integrations that only the others import
         for name in (
             "answers",
             "arguments",
+            "endings",
             "heard",
             "inbox",
             "leases",

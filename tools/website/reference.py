@@ -74,7 +74,7 @@ _INTEGRATIONS: Final[Mapping[str, tuple[str, str, str]]] = {
         "Limits of requests in web frameworks.",
         "asgi fastapi flask django addresses",
     ),
-    "models": ("Language models", "Limits in clients of language models.", "langchain litellm tokens usage prices"),
+    "models": ("Language models", "Limits in clients of language models.", "langchain litellm cut tokens usage prices"),
 }
 
 

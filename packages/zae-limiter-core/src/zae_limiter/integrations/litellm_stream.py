@@ -5,7 +5,7 @@ Such a call is answered at once with an id and without usage; the id gives acces
 So the call stays open under its id, and is settled when it is fetched. This module imports nothing of LiteLLM.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from ..runtime.dataclass import replace
@@ -46,9 +46,18 @@ class Stream:
     stream that is not whole has used at least the floor of its request and what came.
     """
 
-    def __init__(self, request: Mapping[str, Any], *, least: int | None = None) -> None:
-        """``least``: the floor of the request, for one that is not kept."""
+    def __init__(
+        self,
+        request: Mapping[str, Any],
+        *,
+        least: int | None = None,
+        measure: Callable[[object], int] | None = None,
+    ) -> None:
+        """``least``: the floor of the request, for one that is not kept. ``measure`` returns the bytes of an event's
+        text.
+        """
         self._request, self._least = request, least
+        self._measure = measure or heard_of
         self._reader = UsageReader()
         self._bytes: dict[str, int] = {}
         self._ended = False
@@ -61,7 +70,7 @@ class Stream:
         self.later_id = later_id(self._request, getattr(part, "response", None)) or self.later_id
         for document in documents(part):
             self._reader.add(document)
-            self.hear("part", _heard(document))
+            self.hear("part", self._measure(document))
         # a client may leave after the last event, before the stream ends; the parts of chat completions do not say
         # which one is the last
         self._ended = self._reader.whole and part_of(part, "choices") is None
@@ -92,7 +101,7 @@ class Stream:
         return replace(told, input=told.input + max(0, unread), output=told.output + max(0, unheard))
 
 
-def _heard(document: object) -> int:
+def heard_of(document: object) -> int:
     """Return the bytes of text in an event of OpenAI's APIs, Anthropic's messages, or Gemini."""
     size = 0
     choices, candidates = part_of(document, "choices"), part_of(document, "candidates")

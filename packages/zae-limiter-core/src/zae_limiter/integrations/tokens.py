@@ -43,6 +43,12 @@ def estimate(request: Mapping[str, Any], *, answer: int = 1000) -> int:
     return min(read + _longest(request, answer) * _answers(request), MAX_TOKENS)
 
 
+def estimate_prompt(request: Mapping[str, Any]) -> int:
+    """Return what ``estimate`` counts of a request alone, without its answer."""
+    left_out = (*_MOST, *_CONFIGS)
+    return estimate({name: value for name, value in request.items() if name not in left_out}, answer=0)
+
+
 def floor(request: Mapping[str, Any]) -> int:
     """Return the least tokens that a request counts: a fifth of its bytes as JSON, without its media."""
     size = _size_of(request)

@@ -53,6 +53,11 @@ class Pieces:
         return self._lease
 
     @property
+    def sizes(self) -> frozenset[str]:
+        """The limits that have pieces."""
+        return self._sizes.names
+
+    @property
     def used(self) -> dict[str, int]:
         """The tokens that were counted, by limit."""
         return {name: amount // MILLI for name, amount in self._used.items()}

@@ -26,7 +26,7 @@ import asyncio
 import json
 import math
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
@@ -66,6 +66,8 @@ class Provider(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), _Handler)
         self.asked: list[dict[str, Any]] = []
         self.kept: dict[str, dict[str, Any]] = {}  # answers of /v1/responses by their ids
+        self.through: Callable[[Iterator[str]], Iterator[str]] = iter  # what a gateway in front makes of a stream
+        self.left = 0  # streams that were closed before their end
 
     @property
     def url(self) -> str:
@@ -119,21 +121,25 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _stream(self, model: str, kind: Any) -> None:
         self._begin(200, "text/event-stream")
+        parts = self.server.through(self._events(model, kind))
         try:
-            for event in kind.before():
-                self._send(event)
-            if model == "endless":
-                while True:
-                    self._send(kind.part("again "))
-                    time.sleep(0.01)
-            for part in PARTS[:2] if model == "cut" else PARTS:
-                self._send(kind.part(part))
-            if model == "cut":
-                return
-            for event in kind.after():
-                self._send(event)
+            for event in parts:
+                self.wfile.write(event.encode())
+                self.wfile.flush()
         except OSError:
-            return  # the client has left
+            self.server.left += 1
+        finally:
+            if close := getattr(parts, "close", None):
+                close()
+
+    def _events(self, model: str, kind: Any) -> Iterator[str]:
+        yield from map(_sent, kind.before())
+        while model == "endless":
+            yield _sent(kind.part("again "))
+            time.sleep(0.01)
+        yield from (_sent(kind.part(part)) for part in (PARTS[:2] if model == "cut" else PARTS))
+        if model != "cut":
+            yield from map(_sent, kind.after())
 
     def _begin(self, status: int, kind: str, headers: Any = ()) -> None:
         self.send_response(status)
@@ -141,11 +147,11 @@ class _Handler(BaseHTTPRequestHandler):
             self.send_header(name, text)
         self.end_headers()
 
-    def _send(self, event: dict[str, Any] | str) -> None:
-        text = event if isinstance(event, str) else json.dumps(event)
-        name = f"event: {event['type']}\n" if isinstance(event, dict) and "type" in event else ""
-        self.wfile.write(f"{name}data: {text}\n\n".encode())
-        self.wfile.flush()
+
+def _sent(event: dict[str, Any] | str) -> str:
+    text = event if isinstance(event, str) else json.dumps(event)
+    name = f"event: {event['type']}\n" if isinstance(event, dict) and "type" in event else ""
+    return f"{name}data: {text}\n\n"
 
 
 class _OpenAI:
@@ -181,6 +187,7 @@ def _choice(delta: dict[str, Any], reason: str | None) -> dict[str, Any]:
 
 class _Responses:
     USAGE: Final = {"input_tokens": PROMPT, "output_tokens": ANSWER, "total_tokens": USED}
+    PLACE: Final[dict[str, Any]] = {"item_id": "m-1", "output_index": 0, "content_index": 0}
 
     def __init__(self, body: dict[str, Any], server: Provider) -> None:
         told = {"object": "response", "created_at": 1, "model": "fake", "metadata": {}, "output": [], "tools": []}
@@ -203,11 +210,15 @@ class _Responses:
         return self._answer
 
     def before(self) -> Iterator[Any]:
-        yield {"type": "response.created", "response": {**self._answer, "status": "in_progress", "usage": None}}
+        begun = {**self._answer, "status": "in_progress", "usage": None}
+        yield {"type": "response.created", "sequence_number": 0, "response": begun}
+        item = {"id": "m-1", "type": "message", "role": "assistant", "status": "in_progress", "content": []}
+        yield {"type": "response.output_item.added", "sequence_number": 1, "output_index": 0, "item": item}
+        part = {"type": "output_text", "text": "", "annotations": []}
+        yield {"type": "response.content_part.added", "sequence_number": 2, "part": part, **self.PLACE}
 
     def part(self, text: str) -> dict[str, Any]:
-        place = {"item_id": "m-1", "output_index": 0, "content_index": 0}
-        return {"type": "response.output_text.delta", "delta": text, **place}
+        return {"type": "response.output_text.delta", "sequence_number": 3, "delta": text, **self.PLACE}
 
     def after(self) -> Iterator[Any]:
         self._answer |= {"status": "completed", "usage": self.USAGE}

@@ -1,0 +1,290 @@
+"""Streams of language models that end when their limit is reached: at what was delivered, and as their API ends one.
+
+Give the events of a stream, and the ``Pieces`` of its lease: chunks of chat completions or of ``/v1/responses``, events
+of Anthropic's messages, as objects of their libraries, as mappings, or as server-sent events (``events_of``). Each part
+is counted before it is delivered; one that no piece pays for is not, the provider is closed, and the last events say
+``length`` or ``max_tokens``, with the refusal in their field ``rate_limit``.
+
+What a part counts is an estimate, four bytes to a token or by a ``count`` of yours; at the end the usage of the
+provider settles the lease, exactly, if it came. A stream that is cut, left or broken off is settled for what was
+delivered. Needs no library.
+"""
+
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterable,
+    AsyncIterator,
+    Callable,
+    Generator,
+    Iterable,
+    Iterator,
+    Mapping,
+)
+from contextlib import suppress
+from inspect import isawaitable
+from types import TracebackType
+from typing import Any, Final, Generic, Self, TypeAlias, TypeVar, get_args
+
+from ..aio.lease import DrawLease, Lease
+from ..exceptions import ContentionError, LeaseExpiredError, RateLimiterUnavailable
+from ..http import Show
+from ..streams.aio.pieces import Pieces
+from ..streams.sync.pieces import SyncPieces
+from ..sync.lease import SyncDrawLease, SyncLease
+from ..values.refusal import RateLimitExceeded
+from ..values.token_usage import TokenUsage
+from .answers import Answers
+from .endings import Ending, like
+from .litellm_stream import Stream, heard_of
+from .settlement import settle, settle_sync
+from .tokens import BYTES_PER_TOKEN, estimate_prompt
+from .usage import documents
+
+T = TypeVar("T")
+P = TypeVar("P", Pieces, SyncPieces)
+Cut: TypeAlias = RateLimitExceeded | RateLimiterUnavailable | ContentionError
+CUT: Final = get_args(Cut)
+
+
+class _Cutting(Generic[T, P]):
+    """What a stream has brought, and how it ends: for both variants."""
+
+    def __init__(
+        self,
+        pieces: tuple[P, ...],
+        request: Mapping[str, Any] | None,
+        count: Callable[[Any], int] | None,
+        most: int | None,
+        show: Show,
+    ) -> None:
+        self.cut: Cut | None = None
+        self._pieces: tuple[P, ...] = pieces
+        self._count, self._most = count, most
+        self._answers = Answers(show=show)
+        least = 0 if request is None else estimate_prompt(request)
+        self._stream = Stream({}, least=least, measure=self._measure)
+        self._ending = Ending()
+        self._brought = 0
+        self._documents: list[object] = []
+        self.delivered = TokenUsage(input=least)
+
+    def _measure(self, document: object) -> int:
+        size = heard_of(document)
+        if size and self._count is not None:
+            size = self._count(document) * BYTES_PER_TOKEN
+        self._brought += size
+        return size
+
+    def _asks(self, part: T) -> TokenUsage | None:
+        """Take a part in; return what the stream has used with it, ``None`` where it may be delivered as it is."""
+        self._brought, self._documents = 0, [*documents(part)]
+        for document in self._documents:
+            self._stream.add(document)
+        return self._stream.usage if self._brought and not self._stream.whole else None
+
+    def _note(self, part: T) -> T:
+        for document in self._documents:
+            self._ending.add(document)
+        self.delivered = self._stream.usage
+        return part
+
+    def _end(self) -> None:
+        """Note that no part is missing: what the provider has counted is all."""
+        self._stream.end()
+        self.delivered = self._stream.usage
+
+    def _closing(self, part: T) -> Iterator[T]:
+        assert self.cut is not None
+        why, _ = self._answers.document(self.cut)
+        return like(part, self._ending.documents(self._documents[0], self.delivered, why))
+
+    def _amounts(self, pieces: P, usage: TokenUsage) -> dict[str, int]:
+        """Return what a limit without weights counts: the tokens of all kinds."""
+        return (
+            {} if _has_price(pieces.lease) else dict.fromkeys(pieces.sizes - pieces.lease.weights.keys(), usage.total)
+        )
+
+    def _tokens(self) -> str | None:
+        """Return the limit of the lease that counts the tokens of all kinds, if there is one."""
+        own = [each for each in self._pieces if not isinstance(each.lease, DrawLease | SyncDrawLease)]
+        return next((name for each in own for name in self._amounts(each, self.delivered)), None)
+
+
+class CutStream(_Cutting[T, Pieces]):
+    """A stream on an event loop: iterate it in place of ``parts``, and close it, or use ``async with``.
+
+    ``pieces`` are those of the lease, and of draws that are to bound the stream, too; a limit without weights counts
+    the tokens of all kinds. ``request`` is what the provider was asked, for the tokens of the prompt; ``count`` returns
+    the tokens of an event's text; ``most`` is the bound of ``lease.settle``. Then ``cut`` is why it was cut, ``None``
+    if it was not, and ``delivered`` what it has used.
+    """
+
+    def __init__(
+        self,
+        parts: AsyncIterable[T],
+        *pieces: Pieces,
+        request: Mapping[str, Any] | None = None,
+        count: Callable[[Any], int] | None = None,
+        most: int | None = None,
+        show: Show = "own",
+    ) -> None:
+        super().__init__(pieces, request, count, most, show)
+        self._parts = parts
+        self._flow = self._flowing()
+
+    def __aiter__(self) -> AsyncIterator[T]:
+        return self._flow
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.aclose()
+
+    async def aclose(self) -> None:
+        """End the stream where it is: the provider is closed, and the lease settled for what was delivered."""
+        await self._flow.aclose()
+
+    async def _flowing(self) -> AsyncGenerator[T, None]:
+        try:
+            async for part in self._parts:
+                if not await self._admits(part):
+                    await _close(self._parts)
+                    for each in self._closing(part):
+                        yield each
+                    return
+                yield self._note(part)
+            self._end()
+        finally:
+            await _close(self._parts)
+            with suppress(LeaseExpiredError):  # it was collected after its block: the pieces have settled it
+                await self._settle()
+
+    async def _admits(self, part: T) -> bool:
+        try:
+            if (usage := self._asks(part)) is not None:
+                for each in self._pieces:
+                    await each.reach(usage, **self._amounts(each, usage))
+        except CUT as error:
+            self.cut = error
+        return self.cut is None
+
+    async def _settle(self) -> None:
+        for each in self._pieces:
+            each.end()
+        for lease in {_owner(each.lease) for each in self._pieces}:
+            await settle(lease, self._tokens(), self.delivered, self._most)
+
+
+class SyncCutStream(_Cutting[T, SyncPieces]):
+    """A stream on a thread, as ``CutStream``."""
+
+    def __init__(
+        self,
+        parts: Iterable[T],
+        *pieces: SyncPieces,
+        request: Mapping[str, Any] | None = None,
+        count: Callable[[Any], int] | None = None,
+        most: int | None = None,
+        show: Show = "own",
+    ) -> None:
+        super().__init__(pieces, request, count, most, show)
+        self._parts = parts
+        self._flow = self._flowing()
+
+    def __iter__(self) -> Iterator[T]:
+        return self._flow
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the stream where it is: the provider is closed, and the lease settled for what was delivered."""
+        self._flow.close()
+
+    def _flowing(self) -> Generator[T, None, None]:
+        try:
+            for part in self._parts:
+                if not self._admits(part):
+                    _close_sync(self._parts)
+                    yield from self._closing(part)
+                    return
+                yield self._note(part)
+            self._end()
+        finally:
+            _close_sync(self._parts)
+            with suppress(LeaseExpiredError):
+                self._settle()
+
+    def _admits(self, part: T) -> bool:
+        try:
+            if (usage := self._asks(part)) is not None:
+                for each in self._pieces:
+                    each.reach(usage, **self._amounts(each, usage))
+        except CUT as error:
+            self.cut = error
+        return self.cut is None
+
+    def _settle(self) -> None:
+        for each in self._pieces:
+            each.end()
+        for lease in {_owner_sync(each.lease) for each in self._pieces}:
+            settle_sync(lease, self._tokens(), self.delivered, self._most)
+
+
+async def events_of(lines: AsyncIterable[str]) -> AsyncGenerator[str, None]:
+    """Yield whole server-sent events from lines, such as those of ``response.aiter_lines()`` of httpx."""
+    event: list[str] = []
+    async for line in lines:
+        event.append(f"{line}\n")
+        if not line:
+            yield "".join(event)
+            event.clear()
+    if event:
+        yield "".join([*event, "\n"])
+
+
+def sync_events_of(lines: Iterable[str]) -> Generator[str, None, None]:
+    """Yield whole server-sent events from lines, such as those of ``response.iter_lines()`` of httpx."""
+    event: list[str] = []
+    for line in lines:
+        event.append(f"{line}\n")
+        if not line:
+            yield "".join(event)
+            event.clear()
+    if event:
+        yield "".join([*event, "\n"])
+
+
+def _has_price(lease: object) -> bool:
+    return isinstance(lease, DrawLease | SyncDrawLease) and lease.has_price
+
+
+def _owner(lease: Lease | DrawLease) -> Lease:
+    return lease._lease if isinstance(lease, DrawLease) else lease
+
+
+def _owner_sync(lease: SyncLease | SyncDrawLease) -> SyncLease:
+    return lease._lease if isinstance(lease, SyncDrawLease) else lease
+
+
+def _close_sync(parts: object) -> None:
+    """Close what brings the parts, if it can be closed."""
+    if callable(close := getattr(parts, "close", None)):
+        close()
+
+
+async def _close(parts: object) -> None:
+    """Close what brings the parts, if it can be closed: a client's stream, or a generator."""
+    close = getattr(parts, "aclose", None) or getattr(parts, "close", None)
+    if callable(close):
+        closing = close()
+        if isawaitable(closing):
+            await closing
