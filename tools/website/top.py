@@ -16,8 +16,8 @@ from zae_limiter_cli.live.reading import Reader
 from zae_limiter_cli.live.screen import Look, TopScreen
 
 PICTURE: Final = Path(__file__).parents[2] / "docs" / "assets" / "pictures" / "top.svg"
-SIZE: Final = (104, 12)
-SECONDS: Final = 8.0
+SIZE: Final = (118, 12)
+SECONDS: Final = 100.0  # two half minutes are seen whole, for their bars
 _FONT_FACE: Final = re.compile(r"@font-face\s*{[^}]*}\s*")  # each would be fetched from elsewhere
 
 

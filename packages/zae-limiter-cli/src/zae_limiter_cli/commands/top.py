@@ -1,20 +1,26 @@
 """`zae-limiter top`."""
 
 import sys
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from time import sleep
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import click
+from click.core import ParameterSource
 
 from ..columns import say_json, say_sentence
+from ..errors import CommandError
 from ..live.rows import ORDERS, Order
 from ..options import FiniteRange, OutputForm, connected, given_options, in_namespace, output_option
 from ..paging import ROWS_OF_A_PAGE, open_namespace, rows_option
+from ..times import duration, parse_end, shown
 
 if TYPE_CHECKING:
     from ..connection import Connection
     from ..terminal import Terminal
+
+LONGEST: Final = 3600  # seconds of --for
 
 
 def _follows(terminal: "Terminal") -> bool:
@@ -25,6 +31,17 @@ def _follows(terminal: "Terminal") -> bool:
             "This terminal draws no screen: TERM is dumb, or it is not\nUTF-8. The table is printed once.", err=True
         )
     return able
+
+
+def _time_of(text: str) -> tuple[str, float]:
+    """Return a time that was typed, as a head has it, and its seconds. Raises ``CommandError``."""
+    if click.get_current_context().get_parameter_source("every") is ParameterSource.COMMANDLINE:
+        raise CommandError("--for and --every are both the time between two looks: pass one of them")
+    now = datetime.now(UTC)
+    seconds = (parse_end("--for", text, now) - now).total_seconds()
+    if seconds > LONGEST:
+        raise CommandError(f"--for {text!r}: must be at most 1h; `zae-limiter usage list` has whole hours")
+    return duration(seconds).upper(), seconds
 
 
 @click.command()
@@ -40,6 +57,9 @@ def _follows(terminal: "Terminal") -> bool:
     metavar="SECONDS",
     help="The time from one look to the next.",
 )
+@click.option(
+    "--for", "for_", metavar="TIME", help="Count what happens in 5m, at most 1h, from now on; print a table, and end."
+)
 @click.option("--tree/--flat", default=True, show_default=True, help="Show entities below their parents, or not.")
 @click.option("--once", is_flag=True, help="Look twice, print a table, and end. So it is without a terminal, too.")
 @click.option("--allow-changes", is_flag=True, help="Let the keys `l` and `b` lift and block.")
@@ -52,6 +72,7 @@ def top(
     resource: str | None,
     by: Order,
     every: float,
+    for_: str | None,
     tree: bool,
     once: bool,
     allow_changes: bool,
@@ -61,15 +82,18 @@ def top(
     """Watch the buckets of a namespace: what is left, how fast it is used, who is refused, and by which limit.
 
     Refusals are those that the aggregator has counted in this hour and the one before. Of more than --rows buckets,
-    those with the most refusals and the most use are shown. Keys: `w` why, `u` usage, `d` changes, `s` sort, `t` tree
+    those with the most refusals and the most use are shown. --for counts in a time, which begins now: buckets count
+    on, and keep no times. Keys: `w` why, `u` usage, `d` changes, `s` sort, `t` tree
     or flat, `/` filter, `q` quit; with --allow-changes `l` lift and `b` block, which ask for a word first.
     """
     from ..live.plain import plain_row, say_rows
     from ..live.reading import Reader
-    from ..live.rows import first_rows, rows_of
+    from ..live.rows import MINUTE_MS, Counted, first_rows, rows_of
     from ..live.tree import lines_of
     from ..terminal import Terminal
 
+    name, length = ("", every) if for_ is None else _time_of(for_)
+    once = once or bool(name)
     with open_namespace(connection, namespace) as repository:
         if not once and output == "table" and sys.stdin.isatty() and _follows(Terminal.of_stdout()):
             from ..live.health import Health
@@ -83,15 +107,19 @@ def top(
             raise click.exceptions.Exit(screen.return_code or 0)
         reader = Reader(repository, resource, rows)
         before = reader.read()
-        sleep(every)
+        if name:
+            ends = shown(datetime.now(UTC) + timedelta(seconds=length))
+            say_sentence(f"Buckets count on, and keep no times: this counts from now until {ends} UTC.", err=True)
+        sleep(length)
         reading = reader.read()
     found = first_rows(rows_of(reading, before, by), rows, reading.parents if tree else {})
     if output == "json":
         plain = [plain_row(row, reading.parents.get(row.place.entity_id, ())) for row in found]
-        say_json({"namespace": namespace, "buckets": plain})
+        say_json({"namespace": namespace, "seconds": (reading.at_ms - before.at_ms) / 1000, "buckets": plain})
     elif found:
         parents = reading.parents if tree else {}
-        say_rows(lines_of(found, parents, symbols=Terminal.of_stdout().symbols))
+        counted = Counted(name, (reading.at_ms - before.at_ms) / MINUTE_MS) if name else None
+        say_rows(lines_of(found, parents, symbols=Terminal.of_stdout().symbols), counted)
     else:
         on = "" if resource is None else f" on {resource}"
         say_sentence(f"There is no bucket{on} in namespace {namespace}, and no usage in this hour or the one before.")

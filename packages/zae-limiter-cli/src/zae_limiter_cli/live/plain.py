@@ -5,14 +5,15 @@ from typing import Any
 
 from ..columns import room_of_stdout, say_columns
 from ..rates import in_money
-from .rows import WIDE, Row, cells, heads
+from .rows import WIDE, Counted, Row, cells, heads
 
 
-def say_rows(lines: Iterable[tuple[str, Row]]) -> None:
+def say_rows(lines: Iterable[tuple[str, Row]], counted: Counted | None = None) -> None:
     """Print a row for each bucket, behind what leads to it: on a narrow terminal with fewer columns."""
     room = room_of_stdout()
     wide = room is None or room >= WIDE
-    say_columns([heads(wide=wide), *(cells(row, lead, wide=wide, symbols=False) for lead, row in lines)])
+    shown = [cells(row, lead, wide=wide, symbols=False, counted=counted) for lead, row in lines]
+    say_columns([heads(wide=wide, counted=counted), *shown])
 
 
 def plain_row(row: Row, parent_ids: Sequence[str]) -> dict[str, Any]:

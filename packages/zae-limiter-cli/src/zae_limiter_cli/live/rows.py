@@ -223,14 +223,26 @@ def rate(per_minute: float | None) -> str:
     return f"{per_minute:,.0f}" if per_minute >= 10 or per_minute == int(per_minute) else f"{per_minute:.1f}"
 
 
-def used(row: Row) -> str:
-    """Return what is used of the row's limit in a minute, as text."""
-    if row.unit and row.per_minute is not None:
-        return about(row.per_minute, row.unit)
-    return rate(row.per_minute)
+class Counted(NamedTuple):
+    """A time for which rows have counts, and no rates: its name, and how many minutes it was."""
+
+    name: str
+    minutes: float
+
+    def of(self, per_minute: float | None) -> float | None:
+        """Return the count that made a rate."""
+        return None if per_minute is None else round(per_minute * self.minutes)
 
 
-def cells(row: Row, lead: str = "", *, wide: bool, symbols: bool = True) -> Sequence[str]:
+def used(row: Row, counted: Counted | None = None) -> str:
+    """Return what is used of the row's limit in a minute, or in a time, as text."""
+    tokens = row.per_minute if counted is None else counted.of(row.per_minute)
+    return about(tokens, row.unit) if row.unit and tokens is not None else rate(tokens)
+
+
+def cells(
+    row: Row, lead: str = "", *, wide: bool, symbols: bool = True, counted: Counted | None = None
+) -> Sequence[str]:
     """Return the cells of a row below ``heads``; ``lead`` is what leads to it in a tree.
 
     On a narrow screen, the limit of an ancestor that refuses stands in place of the row's own, and what is left of that
@@ -239,24 +251,26 @@ def cells(row: Row, lead: str = "", *, wide: bool, symbols: bool = True) -> Sequ
     left = amount(row.available, row.unit) if row.limit else "-"
     short = bar(row.left, 8 if wide else 4, symbols=symbols)
     refused = f"{row.refused:,}"
+    lately = rate(row.refused_per_minute if counted is None else counted.of(row.refused_per_minute))
     if not wide:
         own = (row.limit or "-", f"{short} {left}")
         limit, rest = (row.blocked_by, "-") if row.blocked_by else own
-        return f"{lead}{row.place.entity_id}", row.place.resource, limit, rest, refused
+        return f"{lead}{row.place.entity_id}", row.place.resource, limit, rest, lately if counted else refused
     return (
         f"{lead}{row.place.entity_id}",
         row.place.resource,
         row.limit or "-",
         f"{short} {left}",
-        used(row),
+        used(row, counted),
         refused,
-        rate(row.refused_per_minute),
+        lately,
         row.blocked_by or "-",
     )
 
 
-def heads(*, wide: bool) -> Sequence[str]:
+def heads(*, wide: bool, counted: Counted | None = None) -> Sequence[str]:
     """Return the heads of the columns."""
+    span = "/MIN" if counted is None else f" IN {counted.name}"
     if not wide:
-        return "ENTITY", "RESOURCE", "LIMIT", "LEFT", "REFUSED"
-    return "ENTITY", "RESOURCE", "LIMIT", "LEFT", "USED/MIN", "REFUSED", "REFUSED/MIN", "BLOCKED BY"
+        return "ENTITY", "RESOURCE", "LIMIT", "LEFT", "REFUSED" if counted is None else f"REFUSED{span}"
+    return "ENTITY", "RESOURCE", "LIMIT", "LEFT", f"USED{span}", "REFUSED", f"REFUSED{span}", "BLOCKED BY"

@@ -63,6 +63,6 @@ def _period(window: "Window", since: str | None, until: str | None, now: datetim
     begin = window_start(window, int(start.timestamp() * 1000))
     if since is not None and end is None and now - start < timedelta(seconds=WINDOW_SECONDS[window]):
         unit = "hours" if window == "hourly" else "days"
-        live = "`zae-limiter top --once --every 60` shows what live buckets do in a minute from now"
+        live = "`zae-limiter top --for 5m` counts what live buckets do in five minutes from now"
         say_sentence(f"Usage has whole {unit}: this is since {both(begin)}. {live}.", err=True)
     return begin, end

@@ -2,9 +2,11 @@
 
 import asyncio
 import json
+import re
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -94,6 +96,51 @@ def file(tmp_path: Path) -> Path:
         with pytest.raises(RateLimitExceeded), limiter.acquire("key-[b]1", "gpt-4", {"rpm": 1}):
             pass
     return path
+
+
+def test_it_counts_what_happens_in_a_time_from_now_on(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    waited = list[float]()
+
+    def happen(seconds: float) -> None:
+        """Two calls are admitted meanwhile, one is refused."""
+        waited.append(seconds)
+        with SyncRepository.sqlite(file) as repository:
+            limiter = SyncRateLimiter(repository)
+            for _ in range(2):
+                with limiter.acquire("alone", "gpt-4", {"rpm": 5}):
+                    pass
+            with pytest.raises(RateLimitExceeded), limiter.acquire("alone", "gpt-4", {"rpm": 60}):
+                pass
+            with limiter.acquire("alone", "gpt-4", {"rpm": 1}):  # its write counts the refusal
+                pass
+
+    with SyncRepository.sqlite(file) as repository, SyncRateLimiter(repository).acquire("alone", "gpt-4", {"rpm": 1}):
+        pass
+    monkeypatch.setattr(import_module("zae_limiter_cli.commands.top"), "sleep", happen)
+    command = ["top", "--store", f"sqlite:///{file}", "--for", "5m"]
+    done = CliRunner().invoke(main, command)
+    assert waited == [300]
+    assert "this counts from now until 20" in done.stderr
+    head, *rows = [re.split(r"  +", line) for line in done.stdout.splitlines()]
+    assert head[4:7] == ["USED IN 5 MIN", "REFUSED", "REFUSED IN 5 MIN"]
+    (alone,) = [row for row in rows if row[0] == "alone"]
+    assert (alone[4], alone[6]) == ("11", "1")
+    told = json.loads(CliRunner().invoke(main, [*command, "-o", "json"]).stdout)
+    (row,) = [each for each in told["buckets"] if each["entity_id"] == "alone"]
+    assert round(row["refused_per_minute"] * told["seconds"] / 60) == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "problem"),
+    [
+        (("--for", "2h"), "--for '2h': must be at most 1h"),
+        (("--for", "5"), "--for '5': must be how long from now"),
+        (("--for", "5m", "--every", "1"), "--for and --every are both the time between two looks"),
+    ],
+)
+def test_a_time_that_it_cannot_count_is_one_error(file: Path, words: tuple[str, ...], problem: str) -> None:
+    done = CliRunner().invoke(main, ["top", "--store", f"sqlite:///{file}", *words])
+    assert (done.exit_code, problem in done.stderr) == (1, True)
 
 
 def top_of(path: Path, repository: SyncRepository, kind: type[TopScreen] = TopScreen) -> TopScreen:

@@ -236,7 +236,7 @@ def test_a_time_within_a_window_is_said_to_be_the_whole_window(table: Table) -> 
     hour = datetime.now(UTC).replace(minute=0, second=0, microsecond=0)
     done = run("list", "--since", "5m")
     assert done.stderr.startswith("Usage has whole hours: this is since 20")
-    assert "`zae-limiter top --once --every 60`" in done.stderr
+    assert "`zae-limiter top --for 5m`" in done.stderr
     assert f"{hour:%Y-%m-%d %H}" in done.stderr or datetime.now(UTC).minute < 6
     assert run("list", "--since", "2h").stderr == ""
     assert "whole days" in run("list", "--window", "daily", "--since", "5m").stderr
