@@ -101,6 +101,12 @@ def sections() -> Mapping[str, Section]:
             (*_of("zae_limiter", "Lease DrawLease"), *_of("zae_limiter.streams", "Pieces")),
             ("zae_limiter.SyncLease", "zae_limiter.SyncDrawLease", "zae_limiter.streams.SyncPieces"),
         ),
+        "run-budget": Section(
+            "RunBudget",
+            "The budget of a run, and the leases of its calls.",
+            _of("zae_limiter", "RunBudget RunLease"),
+            ("zae_limiter.SyncRunBudget", "zae_limiter.SyncRunLease"),
+        ),
         "call-values": Section(
             "Arguments and answers of calls",
             "What `acquire`, `check` and `estimate` take and return.",

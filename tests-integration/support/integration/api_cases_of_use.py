@@ -5,6 +5,7 @@ What never does: every case of a rule (core's own tests), a cost (test_costs).
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from decimal import Decimal
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, cast
@@ -28,6 +29,7 @@ from zae_limiter import (
     ValidationError,
 )
 from zae_limiter.exceptions import (
+    BudgetEnded,
     InfrastructureNotFoundError,
     InvalidNameError,
     LeaseExpiredError,
@@ -236,6 +238,40 @@ async def draws(api_case: ApiCase) -> None:
     assert await limiter.available("drawing", "s-1") == {"rpm": 56}
 
 
+async def run_budgets(api_case: ApiCase) -> None:
+    limiter, amounts = api_case.limiter, {"usd": "$1", "calls": "9"}
+    other = await api_case.harness.open(namespace=limiter.repository.name, clock=api_case.clock)
+    await limiter.set_limits("team", [RPM], "r")
+    run = await limiter.budget("run", amounts, within="team", expires=60).open()
+    joined = await other.budget("run", within="team").open()
+    below = await joined.budget("sub", {"usd": "$0.50"}).open()
+    for each, spent in ((run, "0.10"), (joined, "0.20"), (below, "0.40")):
+        async with each.acquire("r", {"rpm": 2}, costs={"usd": Decimal(spent)}) as lease:
+            await lease.settle(rpm=1, usd=Decimal("0.10"))
+    assert await run.left() == await joined.left() == {"calls": 6, "usd": 700_000}
+    assert (await below.left(), await limiter.available("team", "r")) == ({"usd": 400_000}, {"rpm": 57})
+    for each in (run, joined):
+        with pytest.raises(RateLimitExceeded) as short:
+            async with each.acquire("r", {"rpm": 1}, costs={"usd": Decimal("0.80")}):
+                pass
+        assert short.value.refused_by == run.entity_id
+    await refused(ValidationError, other.budget("run", {"usd": "$2"}, within="team").open())
+    another = await limiter.budget("another", {"usd": "$1"}, within="team", expires=60).open()
+    await run.end()
+    for each in (run, joined, below):
+        with pytest.raises(BudgetEnded, match="'run' was ended"):
+            async with each.acquire("r", {"rpm": 1}, costs={"usd": Decimal("0.01")}):
+                pass
+    await refused(BudgetEnded, other.budget("run", amounts, within="team").open())
+    api_case.clock.advance(60)
+    with pytest.raises(BudgetEnded, match="'another' has expired"):
+        async with another.acquire("r", {"rpm": 1}, costs={"usd": 0}):
+            pass
+    with pytest.raises(ValidationError, match="has a '/'"):
+        limiter.budget("a/b", within="team")
+    await other.close()
+
+
 async def credits_behind_a_quota(api_case: ApiCase) -> None:
     limiter, policy = api_case.limiter, OnRefused(wait=0.001, overflow="credits")
     await limiter.set_resource_defaults("quota", [Limit.total("calls", 1)], on_refused=policy)
@@ -430,6 +466,7 @@ API_CASES = (
     audit_and_usage,
     acquires,
     leases,
+    run_budgets,
     slots,
     leases_that_nobody_enters,
     opening,

@@ -10,7 +10,7 @@ from functools import partial
 from types import TracebackType
 from typing import Any, Literal
 
-from zae_limiter import DrawLease, Lease, RateLimiter, Repository
+from zae_limiter import DrawLease, Lease, RateLimiter, Repository, RunBudget, RunLease
 
 Variant = Literal["async", "sync"]
 TWINS: dict[str, type] = {
@@ -18,6 +18,8 @@ TWINS: dict[str, type] = {
     "SyncRepository": Repository,
     "SyncLease": Lease,
     "SyncDrawLease": DrawLease,
+    "SyncRunBudget": RunBudget,
+    "SyncRunLease": RunLease,
 }
 
 
@@ -35,7 +37,7 @@ class Awaited:
             return lambda *args, **kwargs: _Block(value(*args, **kwargs), self._threads)
         if inspect.iscoroutinefunction(inspect.getattr_static(self._twin, name, None)):
             return partial(self._call, value)
-        if name == "draw":
+        if name in ("draw", "budget"):
             return lambda *args, **kwargs: self._faced(value(*args, **kwargs))
         return self._faced(value)
 

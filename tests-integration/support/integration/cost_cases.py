@@ -325,6 +325,7 @@ SECTIONS: Final[Mapping[str, Sequence[Case]]] = {
 }
 FREE: Final = {  # methods that ask nothing
     "RateLimiter.close",
+    "RateLimiter.budget",  # the opening of what it answers does
     "RateLimiter.limit",  # a call of the function asks as an acquire does
     "Repository.close",
     "Repository.builder",

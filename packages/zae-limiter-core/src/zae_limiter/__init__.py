@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     __version__: str
 
+    from .aio.budgets import RunBudget as RunBudget
+    from .aio.budgets import RunLease as RunLease
     from .aio.lease import DrawLease as DrawLease
     from .aio.lease import Lease as Lease
     from .aio.limiter import RateLimiter as RateLimiter
@@ -26,6 +28,8 @@ if TYPE_CHECKING:
     from .exceptions import ValidationError as ValidationError
     from .exceptions import ZAELimiterError as ZAELimiterError
     from .settings import Options as Options
+    from .sync.budgets import SyncRunBudget as SyncRunBudget
+    from .sync.budgets import SyncRunLease as SyncRunLease
     from .sync.lease import SyncDrawLease as SyncDrawLease
     from .sync.lease import SyncLease as SyncLease
     from .sync.limiter import SyncRateLimiter as SyncRateLimiter
@@ -49,6 +53,7 @@ if TYPE_CHECKING:
     from .values.usage import UsageSnapshot as UsageSnapshot
 
 _NAMES = {
+    "aio.budgets": "RunBudget RunLease",
     "aio.lease": "DrawLease Lease",
     "aio.limiter": "RateLimiter",
     "aio.repository": "Repository RepositoryBuilder",
@@ -56,6 +61,7 @@ _NAMES = {
     "engines.engine": "Store SyncStore",
     "exceptions": "EntityNotFoundError RateLimitError RateLimiterUnavailable ValidationError ZAELimiterError",
     "settings": "Options",
+    "sync.budgets": "SyncRunBudget SyncRunLease",
     "sync.lease": "SyncDrawLease SyncLease",
     "sync.limiter": "SyncRateLimiter",
     "sync.repository": "SyncRepository SyncRepositoryBuilder",

@@ -5,7 +5,8 @@ Errors of a single store operation are internal (operations.errors).
 ZAELimiterError
 ├── RateLimitError
 │   ├── RateLimitExceeded            a limit is short of tokens; has the amounts and the time to wait
-│   │   └── AccessDisabled           a switch refuses the entity, or one above it; has the level and the reason
+│   │   ├── AccessDisabled           a switch refuses the entity, or one above it; has the level and the reason
+│   │   └── BudgetEnded              the budget of a run has expired, or was ended
 │   └── LeaseExpiredError            a lease was used after its block
 ├── EntityError
 │   ├── EntityNotFoundError
@@ -42,10 +43,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from .values.refusal import AccessDisabled as AccessDisabled  # noqa: PLC0414 - it makes the name public
+    from .values.refusal import BudgetEnded as BudgetEnded  # noqa: PLC0414
     from .values.refusal import RateLimitExceeded as RateLimitExceeded  # noqa: PLC0414
 
 __all__ = [
     "AccessDisabled",
+    "BudgetEnded",
     "CertificateError",
     "ClientTooOldError",
     "ContentionError",
@@ -87,7 +90,7 @@ if not TYPE_CHECKING:
 
     def __getattr__(name: str) -> Any:
         """Return a refusal, which has the statuses of limits, so that its module imports this one."""
-        if name in ("RateLimitExceeded", "AccessDisabled"):
+        if name in ("RateLimitExceeded", "AccessDisabled", "BudgetEnded"):
             return getattr(import_module(".values.refusal", __package__), name)
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 

@@ -254,6 +254,8 @@ async def _write_what_limits_need(world: World) -> None:
         pass  # by another shape
     await limiter.repository.reset_bucket("key", "gpt-4", principal="me")
     await limiter.repository.credit_bucket("key", "gpt-4", {"rpm": 1}, principal="me", idempotency_key="k")
+    async with limiter.budget("run", {"rpm": 1}, within="key") as run:
+        await run.end()
     with pytest.raises(RateLimitExceeded):
         await limiter.acquire("key", "gpt-4", {"rpm": 61}).__aenter__()
     await limiter.repository.close()  # counts the refusal

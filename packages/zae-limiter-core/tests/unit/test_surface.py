@@ -21,7 +21,17 @@ from zae_limiter import (
 
 MOST_TOP_NAMES = 45
 MOST_OF_THE_REPOSITORY = 64
-OF_THE_LIMITER = {"acquire", "available", "check", "close", "estimate", "explain", "limit", "time_until_available"}
+OF_THE_LIMITER = {
+    "acquire",
+    "available",
+    "budget",
+    "check",
+    "close",
+    "estimate",
+    "explain",
+    "limit",
+    "time_until_available",
+}
 OF_BOTH = {
     *("create_entity", "get_entity", "delete_entity", "get_children"),
     *(

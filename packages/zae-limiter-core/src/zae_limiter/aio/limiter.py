@@ -24,6 +24,7 @@ from ..runtime.unused import warn_if_later
 from ..values.draws import Draw
 from ..values.estimates import Amount, Estimate
 from ..values.limits import Limit, Policy, check_limits
+from ..values.naming import check_identifier
 from ..values.on_refused import OnRefused
 from ..wiring import Decorated, check_decorated, check_repository, of_call, refuse_other_limiter
 from .entities import EntityMethods
@@ -32,9 +33,12 @@ from .limits import LimitMethods
 from .repository import Repository
 
 if TYPE_CHECKING:
+    from decimal import Decimal
+
     from ..observers import Observer
     from ..values.checks import Check
     from ..values.explanation import Explanation
+    from .budgets import RunBudget
 
 
 class RateLimiter(LimitMethods, EntityMethods):
@@ -185,6 +189,24 @@ class RateLimiter(LimitMethods, EntityMethods):
             model,
             lambda key, share: state.settled_amounts.quantile(key, share, state.now()),
         )
+
+    def budget(
+        self,
+        name: str,
+        amounts: Mapping[str, str | int | Decimal] | None = None,
+        *,
+        within: str,
+        expires: float = 3600,
+    ) -> RunBudget:
+        """Return the budget of a run within an entity, which ``async with`` opens: ``{"usd": "$2", "calls": 50}``.
+
+        All processes that open it by this name share it, until ``expires`` seconds after the first opening. It narrows
+        what the entity has, and reserves nothing. ``run.acquire`` is ``acquire`` of the entity, beside the budget.
+        Without ``amounts`` it joins a budget that is open. Raises ``ValidationError`` here or on entry.
+        """
+        from .budgets import RunBudget
+
+        return RunBudget(self, name, amounts, within=check_identifier("within", within), expires=expires)
 
     async def available(
         self, entity_id: str, resource: str, limits: Sequence[Limit | str] | None = None, **old: Unpack[OldOptions]

@@ -32,6 +32,8 @@ from .attributes import (
     PARENT_ID,
     PK,
     RESOURCE,
+    RUN_ENDED,
+    RUN_UNTIL,
     SHARD_COUNT,
     SK,
     TTL,
@@ -50,7 +52,7 @@ Order = Literal["same", "another time", "newer", "older", "outdated"]
 
 WRITES: Final = bucket_attributes(WCU).consumed
 ONE_WRITE: Final = MILLI
-_NUMBERS: Final = frozenset((*COUNTERS, TTL, WRITES_THEN))
+_NUMBERS: Final = frozenset((*COUNTERS, TTL, WRITES_THEN, RUN_UNTIL, RUN_ENDED))
 FUTURE_MS: Final = 60_000
 
 

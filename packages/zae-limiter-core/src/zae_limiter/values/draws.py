@@ -1,11 +1,12 @@
 """A further bucket that a call draws on (``Draw``), for what is not a tree of entities."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from ..exceptions import ValidationError
 from ..runtime.dataclass import dataclass, field
 from .estimates import Amount
+from .limits import Limit, check_limits
 from .naming import check_identifier, check_resource
 
 if TYPE_CHECKING:
@@ -21,8 +22,8 @@ class Draw:
     What is left out is the call's: ``entity_id``, ``resource``, and the amounts of ``consume``, by limit in tokens; of
     the call's amounts only those for which the bucket has limits. It draws on those above the entity, too, if the
     entity ``cascade``s; ``True`` and ``False`` say so for this call. ``by_usage`` returns what a usage of the call is
-    here, by limit, such as its price: ``settle(usage)`` of the draw, and the integrations, settle by it. Raises
-    ``ValidationError``.
+    here, by limit, such as its price: ``settle(usage)`` of the draw, and the integrations, settle by it. ``limits``
+    replace the stored ones, and those of the call, in the buckets of this draw. Raises ``ValidationError``.
     """
 
     entity_id: str | None = None
@@ -30,6 +31,7 @@ class Draw:
     consume: Mapping[str, Amount] | None = field(default=None, hash=False)
     cascade: bool | None = None
     by_usage: "Callable[[TokenUsage], Mapping[str, int | Decimal]] | None" = field(default=None, compare=False)
+    limits: "Sequence[Limit | str] | None" = None
 
     def __post_init__(self) -> None:
         if self.entity_id is not None:
@@ -45,3 +47,5 @@ class Draw:
         if by_usage is not None and not callable(by_usage):
             problem = "must be a function of a TokenUsage that returns amounts by limit"
             raise ValidationError("by_usage of a draw", by_usage, problem)
+        if self.limits is not None:
+            object.__setattr__(self, "limits", check_limits("limits of a draw", self.limits))

@@ -327,5 +327,39 @@ class AccessDisabled(RateLimitExceeded):
         return told if self.switch is None else f"{told} by {self.switch.setter}{self.switch.because}"
 
 
+class BudgetEnded(RateLimitExceeded):
+    """The budget of a run is over: it has expired, or ``end`` has ended it for all processes; nothing stays consumed.
+
+    ``budget`` is the name of the run, ``refused_by`` the entity of its bucket. No retry passes: ``reason`` is
+    ``"never"``, ``retry_after_seconds`` infinite. ``expired``: it ended by its time.
+    """
+
+    def __init__(
+        self,
+        statuses: Sequence[LimitStatus],
+        entity_id: str | None = None,
+        resource: str | None = None,
+        budget: str = "",
+        expired: bool = False,  # noqa: FBT001 - by position, as exceptions are pickled
+    ) -> None:
+        super().__init__(statuses, entity_id, resource)
+        self.args = (self.statuses, entity_id, resource, budget, expired)
+        self.budget = budget
+        self.expired = expired
+
+    @property
+    def reason(self) -> Reason:
+        """Always ``"never"``."""
+        return "never"
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return everything as plain JSON values, with the ``budget``."""
+        return {**super().as_dict(), "error": "budget_ended", "budget": self.budget, "expired": self.expired}
+
+    def __str__(self) -> str:
+        why = "has expired" if self.expired else "was ended"
+        return f"{' > '.join(self.path)}: the budget of run {self.budget!r} {why}: open one of another name"
+
+
 def _finite(seconds: float) -> float | None:
     return None if math.isinf(seconds) else seconds

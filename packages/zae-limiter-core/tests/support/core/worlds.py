@@ -23,6 +23,7 @@ from zae_limiter import (
     SyncRateLimiter,
     SyncRepository,
 )
+from zae_limiter.aio.budgets import ObservedRunLease, RunBudget, RunLease
 from zae_limiter.aio.observed_lease import ObservedLease
 from zae_limiter.engines.memory.table import MemoryTable
 from zae_limiter.engines.meter import Meter
@@ -32,6 +33,7 @@ from zae_limiter.operations.values import Get, Item, Key, Put
 from zae_limiter.schema import keys
 from zae_limiter.schema.registry import version_item
 from zae_limiter.streams import Pieces, SyncPieces
+from zae_limiter.sync.budgets import SyncObservedRunLease, SyncRunBudget, SyncRunLease
 from zae_limiter.sync.observed_lease import SyncObservedLease
 from zae_limiter.testing import ManualClock
 from zae_limiter.values.versions import record_of_this_release
@@ -46,6 +48,9 @@ TWINS: dict[type, type] = {
     SyncPieces: Pieces,
     SyncMaintenance: Maintenance,
     SyncObservedLease: ObservedLease,
+    SyncObservedRunLease: ObservedRunLease,
+    SyncRunBudget: RunBudget,
+    SyncRunLease: RunLease,
 }
 THREADS = ThreadPoolExecutor(max_workers=128)
 

@@ -166,6 +166,8 @@ def _grant_of_path(
     """Return the grant of an acquire that draws on several buckets, or asks for money: all are held, or all
     are in the own table.
     """
+    if any(draw.limits for draw in request.draws):
+        return None
 
     def look(entity_id: str, resource: str) -> Known | None:
         home = namespace_state.cached_shards.get((entity_id, resource, 0))

@@ -8,6 +8,7 @@ from typing import Final
 
 from ...operations.errors import BudgetSpent
 from ...schema.attributes import REFUSED, REFUSED_BELOW, parse_refused_by, refused_by
+from ...values import run_budgets
 from ...values.limit_status import LimitStatus
 from ...values.limits import MAX_LIMITS
 from ...values.refusal import LaterStatuses, RateLimitExceeded, short, unread
@@ -74,7 +75,8 @@ def _by_others(asked: Place, violations: Sequence[LimitStatus], asker: CachedSha
     for.
     """
     others = (each for each in violations if (each.entity_id, each.resource) != asked)
-    names = [*dict.fromkeys(refused_by(Refuser(each.entity_id, each.limit_name)) for each in others)]
+    refusers = (Refuser(run_budgets.refuser_of(each.entity_id, each.resource), each.limit_name) for each in others)
+    names = [*dict.fromkeys(map(refused_by, refusers))]
     item = {} if asker.state is None else asker.state.item
     known = [name for name in item if parse_refused_by(name) is not None] if names else []
     return names if len({*known, *names}) <= MAX_LIMITS else [name for name in names if name in known]

@@ -239,6 +239,7 @@ def _draw_of(request: AcquireRequest, draw: Draw, place: tuple[str, str]) -> Acq
     """Return the request of a draw: that of the call, for another bucket."""
     of = replace(request, cascade=draw.cascade, caller=request.asker, by_usage=draw.by_usage)
     of.entity_id, of.resource = place
+    of.limits = request.limits if draw.limits is None else check_limits("limits of a draw", draw.limits)
     of.ask(draw.consume)
     return of
 
