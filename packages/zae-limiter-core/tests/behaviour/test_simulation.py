@@ -54,7 +54,7 @@ def test_no_history_breaks_the_invariant(which: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(("first", "count"), [(1, 12), pytest.param(13, 48, marks=pytest.mark.long)])
 @pytest.mark.parametrize(
-    "scenario", ["calendar", "first-use", "levels", "merges", "paths", "patterns", "siblings", "splits"]
+    "scenario", ["calendar", "first-use", "levels", "merges", "paths", "patterns", "siblings", "splits", "streams"]
 )
 def test_no_history_of_a_scenario_breaks_a_promise(scenario: str, first: int, count: int) -> None:
     wrong = [problem for _, found in tried(first, count, {"scenario": scenario}) for _, problem in found]

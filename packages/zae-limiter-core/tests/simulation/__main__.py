@@ -29,6 +29,7 @@ USUAL = (
     "quotas",
     "levels",
     "patterns",
+    "streams",
 )
 
 

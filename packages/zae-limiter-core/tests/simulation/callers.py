@@ -11,7 +11,7 @@ from random import Random
 from typing import NamedTuple, Protocol
 
 from zae_limiter.exceptions import ContentionError, RateLimiterUnavailable, ValidationError, ZAELimiterError
-from zae_limiter.flows.acquire import lease, statuses
+from zae_limiter.flows.acquire import lease, pieces, statuses
 from zae_limiter.flows.acquire.at_once import GrantAtOnce
 from zae_limiter.flows.acquire.claims import Claim, Grant
 from zae_limiter.flows.acquire.fallbacks import acquire_with_fallbacks
@@ -23,7 +23,7 @@ from zae_limiter.schema import keys
 from zae_limiter.schema.items import BucketId
 from zae_limiter.values.draws import Draw
 from zae_limiter.values.limit_status import LimitStatus
-from zae_limiter.values.limits import Limit
+from zae_limiter.values.limits import MILLI, Limit
 from zae_limiter.values.on_refused import OnRefused
 from zae_limiter.values.refusal import AccessDisabled, RateLimitExceeded
 from zae_limiter.values.resolution import Config
@@ -31,7 +31,7 @@ from zae_limiter.values.resolution import Config
 from .accounts import Account
 from .bucket_items import SLOTS
 from .driver import Driver
-from .kernel import Cancelled, Kernel, Script, Violation
+from .kernel import Cancelled, Kernel, Owner, Script, Task, Violation
 from .levels import Levels, Span
 from .plan import DEFAULTS, OVERFLOW, Plan
 from .switching import Switchboard, Unknown
@@ -56,7 +56,7 @@ class Refusal(NamedTuple):
     short: list[tuple[str, str, str, int]]
 
 
-class Process(Protocol):
+class Process(Owner, Protocol):
     """Where callers live."""
 
     namespace_state: NamespaceState
@@ -101,6 +101,8 @@ class Caller:
         self.refusal: Refusal | None = None
         self.max_wait = 0.0
         self.calls: Counter[str] = Counter()  # that took place
+        self.streamed = 0
+        self._flowed: dict[tuple[Grant, str], int] = {}
         self._kernel = kernel
         self._process = process
         self._plan = plan
@@ -367,6 +369,9 @@ class Caller:
             for _ in range(rng.choice((0, 0, 1, 5))):
                 yield self._kernel.pause(0)
             raise BodyFailed
+        if self._plan.streams and rng.random() < self._plan.streams:
+            yield from self._stream(rng.choice(grant.all))
+            return
         for _ in range(rng.choice((0, 0, 1, 3))):
             part = rng.choice(grant.all) if grant.draws else grant
             limits = sorted(part.request.amounts)
@@ -384,22 +389,68 @@ class Caller:
             else:
                 yield from self._book(part, deed, amount)
 
+    def _stream(self, grant: Grant) -> Script[None]:
+        """Let tokens flow and take them piece by piece, until a piece is refused or all have flowed. An extension may
+        still be under way when the block ends.
+        """
+        rng = self._rng
+        name = rng.choice(sorted(grant.request.amounts))
+        if name == SLOTS:
+            return
+        sizes = pieces.Sizes({name: rng.choice((1, 3, 10)) * MILLI}, rng.choice((1.0, 2.0)), 4.0)
+        self.streamed += 1
+        self._flowed[grant, name] = 0
+        pieces.advance(grant, {name: 0})
+        for _ in range(rng.choice((1, 3, 8, 20))):
+            used = self._flowed[grant, name] + rng.choice((1, 1, 2, 5)) * MILLI
+            told = {name: self._process.driver.link.seams.flows(used)}
+            while missing := pieces.advance(grant, told):
+                if not (yield from self._extend(grant, sizes, missing)):
+                    return
+            self._flowed[grant, name] = used
+            if rng.random() < 0.2:
+                yield self._kernel.pause(rng.randint(0, 300_000))
+        if rng.random() < 0.3:
+            Task(self._kernel, self._process, self._extend(grant, sizes, {name: MILLI}))
+            if rng.random() < 0.5:
+                yield self._kernel.pause(rng.randint(0, 30_000))
+
+    def _extend(self, grant: Grant, sizes: pieces.Sizes, missing: Mapping[str, int]) -> Script[bool]:
+        """Take the next pieces, or what is left of them; return whether they were there."""
+        asked = sizes.next(missing)
+        refusal = yield from self._take_more(grant, asked, unused=True)
+        if isinstance(refusal, RateLimitExceeded) and (rest := sizes.rest(refusal, asked, missing)):
+            refusal = yield from self._take_more(grant, rest, unused=True)
+        elif refusal is None:
+            sizes.took()
+        return refusal is None
+
     def _consume(self, grant: Grant, amounts: dict[str, int]) -> Script[None]:
-        process, begun_ms = self._process, self._kernel.now_ms
         try:
             milli = lease.checked(grant, "consume", amounts)
-            uncounted, shared = grant.uncounted, grant.shared
-            known = {request for claim in grant.claims for request in claim.requests}
-            yield from process.driver.run(lease.consume(process.namespace_state, grant, milli), self.account)
+        except ZAELimiterError:  # the body goes on without
+            return
+        yield from self._take_more(grant, milli)
+
+    def _take_more(
+        self, grant: Grant, milli: Mapping[str, int], *, unused: bool = False
+    ) -> Script[ZAELimiterError | None]:
+        process, begun_ms = self._process, self._kernel.now_ms
+        uncounted, shared = grant.uncounted, grant.shared
+        known = {request for claim in grant.claims for request in claim.requests}
+        flow = lease.consume(process.namespace_state, grant, milli, unused=unused)
+        try:
+            yield from process.driver.run(flow, self.account)
         except ZAELimiterError as error:  # not admitted: the body goes on without
             if isinstance(error, RateLimitExceeded):
                 self._note_refusal(error)
-            return
+            return error
         if grant.shared is not shared:
             process.driver.by_share(grant.claims, milli, checked=True, asked_ms=begun_ms)
         if grant.uncounted is uncounted:
             self._note(grant, milli, known)
             self._count_call(grant.claims, milli)
+        return None
 
     def _note_refusal(self, error: RateLimitExceeded) -> None:
         """He counts it, by each limit of another bucket that was short, and so does each bucket that was short; the
@@ -459,7 +510,7 @@ class Caller:
         """What the lease says that it stands for, on every bucket that it drew on."""
         if self.account.expected is not None:
             self.account.expected = {
-                (claim.home.key.pk, name): amount
+                (claim.home.key.pk, name): self._flowed.get((each, name), amount)
                 for each in grant.all
                 for claim in each.claims
                 for name, amount in each.consumed.items()

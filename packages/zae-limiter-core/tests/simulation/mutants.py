@@ -758,6 +758,28 @@ MUTANTS: tuple[Mutant, ...] = (
         found_by=4,
     ),
     Mutant(
+        "a stream that is charged for less than flows",
+        "a lease stands for what has flowed of its stream",
+        "believes to hold",
+        Seams(flows=lambda used: max(0, used - 1000)),
+        scenario="streams",
+        found_by=7,
+    ),
+    Mutant(
+        "pieces that have not flowed and stay taken",
+        NOTHING_LOST,
+        "were dropped|believes to hold",
+        Seams(undoes=gives_back),
+        scenario="streams",
+    ),
+    Mutant(
+        "a piece that was not there",
+        PROMISE,
+        "admitted, .* were there",
+        unasked("at_least", of=(BALANCE,)),
+        scenario="streams",
+    ),
+    Mutant(
         "a reshape that does not tell the birth of its limits",
         "an older one follows the bucket's shape",
         "got other limits",

@@ -45,7 +45,8 @@ class Plan:
     chance that a limit may be prefetched. ``tree`` has everybody, with who is above; ``moves``: how often somebody gets
     other parents; ``draws``: the chance that a call names further buckets. ``overflows``: the chance that a refused
     call goes on to ``credits``, which has the limits ``of_overflow``. ``switches``: how often somebody changes one.
-    ``weighs``: bodies settle what a model used. ``scheduled``: the limits that have schedules. ``signed``: writes have
+    ``weighs``: bodies settle what a model used. ``streams``: the chance that a body is a stream, which takes piece by
+    piece. ``scheduled``: the limits that have schedules. ``signed``: writes have
     tokens, as over DynamoDB. ``outages``: how often the table is away for those who go by their shares; ``cut_off``:
     the chance that it is away for some processes alone. ``deploys``: every process is replaced, by one whose limits are
     others: those of its calls (1), those stored (2), or its default limits (3). ``modes``: changed levels may be
@@ -102,6 +103,7 @@ class Plan:
     of_overflow: tuple[Limit, ...] = ()
     switches: int = 0
     weighs: bool = False
+    streams: float = 0.0
     signed: bool = False
     scheduled: tuple[kinds.Scheduled, ...] = ()
     modes: bool = False
@@ -338,6 +340,12 @@ def _prefetched(rng: Random) -> Plan:
         forks=rng.choice((0, 0, 0, 2)),
         amounts=rng.choice(((0, 1, 1, 1, 2), (1,), (1, 2, 9))),
     )
+
+
+def _streams(rng: Random) -> Plan:
+    """Streams that take their tokens piece by piece: all else as with any kind, or with all kinds mixed."""
+    plan = _all_kinds(rng) if rng.random() < 0.3 else rng.choice((_single_process, _faultless, _expiring, _mixed))(rng)
+    return replace(plan, busy=True, streams=rng.choice((0.3, 0.7, 1.0)), failing=rng.choice((0.0, 0.1)))
 
 
 def _calendar(rng: Random) -> Plan:
@@ -812,6 +820,7 @@ SCENARIOS: Mapping[str, Callable[[Random], Plan]] = {
     "any": draw,
     "prefetch": _prefetch,
     "surges": _surges,
+    "streams": _streams,
     "splits": _behind_splits,
     "merges": _merging,
     "siblings": _siblings,

@@ -28,7 +28,8 @@ class Seams:
     ``elapsed_ms``, ``forks``: what the process is told for the time, the time that nobody stops, and the number of
     forks. ``dates``: how many answers behind a wrong date are
     as wrong. ``asks``: what the process is told that its caller
-    wants; ``refuses``: what a caller is told of a refusal. ``wakes``: whether those who sleep are woken.
+    wants; ``refuses``: what a caller is told of a refusal. ``wakes``: whether those who sleep are woken. ``flows``:
+    what the process is told that has flowed of a stream.
     """
 
     sends: Callable[[Operation[Any], Seen], Operation[Any]] | None = None
@@ -41,6 +42,7 @@ class Seams:
     refuses: Callable[[RateLimitExceeded], RateLimitExceeded] | None = None
     dates: int = 0
     wakes: bool = True
+    flows: Callable[[int], int] = int
 
 
 SOUND = Seams()
