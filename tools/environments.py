@@ -18,7 +18,9 @@ from shell import PACKAGES, heading, output, packages_of, run, scratch
 
 RESOLUTIONS: Final = {"newest": "highest", "lowest": "lowest-direct", "oldest": "lowest-direct"}
 ALL_DEPENDENCIES: Final = [*PACKAGES, "core[aioboto3,speed]"]
-FRAMEWORKS: Final = {"django", "fastapi", "flask", "gunicorn", "litestar", "quart", "starlette", "uvicorn"}
+FRAMEWORKS: Final = {
+    *("django", "fastapi", "fastmcp", "flask", "gunicorn", "litestar", "mcp", "quart", "starlette", "uvicorn"),
+}
 CLIENTS: Final = {"anthropic", "langchain-anthropic", "langchain-core", "langchain-openai", "litellm", "openai"}
 EXTRAS: Final = {"aioboto3", "boto3", "orjson"}
 CORE: Final = "packages/zae-limiter-core"
@@ -72,7 +74,9 @@ def frameworks(which: str) -> None:
         environment = Environment(folder / "venv")
         environment.make("--python", _python(which))
         groups = [f"--group={CORE}/pyproject.toml:{group}" for group in ("test", "frameworks")]
-        environment.install("--resolution", resolution, "--editable", f"{CORE}[fastapi,flask,django]", *groups)
+        environment.install(
+            "--resolution", resolution, "--editable", f"{CORE}[fastapi,flask,django,mcp,fastmcp]", *groups
+        )
         environment.run("python", "--version")
         environment.show(FRAMEWORKS)
         environment.run("pytest", "-q", "--installed", f"{CORE}/tests/frameworks")

@@ -60,6 +60,7 @@ NOT_RUN = {  # pages whose blocks of shell no test runs, and why
     "docs/guides/flask.md": "it installs and serves; the application is tested in frameworks/test_guides.py",
     "docs/guides/frameworks.md": "it installs Django",
     "docs/guides/llm.md": "it installs clients, and one block needs a provider's key",
+    "docs/guides/mcp.md": "it installs the library",
     "docs/guides/tiers.md": "its files are only in the text",
     "docs/guides/quotas.md": "it changes a stack; the texts of its limits are parsed here",
     "docs/guides/sqlite.md": "its file of limits is the reader's",

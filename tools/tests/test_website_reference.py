@@ -35,6 +35,7 @@ INTERNAL = {  # modules of the integrations that only the others import
             "media",
             "litellm_stream",
             "settlement",
+            "tool_calls",
         )
     ),
 }

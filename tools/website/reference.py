@@ -75,6 +75,7 @@ _INTEGRATIONS: Final[Mapping[str, tuple[str, str, str]]] = {
         "asgi fastapi flask django addresses",
     ),
     "models": ("Language models", "Limits in clients of language models.", "langchain litellm cut tokens usage prices"),
+    "tools": ("MCP", "Limits of tools in servers and clients of MCP.", "mcp fastmcp"),
 }
 
 
