@@ -1,6 +1,6 @@
 """A query of usage: its subject, and its windows."""
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
@@ -9,7 +9,10 @@ from ..errors import CommandError
 from ..times import both, parse_instant
 
 if TYPE_CHECKING:
+    from zae_limiter import SyncRepository, UsageSnapshot
     from zae_limiter.values.usage import Window
+
+    from ..paging import FetchPage
 
 USUALLY_BACK: Final = {"hourly": timedelta(hours=24), "daily": timedelta(days=30)}
 
@@ -31,6 +34,15 @@ class UsageQuery:
         of = " on ".join(each for each in (self.entity_id, self.resource) if each is not None) or "all resources"
         until = "" if self.end is None else f" until {both(self.end)}"
         return f"{of}, {self.window}, since {both(self.start)}{until}"
+
+    def pages(self, repository: "SyncRepository") -> "FetchPage[UsageSnapshot]":
+        """Return what fetches a page of the snapshots."""
+
+        def fetch(size: int, following: str | None) -> "tuple[tuple[UsageSnapshot, ...], str | None]":
+            page = repository.get_usage_snapshots(**asdict(self), limit=size, next=following)
+            return page.snapshots, page.next
+
+        return fetch
 
 
 def usage_query(

@@ -6,7 +6,7 @@ from click.testing import CliRunner, Result
 
 from support.cli.by_hand import opened
 from support.cli.tables import Table
-from zae_limiter import Limit
+from zae_limiter import Limit, SyncRateLimiter
 from zae_limiter_cli.main import main
 
 DAY = datetime(2024, 1, 1, tzinfo=UTC)
@@ -172,3 +172,59 @@ def test_a_wrong_question_is_one_line_with_the_way_out(table: Table, args: list[
     assert (done.exit_code, done.stdout) == (1, "")
     (line,) = done.stderr.splitlines()
     assert line.startswith(f"Error: {told or '--since'}")
+
+
+@pytest.fixture
+def of_tiers(used: Table) -> Table:
+    repository = used.repository
+    repository.set_tier_limits("gold", [Limit.per_minute("tpm", 9)])
+    repository.set_tier_limits("empty", [Limit.per_minute("tpm", 9)])
+    repository.create_entity("acme")
+    repository.create_entity("team", parent_id="acme")
+    repository.create_entity("key-1", parent_id="team", cascade=True)
+    repository.create_entity("key-3", parent_id="acme", tier="gold")
+    return used
+
+
+def test_only_entities_of_a_tier_or_below_another_are_asked_for(of_tiers: Table) -> None:
+    assert first_of("--tier", "gold") == ["key-3"]
+    assert first_of("--below", "acme") == ["key-1", "key-3"]
+    assert first_of("--below", "team") == ["key-1"]
+    assert first_of("--below", "acme", "--tier", "gold") == ["key-3"]
+    assert first_of("--below", "acme", "--by", "tpm") == ["key-1"]
+    whole = [each for each in opened(run(*PAST, "-o", "json").stdout)["entities"] if each["entity_id"] == "key-1"]
+    assert opened(run(*PAST, "--below", "team", "-o", "json").stdout)["entities"] == whole
+    assert run(*PAST, "--tier", "empty").stdout.startswith("No usage by refused of tier empty: ")
+
+
+def test_windows_and_close_limits_are_of_a_tier_or_below_an_entity_too(of_tiers: Table) -> None:
+    def listed(*args: str) -> list[dict[str, Any]]:
+        done = CliRunner().invoke(main, ["usage", "-n", "my-app", *args, "-o", "json"])
+        assert done.exit_code == 0, done.output
+        return list(opened(done.stdout))
+
+    windows = listed("list", *PAST, "--below", "team")
+    assert [each["entity_id"] for each in windows] == ["key-1", "key-1"]
+    of_tiers.repository.set_system_defaults([Limit.total("credits", 2)])
+    with SyncRateLimiter(of_tiers.repository) as limiter:
+        for each in ("key-1", "key-2", "key-3"):
+            with limiter.acquire(each, "gpt-4o", {"credits": 2}):
+                pass
+    assert [each["entity_id"] for each in listed("near", "--below", "team", "--every", "0")] == ["key-1"]
+    assert [each["entity_id"] for each in listed("near", "--below", "team", "--budgets")] == ["key-1"]
+
+
+@pytest.mark.parametrize(
+    ("args", "problem"),
+    [
+        (("top", "--tier", "nope"), "Error: --tier 'nope': there is no tier of this name"),
+        (("top", "--below", "nope"), "Error: there is no entity 'nope'"),
+        (("list", "--tier", "gold", "--total"), "Error: --tier and --total exclude each other"),
+        (("near", "--below", "acme", "-e", "key-1"), "Error: --below and --entity exclude each other"),
+    ],
+)
+def test_entities_that_cannot_be_chosen_are_one_line(of_tiers: Table, args: tuple[str, ...], problem: str) -> None:
+    done = CliRunner().invoke(main, ["usage", "-n", "my-app", *args])
+    assert done.exit_code == 1
+    assert problem in done.stderr
+    assert len(done.stderr.splitlines()) == 1

@@ -9,6 +9,7 @@ import click
 from click.core import ParameterSource
 
 from ...columns import say_columns, say_json, say_sentence
+from ...data.whose import Whose, whose_options
 from ...errors import CommandError
 from ...options import FiniteRange, OutputForm, output_option
 from ...paging import bucket_pages, every_row, in_repository, rows_option, say_more
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 @in_repository
 @click.option("--entity", "-e", metavar="ID", help="Only buckets of this entity.  [default: all]")
 @click.option("--resource", "-r", metavar="NAME", help="Only buckets of this resource.  [default: all]")
+@whose_options
 @click.option("--budgets", is_flag=True, help="When budgets (per day, month, in total) are gone at the day's rate.")
 @click.option(
     "--percent",
@@ -48,6 +50,7 @@ def near(
     repository: "SyncRepository",
     entity: str | None,
     resource: str | None,
+    whose: Whose,
     budgets: bool,
     percent: float | None,
     every: float,
@@ -65,13 +68,14 @@ def near(
     """
     from ...usage.near import Look, after, nearest
 
+    whose.check_without(entity=entity)
     if budgets:
         given = click.get_current_context().get_parameter_source("every")
         if given is ParameterSource.COMMANDLINE:
             raise CommandError("--every gives the rate of two looks, and --budgets goes by the day's: pass one of them")
-        _say_budgets(repository, _buckets(repository, entity, resource), percent, rows, output)
+        _say_budgets(repository, whose.only(repository, _buckets(repository, entity, resource)), percent, rows, output)
         return
-    buckets = _buckets(repository, entity, resource)
+    buckets = whose.only(repository, _buckets(repository, entity, resource))
     found = nearest((Look(each, time.monotonic()) for each in buckets), percent, rows)
     if found and every:
         time.sleep(every)
@@ -92,6 +96,7 @@ def near(
         of = "" if resource is None else f" on {resource}"
         part = "a threshold, or 80 % of a burst," if percent is None else f"{percent:g} % of a burst"
         of = of if entity is None else f" of {entity}{of}"
+        of = f" {whose}{of}" if whose else of
         say_sentence(f"No one has used {part}{of} in namespace {repository.name}.")
 
 

@@ -7,13 +7,15 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from ...columns import say_json
+from ...data.whose import Whose, whose_options
 from ...errors import CommandError
 from ...options import OutputForm, connected, in_namespace, output_option
-from ...paging import ROWS_OF_A_PAGE, open_namespace, rows_option
+from ...paging import ROWS_OF_A_PAGE, every_row, open_namespace, rows_option
 from .options import resource_options
 
 if TYPE_CHECKING:
     from zae_limiter import SyncRepository
+    from zae_limiter.values import EntityUsage
 
     from ...connection import Connection
     from ...usage.query import UsageQuery
@@ -30,6 +32,7 @@ COUNTS: Final[Mapping[str, str]] = {
 @connected
 @in_namespace
 @resource_options
+@whose_options
 @click.option(
     "--by",
     metavar="COUNT|LIMIT",
@@ -40,10 +43,17 @@ COUNTS: Final[Mapping[str, str]] = {
 @partial(rows_option, default=10, most=ROWS_OF_A_PAGE, noun="entities")
 @output_option
 def top(
-    *, connection: "Connection", namespace: str, query: "UsageQuery", by: str, rows: int, output: OutputForm
+    *,
+    connection: "Connection",
+    namespace: str,
+    query: "UsageQuery",
+    whose: Whose,
+    by: str,
+    rows: int,
+    output: OutputForm,
 ) -> None:
     """List the entities with the most refusals, or the most consumption, of the namespace or on a resource, the most
-    first.
+    first: `usage top --tier gold` are the refused entities of a tier, `usage top --below acme` those below an entity.
 
     The command reads the usage of every entity, on each resource. Daily windows take the fewest reads.
     """
@@ -56,9 +66,7 @@ def top(
     if count not in COUNTS.values():
         check_limit_name("--by", by)
     with open_namespace(connection, namespace) as repository:
-        found = repository.get_top_usage(
-            query.resource, by=count, window=query.window, start=query.start, end=query.end, limit=rows
-        )
+        found = _top(repository, query, whose, count, rows)
         if not found and count not in COUNTS.values():
             _refuse_unknown(repository, query, by)
         units = units_of(repository, found)
@@ -67,7 +75,20 @@ def top(
     elif found:
         say_top(found, units)
     else:
-        click.echo(f"No usage by {by}: {query}.")
+        of = f" {whose}" if whose else ""
+        click.echo(f"No usage by {by}{of}: {query}.")
+
+
+def _top(
+    repository: "SyncRepository", query: "UsageQuery", whose: Whose, count: str, rows: int
+) -> "tuple[EntityUsage, ...]":
+    if not whose:
+        return repository.get_top_usage(
+            query.resource, by=count, window=query.window, start=query.start, end=query.end, limit=rows
+        )
+    from ...usage.ranked import ranked
+
+    return ranked(whose.only(repository, every_row(query.pages(repository))), count, rows)
 
 
 def _refuse_unknown(repository: "SyncRepository", query: "UsageQuery", by: str) -> None:

@@ -2,14 +2,16 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict
+from itertools import islice
 from typing import TYPE_CHECKING
 
 import click
 
 from ...columns import say_json
+from ...data.whose import Whose, whose_options
 from ...errors import CommandError
 from ...options import OutputForm, connected, in_namespace, output_option
-from ...paging import FetchPage, every_row, first_rows, open_namespace, rows_option, say_more
+from ...paging import every_row, first_rows, open_namespace, rows_option, say_more
 from ...times import iso
 from .options import list_options
 
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
 @connected
 @in_namespace
 @list_options
+@whose_options
 @click.option("--total", is_flag=True, help="Sum up the windows, by limit.")
 @click.option("--plot", is_flag=True, help="Sum up the windows, and draw a bar for each.")
 @click.option(
@@ -39,6 +42,7 @@ def list_usage(
     connection: "Connection",
     namespace: str,
     query: "UsageQuery",
+    whose: Whose,
     total: bool,
     plot: bool,
     never: "Never | None",
@@ -57,6 +61,7 @@ def list_usage(
     With --never it reads every config, and says of each limit whether the usage has it: `usage list --never refused
     --window daily --since 30d`. A refusal by one of an entity's own limits counts at each of them.
     """
+    whose.check_without(entity=query.entity_id, total=total, plot=plot, never=never)
     if never is not None and (total or plot):
         raise CommandError("--never lists limits, and --total and --plot sum up windows: pass one of them")
     if plot and output == "json":
@@ -67,7 +72,7 @@ def list_usage(
         elif total or plot:
             _show_total(repository, query, output, plot=plot)
         else:
-            _list_windows(repository, query, rows, output)
+            _list_windows(repository, query, whose, rows, output)
 
 
 def _list_never(
@@ -75,7 +80,7 @@ def _list_never(
 ) -> None:
     from ...data.never import plain_limit_use, read_never, say_never
 
-    found = read_never(repository, query.entity_id, query.resource, every_row(_snapshots(repository, query)), never)
+    found = read_never(repository, query.entity_id, query.resource, every_row(query.pages(repository)), never)
     if output == "json":
         limits = [plain_limit_use(each) for each in found[:rows]]
         say_json({"never": never, "since": iso(query.start), "limits": limits, "total": len(found)})
@@ -88,18 +93,25 @@ def _list_never(
         say_more("limits")
 
 
-def _list_windows(repository: "SyncRepository", query: "UsageQuery", rows: int, output: OutputForm) -> None:
+def _list_windows(
+    repository: "SyncRepository", query: "UsageQuery", whose: Whose, rows: int, output: OutputForm
+) -> None:
     from ...usage.showing import plain_snapshot, say_snapshots
     from ...usage.units import units_of
 
-    found, more = first_rows(_snapshots(repository, query), rows)
+    pages = query.pages(repository)
+    if whose:
+        chosen = list(islice(whose.only(repository, every_row(pages)), rows + 1))
+        found, more = chosen[:rows], len(chosen) > rows
+    else:
+        found, more = first_rows(pages, rows)
     if output == "json":
         units = units_of(repository, found)
         say_json([plain_snapshot(each, units) for each in found])
     elif found:
         say_snapshots(found, units_of(repository, found))
     else:
-        click.echo(f"No usage: {query}.")
+        click.echo(f"No usage{f' {whose}' if whose else ''}: {query}.")
     if more:
         say_more("windows")
 
@@ -110,27 +122,19 @@ def _show_total(repository: "SyncRepository", query: "UsageQuery", output: Outpu
     from ...usage.units import units_of
 
     found = repository.get_usage_summary(**asdict(query))
-    first = first_rows(_snapshots(repository, query), 20)[0] if found.windows else ()
+    first = first_rows(query.pages(repository), 20)[0] if found.windows else ()
     units = units_of(repository, first)
     if output == "json":
         say_json(plain_summary(query, found, units))
     elif not found.windows:
         click.echo(f"No usage: {query}.")
     else:
-        snapshots = every_row(_snapshots(repository, query)) if plot else iter(())
+        snapshots = every_row(query.pages(repository)) if plot else iter(())
         of_one = query.entity_id is not None
         drawn = list(snapshots) if of_one else [own for _, own in with_own(repository, snapshots)]
         click.echo(summary_line(query, found))
         say_summary(found, units)
         _draw(query, drawn, units)
-
-
-def _snapshots(repository: "SyncRepository", query: "UsageQuery") -> "FetchPage[UsageSnapshot]":
-    def fetch(size: int, following: str | None) -> tuple[tuple["UsageSnapshot", ...], str | None]:
-        page = repository.get_usage_snapshots(**asdict(query), limit=size, next=following)
-        return page.snapshots, page.next
-
-    return fetch
 
 
 def _draw(query: "UsageQuery", snapshots: Iterable["UsageSnapshot"], units: Mapping[str, str]) -> None:
