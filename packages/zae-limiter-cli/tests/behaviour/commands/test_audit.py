@@ -178,6 +178,17 @@ def test_changes_of_one_subject_are_chosen_alike(table: Table) -> None:
     assert rows("--entity", "e", "--since", "2999-01-01") == []
 
 
+@pytest.mark.parametrize("subject", [[], ["-e", "e"]])
+def test_changes_are_also_of_who_claimed_them(table: Table, subject: list[str]) -> None:
+    by = ("bob", "provisioner (claimed: ann, file limits.yaml)", "provisioner (claimed: annette)", "provisioner", None)
+    for number, principal in enumerate(by, 1):
+        table.repository.set_limits("e", [Limit.per_minute("rpm", number)], "gpt-4", principal=principal)
+    assert [each["principal"] for each in rows(*subject, "--by", "ann")] == [by[1]]
+    assert [each["principal"] for each in rows(*subject, "--by", "bob")] == ["bob"]
+    assert [each["principal"] for each in rows(*subject, "--by", "provisioner")] == [by[3], by[2], by[1]]
+    assert rows(*subject, "--by", "claimed: ann") == []
+
+
 def test_no_changes_of_the_whole_namespace_are_said(table: Table) -> None:
     assert run().stdout.startswith("No changes of any kind in namespace default since ")
     assert rows() == []

@@ -40,7 +40,9 @@ LENGTH_OF_AN_INSTANT: Final = len("2024-01-31T14:00:00.000Z")  # an `event_id` b
     help="Begin: 30m, 24h, 7d ago, 06:00, yesterday, or 2026-01-31T14:00Z.  "
     "[default: 24h for the whole namespace, else the oldest]",
 )
-@click.option("--by", "principal", metavar="PRINCIPAL", help="Changes of this principal.")
+@click.option(
+    "--by", "principal", metavar="PRINCIPAL", help="Changes of this principal, or that an apply claimed for it."
+)
 @click.option("--kind", type=click.Choice(KINDS), help="Changes of limits, overrides, entities or buckets.")
 @rows_option
 @following_option
@@ -134,13 +136,26 @@ def _of_namespace(
     rows: int,
     behind: str | None,
 ) -> "Iterator[AuditEvent]":
-    return every_row(
-        lambda size, start: repository.get_namespace_audit_events(
-            begin, principal=principal, kind=kind, limit=size, start=start
-        ),
-        min(rows + 1, ROWS_OF_A_PAGE),
+    from zae_limiter.values.naming import check_principal
+
+    if principal is not None:
+        check_principal("principal", principal)
+    events = every_row(
+        lambda size, start: repository.get_namespace_audit_events(begin, kind=kind, limit=size, start=start),
+        ROWS_OF_A_PAGE if principal else min(rows + 1, ROWS_OF_A_PAGE),
         behind,
     )
+    return (each for each in events if _is_by(principal, each.principal))
+
+
+def _is_by(asked: str | None, principal: str | None) -> bool:
+    """Whether a change is of a principal: of an apply, which is recorded as ``role (claimed: principal, source)``, of
+    its role or of what it claims.
+    """
+    if asked is None or principal is None or asked == principal:
+        return asked is None or principal is not None
+    role, claimed, claims = principal.partition(" (claimed: ")
+    return bool(claimed) and asked in (role, *claims.removesuffix(")").split(", "))
 
 
 def _of_subject(
@@ -161,7 +176,7 @@ def _of_subject(
     ):
         if event.event_id < earliest:  # it begins with the instant, and the list is in its order
             return
-        if principal in (None, event.principal) and kind in (None, kind_of(event.action)):
+        if _is_by(principal, event.principal) and kind in (None, kind_of(event.action)):
             yield event
 
 
