@@ -30,5 +30,6 @@ def plain_row(row: Row, parent_ids: Sequence[str]) -> dict[str, Any]:
         "refused_per_minute": row.refused_per_minute,
         "blocked_by": row.blocked_by or None,
         **({"unit": row.unit} if row.unit else {}),
+        **({"shadow": True} if row.shadow else {}),
         **in_money(row.unit, available=row.available, burst=row.burst),
     }

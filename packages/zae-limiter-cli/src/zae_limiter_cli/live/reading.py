@@ -6,7 +6,7 @@ and then rests, the longer the more it has read: so 50,000 entities are known wi
 stays that of a small namespace. The buckets on the screen are read with each look, a hundred with a request, and their
 own counters give the rates. The price: between two rounds of a large namespace are minutes, and who has neither been
 admitted nor refused in this hour or the one before is shown only while there is room. Who is whose parent is read with
-a hundred records a request: when an entity comes, and twice a minute.
+a hundred records a request: when an entity comes, and twice a minute; so are the levels, which say what is in shadow.
 """
 
 from collections.abc import Callable, Iterable
@@ -16,6 +16,7 @@ from math import inf
 from time import monotonic
 from typing import TYPE_CHECKING, Final
 
+from ..data.shadows import shadow_limits
 from .rows import Place, Reading
 from .sweep import Sweep
 
@@ -28,6 +29,7 @@ SHARE: Final = 0.85  # of the time of a look, for a round; the rest is for what 
 ROUND_SECONDS: Final = 5.0  # for usage, which the aggregator counts some seconds later, and for new buckets
 CHANGES_SECONDS: Final = 30.0
 PARENTS_SECONDS: Final = 30.0
+SHADOWS_SECONDS: Final = 30.0
 RECENT: Final = timedelta(hours=1)
 MOST_PLACES: Final = 1000  # that core reads at once
 PLACES_PER_REQUEST: Final = 100
@@ -54,9 +56,10 @@ class Reader:
         self._usage = Sweep(repository, resource)
         self._parents: dict[str, tuple[str, ...]] = {}  # empty for an entity that has none
         self._others: list[Place] = []  # who has a bucket, in the order of their names
-        self._usage_at = self._others_at = self._change_at = self._parents_at = (
-            0.0  # instants of the clock for the next look
-        )
+        self._tiers: dict[str, str | None] = {}
+        self._shadows: dict[Place, frozenset[str]] = {}  # empty for a bucket that has none
+        # instants of the clock for the next look
+        self._usage_at = self._others_at = self._change_at = self._parents_at = self._shadows_at = 0.0
         self.change: AuditEvent | None = None
         self.complete = False  # whether all usage was read once
 
@@ -74,7 +77,7 @@ class Reader:
         self._read_parents(place.entity_id for place in found)
         parents = {entity_id: above for entity_id, above in self._parents.items() if above}
         since_ms = int(self._usage.since.timestamp()) * 1000
-        return Reading(self._now_ms(), since_ms, usage, found, parents)
+        return Reading(self._now_ms(), since_ms, usage, found, parents, self._read_shadows(found))
 
     def read_change(self) -> None:
         """Read the last change of the hour, now and then. Raises errors of core."""
@@ -130,8 +133,19 @@ class Reader:
         while asked := sorted({*entity_ids} - self._parents.keys()):
             records = SyncMaintenance(self._repository).get_entity_records(asked, skip_unreadable=True)
             none = dict.fromkeys(asked, ())
+            self._tiers |= {entity_id: each.tier for entity_id, each in records.items()}
             self._parents |= none | {entity_id: tuple(each.parent_ids) for entity_id, each in records.items()}
             entity_ids = [parent for entity_id in asked for parent in self._parents[entity_id]]
+
+    def _read_shadows(self, buckets: Iterable[Place]) -> dict[Place, frozenset[str]]:
+        """Return the limits in shadow of buckets, as they were read within the last half minute."""
+        if self._clock() >= self._shadows_at:
+            self._shadows = {}
+            self._shadows_at = self._clock() + SHADOWS_SECONDS
+        new = [place for place in buckets if place not in self._shadows]
+        found = shadow_limits(self._repository, new, self._tiers)
+        self._shadows |= {place: found.get(place, frozenset()) for place in new}
+        return {place: names for place, names in self._shadows.items() if names}
 
     def _now_ms(self) -> int:
         return self._repository.namespace_state.now()  # the store's time

@@ -44,7 +44,8 @@ class Used(NamedTuple):
 class Reading:
     """What was read at ``at_ms``: usage since ``since_ms``, the begin of an hour, and buckets.
 
-    ``parents``: those of the entities that have some, by id.
+    ``parents``: those of the entities that have some, by id. ``shadows``: the limits in shadow of those buckets that
+    have some.
     """
 
     at_ms: int
@@ -52,11 +53,13 @@ class Reading:
     usage: Mapping[Place, Used] = field(hash=False)
     buckets: Mapping[Place, "Bucket"] = field(hash=False)
     parents: Mapping[str, Sequence[str]] = field(hash=False, default_factory=dict)
+    shadows: Mapping[Place, frozenset[str]] = field(hash=False, default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One bucket. ``limit`` is the one of which the smallest part is left; without a bucket there is none.
+    """One bucket. ``limit`` is the one of which the smallest part is left, of those that refuse; without a bucket there
+    is none. ``shadow``: it refuses no call, and no other limit does.
 
     ``left`` is that part, negative in debt. ``per_minute``: its tokens used in a minute; ``refused``: the acquires
     refused in this hour and the one before; ``refused_per_minute``: those that its bucket has counted in a minute. A
@@ -78,18 +81,24 @@ class Row:
     until: str = ""
     unit: str = ""
     barred: bool = False
+    shadow: bool = False
 
     @property
     def is_empty(self) -> bool:
-        """Whether hardly a token of its own is left."""
-        return bool(self.limit) and self.left <= VERY_LOW
+        """Whether hardly a token of its own is left, and calls are refused for it."""
+        return bool(self.limit) and not self.shadow and self.left <= VERY_LOW
+
+    @property
+    def limit_text(self) -> str:
+        """The limit for people: one in shadow says so."""
+        return f"{self.limit} (shadow)" if self.shadow else self.limit or "-"
 
     @property
     def state(self) -> State:
         """``out`` if any limit refuses calls, or hardly a token is left; ``low`` if few are left; else empty."""
         if self.refused_per_minute or self.barred or self.is_empty:
             return "out"
-        return "low" if self.limit and self.left <= LOW else ""
+        return "low" if self.limit and not self.shadow and self.left <= LOW else ""
 
 
 class Recent:
@@ -149,7 +158,9 @@ def _rank(row: Row, order: Order) -> tuple[float, ...]:
 
 def _row(place: Place, reading: Reading, before: Reading | None) -> Row:
     usage, bucket = reading.usage.get(place), reading.buckets.get(place)
-    tightest = min(bucket.limits, key=_left, default=None) if bucket is not None else None
+    shadows = reading.shadows.get(place, frozenset())
+    limits = () if bucket is None else bucket.limits
+    tightest = min([each for each in limits if each.limit.name not in shadows] or limits, key=_left, default=None)
     refuser = _refuser(usage)
     return Row(
         place=place,
@@ -164,6 +175,7 @@ def _row(place: Place, reading: Reading, before: Reading | None) -> Row:
         until=of_window(tightest).strip() if tightest else "",
         unit=tightest.limit.unit if tightest else "",
         barred=refuser is not None and _is_spent(refuser, place.resource, reading),
+        shadow=tightest is not None and tightest.limit.name in shadows,
     )
 
 
@@ -253,13 +265,13 @@ def cells(
     refused = f"{row.refused:,}"
     lately = rate(row.refused_per_minute if counted is None else counted.of(row.refused_per_minute))
     if not wide:
-        own = (row.limit or "-", f"{short} {left}")
+        own = (row.limit_text, f"{short} {left}")
         limit, rest = (row.blocked_by, "-") if row.blocked_by else own
         return f"{lead}{row.place.entity_id}", row.place.resource, limit, rest, lately if counted else refused
     return (
         f"{lead}{row.place.entity_id}",
         row.place.resource,
-        row.limit or "-",
+        row.limit_text,
         f"{short} {left}",
         used(row, counted),
         refused,

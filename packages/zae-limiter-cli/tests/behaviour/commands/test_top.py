@@ -53,6 +53,23 @@ def test_it_prints_who_is_refused_and_by_whom(used: Table) -> None:
     ]
 
 
+def test_a_limit_in_shadow_does_not_stand_as_the_one_that_binds(table: Table) -> None:
+    shadow, total = Limit.total("rpm", 2, shadow=True), Limit.total("tpm", 100)
+    table.repository.set_resource_defaults("gpt-4", [shadow, total])
+    table.repository.set_resource_defaults("alone", [shadow])
+    with SyncRateLimiter(table.repository) as limiter:
+        for resource, asked in (("gpt-4", {"rpm": 2, "tpm": 1}), ("alone", {"rpm": 2})):
+            with limiter.acquire("key-1", resource, asked):
+                pass
+    lines = [line.split() for line in run("--once").stdout.splitlines()[1:]]
+    assert [line[:4] for line in lines] == [
+        ["key-1", "alone", "rpm", "(shadow)"],
+        ["key-1", "gpt-4", "tpm", "########"],
+    ]
+    found = opened(run("-o", "json").stdout)["buckets"]
+    assert [(each["limit"], each.get("shadow")) for each in found] == [("rpm", True), ("tpm", None)]
+
+
 def test_without_a_terminal_it_ends_and_json_has_every_field(used: Table) -> None:
     assert run().stdout == run("--once").stdout
     [row] = opened(run("-r", "gpt-4", "-o", "json").stdout)["buckets"]
