@@ -2,9 +2,9 @@
 
 The problem: usage is of buckets, and a limit is of a level that many buckets share. The choice: for each bucket with
 usage the levels are composed as an acquire composes them, and what it used counts at the level that its limit is of.
-Every config and the records of entities with usage are read, a hundred with a request. The price: usage says which
-limit of an ancestor refused, and of a bucket's own limits only that one of them did, so that counts at each of them;
-and a refusal for which an ancestor was short, too, counts at the ancestor alone.
+Every config and the records of entities with usage are read, a hundred with a request. The price: where usage does not
+say which of a bucket's own limits refused, and several could, each of them ``may_have_refused``, and is listed apart;
+and a refusal for which an ancestor was short, too, counts at the ancestor alone. A shadow limit refuses nothing.
 """
 
 from collections import Counter
@@ -39,16 +39,19 @@ class _Use:
 
 @dataclass(frozen=True, slots=True)
 class LimitUse:
-    """A limit of a level, with the tokens used and the calls that it may have refused, over so many buckets."""
+    """A limit of a level, with the tokens used and the calls refused, over so many buckets; ``may_have_refused``: the
+    calls that it or another limit of the bucket refused.
+    """
 
     place: "ConfigPlace"
     limit: "Limit"
     used: int
     refused: int
     buckets: int
+    may_have_refused: int = 0
 
     def is_never(self, never: Never) -> bool:
-        """Whether it was never used; or used, and never refused a call."""
+        """Whether it was never used; or used, and never refused a call, as far as usage says."""
         return not self.used if never == "used" else bool(self.used) and not self.refused
 
 
@@ -93,32 +96,35 @@ def _limit_uses(
     patterns: Sequence[str],
 ) -> Iterator[LimitUse]:
     used: Counter[tuple[ConfigPlace, str]] = Counter()
-    refused, buckets = used.copy(), used.copy()
+    refused, maybe, buckets = used.copy(), used.copy(), used.copy()
     for bucket, use in uses.items():
-        for name, place in _owners(bucket, configs, tiers.get(bucket.entity_id), patterns).items():
+        owners = _owners(bucket, configs, tiers.get(bucket.entity_id), patterns)
+        suspects = [name for name, (_, limit) in owners.items() if not limit.shadow]
+        for name, (place, _) in owners.items():
             key = place, name
             used[key] += max(0, use.consumed[name])
-            refused[key] += use.refused + use.refused_for[name]
+            refused[key] += use.refused_for[name] + (use.refused if suspects == [name] else 0)
+            maybe[key] += use.refused if name in suspects and len(suspects) > 1 else 0
             buckets[key] += 1
     for place, config in configs.items():
         for limit in config.said.limits:
             key = place, limit.name
-            yield LimitUse(place, limit, used[key], refused[key], buckets[key])
+            yield LimitUse(place, limit, used[key], refused[key], buckets[key], maybe[key])
 
 
 def _owners(
     bucket: _Bucket, configs: "Mapping[ConfigPlace, StoredConfig]", tier: str | None, patterns: Sequence[str]
-) -> "dict[str, ConfigPlace]":
-    """Return the place of each limit of a bucket, by name."""
+) -> "dict[str, tuple[ConfigPlace, Limit]]":
+    """Return the limits of a bucket by name, each with its place."""
     from zae_limiter.values.patterns import matching
     from zae_limiter.values.resolution import SAYS_NOTHING, compose
 
     places = places_of(bucket.entity_id, bucket.resource, tier, matching(patterns, bucket.resource))
     said = {source: configs[place].said if place in configs else SAYS_NOTHING for source, place in places.items()}
-    owners: dict[str, ConfigPlace] = {}
+    owners: dict[str, tuple[ConfigPlace, Limit]] = {}
     for level in compose([as_level(source, each) for source, each in said.items()]).levels:
         for limit in level.limits:
-            owners.setdefault(limit.name, places[name_of(level)])
+            owners.setdefault(limit.name, (places[name_of(level)], limit))
     return owners
 
 
@@ -145,14 +151,19 @@ def described(place: "ConfigPlace") -> tuple[str, str | None, str | None]:
 
 
 def say_never(found: Sequence[LimitUse]) -> None:
-    """Print a row for each limit."""
-    rows = []
-    for each in found:
-        level, who, on = described(each.place)
-        at = " ".join(filter(None, (level, who)))
-        used = amount(each.used, each.limit.unit)
-        rows.append((at, on or "all resources", each.limit.name, rate(each.limit), used, f"{each.buckets:,}"))
-    say_columns([("LEVEL", "RESOURCE", "LIMIT", "REFILL", "USED", "BUCKETS"), *rows])
+    """Print a row for each limit; with a column for the refusals of which usage does not say the limit."""
+    unclear = any(each.may_have_refused for each in found)
+    head = ("LEVEL", "RESOURCE", "LIMIT", "REFILL", "USED", "BUCKETS", *(["IT OR ANOTHER REFUSED"] if unclear else []))
+    say_columns([head, *(_cells(each, unclear=unclear) for each in found)])
+
+
+def _cells(each: LimitUse, *, unclear: bool) -> tuple[str, ...]:
+    level, who, on = described(each.place)
+    at, name = " ".join(filter(None, (level, who))), each.limit.name
+    name = f"{name} (shadow)" if each.limit.shadow else name
+    used = amount(each.used, each.limit.unit)
+    maybe = [f"{each.may_have_refused:,}"] if unclear else []
+    return at, on or "all resources", name, rate(each.limit), used, f"{each.buckets:,}", *maybe
 
 
 def plain_limit_use(each: LimitUse) -> dict[str, Any]:
@@ -166,6 +177,8 @@ def plain_limit_use(each: LimitUse) -> dict[str, Any]:
         "limit_name": each.limit.name,
         "used": each.used,
         "refused": each.refused,
+        "may_have_refused": each.may_have_refused,
+        "shadow": each.limit.shadow,
         "buckets": each.buckets,
         **in_money(each.limit.unit, used=each.used),
     }

@@ -60,6 +60,24 @@ def test_limits_that_were_used_and_never_refused_are_listed(used: Table) -> None
     ]
 
 
+def test_what_usage_does_not_say_by_limit_has_a_column_and_shadows_are_marked(table: Table) -> None:
+    table.repository.set_resource_defaults("gpt-4", [RPM, TPM, Limit.per_minute("day", 9, shadow=True)])
+    table.repository.set_resource_defaults("one", [RPM, Limit.per_minute("day", 9, shadow=True)])
+    table.used("key", "gpt-4", TODAY, "daily", refused=5, rpm=4, tpm=100, day=20)
+    table.used("key", "one", TODAY, "daily", refused=5, rpm=4, day=20)
+    head, *rows = told("usage", "list", "--never", "refused", *DAYS)
+    assert head == ["LEVEL", "RESOURCE", "LIMIT", "REFILL", "USED", "BUCKETS", "IT", "OR", "ANOTHER", "REFUSED"]
+    assert [row[:-4] + row[-1:] for row in rows] == [
+        ["resource", "gpt-4", "day", "(shadow)", "0"],
+        ["resource", "gpt-4", "rpm", "5"],
+        ["resource", "gpt-4", "tpm", "5"],
+        ["resource", "one", "day", "(shadow)", "0"],
+    ]
+    found = document("usage", "list", "--never", "refused", *DAYS)["limits"]
+    assert [each["may_have_refused"] for each in found] == [0, 5, 5, 0]
+    assert [each["shadow"] for each in found] == [True, False, False, True]
+
+
 def test_a_longer_time_and_a_subject_can_be_asked_for(used: Table) -> None:
     assert never("used", "--since", "30d") == [("resource", "idle", "rpm")]
     assert never("used", "-e", "gone") == [("entity", "gone", "tpm")]

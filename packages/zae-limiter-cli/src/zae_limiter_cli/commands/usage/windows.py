@@ -59,7 +59,8 @@ def list_usage(
     cascades counts once, at the entity that was asked.
 
     With --never it reads every config, and says of each limit whether the usage has it: `usage list --never refused
-    --window daily --since 30d`. A refusal by one of an entity's own limits counts at each of them.
+    --window daily --since 30d`. Where usage does not say which of an entity's own limits refused, a column says how
+    often it or another one did. A shadow limit, which refuses nothing, is marked.
     """
     whose.check_without(entity=query.entity_id, total=total, plot=plot, never=never)
     if never is not None and (total or plot):
