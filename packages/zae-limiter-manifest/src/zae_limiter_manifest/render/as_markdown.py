@@ -1,6 +1,6 @@
 """Render plans and answers as Markdown, for a comment on a pull request. Rows beyond its size limit are counted."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Final
 
@@ -32,9 +32,10 @@ def render_plan(*plans: Plan, view: View = EVERYTHING) -> str:
 
 def render_drift(*plans: Plan, list_unmanaged: bool = False, view: View = EVERYTHING) -> str:
     """Return a section for each namespace with findings: the numbers of drifted and pending items, and a table of
-    them.
+    them; of many the kinds, as of a plan.
     """
-    return document([_drift_section(plan, view, list_unmanaged=list_unmanaged) for plan in plans])
+    room = _DIGEST // len(plans)
+    return document([_drift_section(plan, view, room, list_unmanaged=list_unmanaged) for plan in plans])
 
 
 def render_applied(*answers: Answer) -> str:
@@ -50,20 +51,21 @@ def _plan_section(plan: Plan, view: View, room: int) -> Section:
     section = Section(plan.namespace, words.plan_summary(plan), remarks, _HEAD, rows)
     if not view.digests(plan):
         return section
-    return section._replace(digest=_digest(plan, changes, view, room), folded="Each item")
+    digest = _digest(changes, room, _HEAD, lambda kind: _kind_rows(plan, kind, view))
+    return section._replace(digest=digest, folded="Each item")
 
 
-def _digest(plan: Plan, changes: Sequence[Change], view: View, room: int) -> str:
+def _digest(changes: Sequence[Change], room: int, head: str, show: Callable[[Alike], Iterable[str]]) -> str:
     """Return two tables: the numbers by level, and what stands alone with the kinds of the other changes."""
-    head, *levels = by_level(changes)
-    counts = [f"| {' | '.join(cells)} |" for cells in (head, ("---", *("---:" for _ in head[1:])), *levels)]
+    names, *levels = by_level(changes)
+    counts = [f"| {' | '.join(cells)} |" for cells in (names, ("---", *("---:" for _ in names[1:])), *levels)]
     found = digested(changes)
     kinds = [*found.alone, *found.kinds[:_KINDS_SHOWN]]
-    rows, _ = fitting(["\n".join(_kind_rows(plan, kind, view)) for kind in kinds], room)
+    rows, _ = fitting(["\n".join(show(kind)) for kind in kinds], room)
     left = len(changes) - sum(kind.more + 1 for kind in kinds[: len(rows)])
     more = [f"\n… and {left:,} more of other kinds."] if left else []
     among = [f"\n{found.note}."] if found.note else []
-    return "\n".join([*counts, *(["", _HEAD, *rows] if rows else []), *among, *more])
+    return "\n".join([*counts, *(["", head, *rows] if rows else []), *among, *more])
 
 
 def _kind_rows(plan: Plan, kind: Alike, view: View) -> Iterator[str]:
@@ -96,7 +98,7 @@ def _override_rows(override: LiveOverride) -> Iterator[str]:
         item = ""
 
 
-def _drift_section(plan: Plan, view: View, *, list_unmanaged: bool) -> Section:
+def _drift_section(plan: Plan, view: View, room: int, *, list_unmanaged: bool) -> Section:
     unmanaged = filter(view.shows, plan.unmanaged if list_unmanaged else ())
     changes = view.changes((*plan.drifted, *plan.pending))
     rows = [
@@ -105,7 +107,14 @@ def _drift_section(plan: Plan, view: View, *, list_unmanaged: bool) -> Section:
         *(f"| {_item(address)} | unmanaged |" for address in unmanaged),
     ]
     remarks = [*words.remarks(plan, code), *narrowed(view, len(changes), len(plan.changes))]
-    return Section(plan.namespace, words.drift_summary(plan), remarks, _DRIFT_HEAD, rows)
+    section = Section(plan.namespace, words.drift_summary(plan), remarks, _DRIFT_HEAD, rows)
+    if not view.digests(plan):
+        return section
+
+    def kind_row(kind: Alike) -> list[str]:
+        return [_drift_row(kind.first, _notes(plan, kind.first, view), kind.note)]
+
+    return section._replace(digest=_digest(changes, room, _DRIFT_HEAD, kind_row), folded="Each item")
 
 
 def _drift_override(override: LiveOverride) -> str:
@@ -113,8 +122,8 @@ def _drift_override(override: LiveOverride) -> str:
     return f"| {_item(override.address)}{words.override_note(override)} | {limits} |"
 
 
-def _drift_row(change: Change, note: str) -> str:
-    notes = words.notes(change, beside_drift=True)
+def _drift_row(change: Change, note: str, more: str = "") -> str:
+    notes = f"{words.notes(change, beside_drift=True)}{more}"
     lines = map(code_in_table, words.live_and_declared(change))
     return f"| {_item(change.address)}{notes} | {'<br>'.join(lines)}{note} |"
 

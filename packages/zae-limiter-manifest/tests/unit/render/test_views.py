@@ -155,6 +155,22 @@ def test_drift_of_many_items_is_shown_by_its_kinds_too() -> None:
     ]
 
 
+def test_markdown_has_the_kinds_of_large_drift_as_of_a_large_plan() -> None:
+    drifted = tuple(Change(each.address, each.before, each.after, drift=True) for each in RAISED)
+    text = as_markdown.render_drift(Plan("a", (*drifted, CUT)))
+    head, folded = text.split("<details><summary>Each item</summary>\n\n")
+    assert "| entity | 0 | 5,000 | 0 | 0 |\n" in head
+    assert (
+        "| item | live and declared |\n|---|---|\n| resource `gpt-4` (pending) | `rpm: capacity is 100, declared 10` |"
+        in head
+    )
+    more = "(changed out of band), and 4,999 more like this | `rpm: capacity is 10, declared 20` |"
+    assert f"| entity `user-0000/gpt-4` {more}\n" in head
+    assert folded.endswith(" more.\n\n</details>\n")
+    assert len(text) <= as_markdown.LONGEST
+    assert "<details>" not in as_markdown.render_drift(Plan("a", (*drifted, CUT)), view=View(full=True))
+
+
 def test_a_narrow_view_shows_some_items_and_counts_all() -> None:
     by_entity = as_text.render_plan(LARGE, view=View(entities=frozenset({"user-0007"})))
     assert by_entity == as_text.render_plan(LARGE, view=View(pattern="user-0007/*"))
