@@ -10,7 +10,6 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from ..columns import say_columns
-from ..rates import rate
 from ..times import iso, shown
 from .overrides import blocks, places_in_words
 from .places import ALL_RESOURCES
@@ -134,7 +133,9 @@ def plain_departure(each: Departure) -> dict[str, Any]:
 def _cells(each: Departure) -> tuple[str, ...]:
     why = each.reason
     if each.what == "override":
-        why = ", ".join(f"{limit.name} {rate(limit)}" for limit in each.limits)
+        why = ", ".join(f"{limit.name} {limit.text}" for limit in each.limits)
+    elif each.until is not None:
+        why = f"for a time: no {', '.join(limit.name for limit in each.limits)}"
     return (
         each.entity_id or "every entity",
         places_in_words([each.resource or ALL_RESOURCES]),

@@ -53,7 +53,14 @@ def test_people_see_who_until_when_and_why(departed: Table) -> None:
     assert lines[1].split()[:6] == ["every", "entity", "gpt-4o", "disabled", "-", "cy"]
     assert lines[2].split()[:6] == ["abuser", "all", "resources", "disabled", "-", "bob"]
     assert lines[2].endswith("abuse")
+    assert lines[3].endswith("for a time: no rpm")
     assert "rpm 200/min" in lines[5]
+
+
+def test_a_lift_of_slots_has_their_number(table: Table) -> None:
+    table.repository.set_resource_defaults("gpt-4", [Limit.concurrent("calls", 5)])
+    assert run("lift", "acme", "-r", "gpt-4", "--by", "2").exit_code == 0
+    assert run("switch").stdout.splitlines()[1].endswith("calls 10 concurrent")
 
 
 def test_a_list_that_is_cut_says_so(departed: Table) -> None:

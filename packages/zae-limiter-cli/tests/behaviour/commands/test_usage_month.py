@@ -399,6 +399,18 @@ def test_a_limit_with_thresholds_is_near_from_the_lowest_on(table: Table) -> Non
     assert sorted(found) == [("much", 60), ("plain", None)]
 
 
+def test_near_says_what_is_in_shadow_and_that_slots_are_held(table: Table) -> None:
+    limits = [Limit.total("rpm", 2, shadow=True), Limit.concurrent("calls", 10)]
+    table.repository.set_resource_defaults("gpt-4", limits)
+    with SyncRateLimiter(table.repository) as limiter, limiter.acquire("key-1", "gpt-4", {"rpm": 2, "calls": 9}):
+        done = run("near", "--every", "0.1")
+        found = opened(run("near", "--every", "0.1", "-o", "json").stdout)
+    rows = [line.split() for line in done.stdout.splitlines()[1:]]
+    assert [row[2:4] for row in rows] == [["rpm", "(shadow)"], ["calls", "90"]]
+    assert rows[1][-1] == "held"
+    assert [(each["limit_name"], each["shadow"]) for each in found] == [("rpm", True), ("calls", False)]
+
+
 def test_a_block_is_not_near(table: Table) -> None:
     take(table, "blocked", "gpt-4", SLOW, 90)
     table.repository.set_limits("blocked", [Limit.per_day("rpd", 0)], "gpt-4")

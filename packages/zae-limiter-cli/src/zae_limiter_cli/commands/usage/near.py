@@ -9,6 +9,7 @@ import click
 from click.core import ParameterSource
 
 from ...columns import say_columns, say_json, say_sentence
+from ...data.shadows import shadow_limits
 from ...data.whose import Whose, whose_options
 from ...errors import CommandError
 from ...options import FiniteRange, OutputForm, output_option
@@ -60,8 +61,9 @@ def near(
     """List who is close to a limit, the closest first: how much of the burst is gone, and how long the rest lasts.
 
     It reads every bucket, and after --every once more those that it lists: that gives the rate. LASTS says how long
-    the rest lasts at that rate, or that the limit refills first. ALERT is the highest threshold that is reached. `why`
-    shows whether a limit is a shadow limit, which refuses no call.
+    the rest lasts at that rate, or that the limit refills first; of slots that they are held. ALERT is the highest
+    threshold that is reached. A limit in shadow, which refuses no call, says so: that costs the levels of what is
+    listed.
 
     --budgets lists limits of a calendar, of the first use, and totals, the one first that is gone first: at the rate of
     the last 24 hours, by the daily windows of the aggregator. `usage near --budgets -e acme` is about one tenant.
@@ -83,13 +85,15 @@ def near(
         shown = sorted(again, key=lambda each: each.percent, reverse=True)
     else:
         shown = [each for each, _ in found]
+    shadows = shadow_limits(repository, [(each.entity_id, each.resource) for each in shown])
+    marked = [(each, each.limit.name in shadows.get((each.entity_id, each.resource), ())) for each in shown]
     if output == "json":
-        say_json([_plain(each) for each in shown])
+        say_json([_plain(each) | {"shadow": shadow} for each, shadow in marked])
     elif shown:
         say_columns(
             [
                 ("ENTITY", "RESOURCE", "LIMIT", "GONE", "ALERT", "AVAILABLE", "USED", "REFILL", "LASTS"),
-                *map(_cells, shown),
+                *(_cells(each, shadow=shadow) for each, shadow in marked),
             ]
         )
     else:
@@ -167,13 +171,13 @@ def _look(repository: "SyncRepository", each: "Near") -> "Look | None":
     return Look(found[0], time.monotonic()) if found else None
 
 
-def _cells(each: "Near") -> tuple[str, ...]:
+def _cells(each: "Near", *, shadow: bool) -> tuple[str, ...]:
     used = "-" if each.used_per_second is None else f"{_per_minute(each)}/min"
     gone = f"{each.percent:.0f} %"
     return (
         each.entity_id,
         each.resource,
-        each.limit.name,
+        f"{each.limit.name} (shadow)" if shadow else each.limit.name,
         gone,
         "-" if each.threshold is None else f"{each.threshold} %",
         amount(each.available, each.limit.unit),
@@ -186,6 +190,8 @@ def _cells(each: "Near") -> tuple[str, ...]:
 def _lasts(each: "Near") -> str:
     if each.used_per_second is None:
         return "-"
+    if each.limit.kind == "concurrent" and each.available > 0:
+        return "held"
     if each.seconds_left is None:
         return "refills first" if each.used_per_second else "unused"
     if each.seconds_left == 0:
