@@ -342,6 +342,17 @@ def test_a_printed_page_has_its_pictures_and_none_of_its_buttons(page: Page, add
     assert printed.startswith(b"%PDF")
 
 
+def test_names_of_the_heat_map_are_words_on_a_telephone_and_it_fits_on_paper(page: Page, address: str) -> None:
+    narrowest = "Math.min(...[...document.querySelectorAll('.heat tbody th')].map(e => e.offsetWidth))"
+    page.go(f"{enter(page, address)}usage")
+    page.look(width=390, scheme="light")
+    assert page.says(narrowest) >= 90
+    page.look(width=740, scheme="light")
+    page.send("Emulation.setEmulatedMedia", media="print")
+    assert page.says(narrowest) >= 60
+    assert page.says(SIDEWAYS) == 0
+
+
 def test_a_rollback_by_the_keyboard_asks_and_is_applied(page: Page, address: str, store: str) -> None:
     page.go(f"{enter(page, address)}rollback?serial=2")
     page.says(

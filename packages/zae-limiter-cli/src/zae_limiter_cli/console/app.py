@@ -30,7 +30,7 @@ from ..times import duration
 from .access import COOKIE, HEADERS, Access, same_origin
 from .applies import Applies
 from .bills import BYS, By, read_bill
-from .figures import label
+from .figures import by_window, label
 from .pages import SPANS, Pages, Span
 
 WIDTH: Final = 100  # columns of a command's output
@@ -88,7 +88,8 @@ class Console:
         """Show the usage of the namespace."""
         usage = self.pages.usage(_span(request), monotonic())
         windows = [label(when, usage.step) for when in usage.at]
-        return self._page("usage.html", request, usage=usage, windows=windows, progress=self.pages.progress())
+        by, progress = by_window(usage.step), self.pages.progress()
+        return self._page("usage.html", request, usage=usage, windows=windows, by=by, progress=progress)
 
     def changes(self, request: Request) -> Response:
         """Show who changed what, a page at a time, and with the first the applies."""
@@ -196,9 +197,10 @@ class Console:
                     found: Response | Awaitable[Response] = await run_in_threadpool(endpoint, request)
                     return found if isinstance(found, Response) else await found
             except CommandError as error:
-                return self._page("denied.html", request, status=400, reason=str(error))
+                return self._page("denied.html", request, status=400, reason=str(error), inside=True)
             except ZAELimiterError as error:
-                return self._page("denied.html", request, status=_status(error), reason=one_line(str(error)))
+                reason = one_line(str(error))
+                return self._page("denied.html", request, status=_status(error), reason=reason, inside=True)
 
         return answer
 

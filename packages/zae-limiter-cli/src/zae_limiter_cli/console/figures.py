@@ -23,6 +23,7 @@ MOST_LIMITS: Final = 5  # of which a picture has a part each
 MOST_REFUSERS: Final = 4  # that have a colour of their own
 UNKNOWN: Final = "-"
 LEVELS: Final = 5  # of colour, in a heat map
+HOUR: Final = timedelta(hours=1)
 DAY: Final = timedelta(days=1)
 
 
@@ -94,7 +95,7 @@ def usage_figure(
         ]
         for when in at
     ]
-    note = f"{calls['admitted'].total():,} admitted, {calls['refused'].total():,} refused"
+    note = f"{calls['admitted'].total():,} admitted, {calls['refused'].total():,} refused, {by_window(step)}"
     spec = _windows(at, step, grids, [])
     heads = ["Time (UTC)", *calls, *(f"{name} used" for name in names)]
     return Figure("Calls and tokens", note, spec, heads, rows, [("admitted", 0), ("refused", 1)])
@@ -140,7 +141,7 @@ def history_figure(history: History) -> Figure:
         "Changes",
     ]
     refused = sum(map(sum, history.refused.values()))
-    note = f"{sum(history.admitted):,} admitted, {refused:,} refused"
+    note = f"{sum(history.admitted):,} admitted, {refused:,} refused, {by_window(step)}"
     spec = _windows(at, step, grids, marks)
     return Figure("Use against the limit", note, spec, heads, rows, _legend(parts))
 
@@ -159,10 +160,12 @@ def minutes_figure(at_ms: Sequence[int], counts: Mapping[str, Sequence[int | Non
         for place, when in enumerate(at)
     ]
     since = "" if since_ms is None else datetime.fromtimestamp(since_ms / 1000, UTC).strftime("%H:%M")
-    known = f", seen since {since} UTC" if since_ms is not None and since_ms > at_ms[0] else ""
+    known = f", seen since {since}" if since_ms is not None and since_ms > at_ms[0] else ""
     spec = _windows(at, step, [_grid("refused a minute", "", bars or [_bars("refused", [0] * len(at), 1)])], [])
     heads = ["Time (UTC)", *counts]
-    return Figure("Refused, last 60 minutes", f"{total:,} refused{known}", spec, heads, rows, _legend(counts))
+    return Figure(
+        "Refused, last 60 minutes", f"{total:,} refused{known}, {by_window(step)}", spec, heads, rows, _legend(counts)
+    )
 
 
 def card_of(burn: BurnDown) -> Card:
@@ -215,6 +218,11 @@ def short(number: float) -> str:
             part = number / size
             return f"{part:.1f}{suffix}" if part < 9.95 else f"{part:.0f}{suffix}"
     return f"{number:,.0f}"
+
+
+def by_window(step: timedelta) -> str:
+    """Return which windows a picture has, and in which zone their times are."""
+    return f"by the {'day' if step >= DAY else 'hour' if step >= HOUR else 'minute'} (UTC)"
 
 
 def label(when: datetime, step: timedelta) -> str:
@@ -292,7 +300,7 @@ def _windows(
 def _window(when: datetime, step: timedelta) -> str:
     if step >= DAY:
         return f"{when:%Y-%m-%d}"
-    return f"{shown(when)}" if step >= timedelta(hours=1) else f"{when:%H:%M}"
+    return f"{shown(when)}" if step >= HOUR else f"{when:%H:%M}"
 
 
 def _ms(at: datetime) -> int:

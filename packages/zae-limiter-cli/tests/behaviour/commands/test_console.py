@@ -182,6 +182,16 @@ def test_a_page_asks_the_store_for_no_more_than_it_may(
     assert len(reads) <= 5
 
 
+def test_an_error_leads_back_and_an_empty_namespace_does_not_say_such(tmp_path: Path) -> None:
+    with SyncRepository.sqlite(tmp_path / "limits.db") as repository:
+        client = browser(console_of(repository, tmp_path))
+        assert "There is no bucket, and no usage in this hour" in client.get("/").text
+        assert "There is no such bucket" in client.get("/?only=x").text
+        unknown = client.get(PAGES[2])
+    assert unknown.status_code in REFUSED or unknown.status_code == 400
+    assert '<a href="./">Now</a>' in unknown.text
+
+
 def usage_reads(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
     """What is asked of usage from now on."""
     asked, read = list[dict[str, Any]](), SyncRepository.get_usage_snapshots
@@ -280,7 +290,7 @@ def test_a_bucket_says_why_with_its_path_usage_changes_and_commands(repository: 
     page = browser(console_of(repository, tmp_path)).get(PAGES[2]).text
     assert "2 admitted, 1 refused, 1 by acme/rpm" in page
     assert page.index("<h3>key-1 ") < page.index(">acme</a>")
-    assert "2 admitted, 1 refused</span>" in page[page.index("Use against the limit") :]
+    assert "2 admitted, 1 refused, by the hour (UTC)</span>" in page[page.index("Use against the limit") :]
     assert "zae-limiter" in page[page.index("What to do next") :]
     assert 'change"' not in page
 
