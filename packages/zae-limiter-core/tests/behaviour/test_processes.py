@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 
 from processes.asynchronous import simulate as simulate_async
+from processes.budgets import Life
+from processes.budgets import simulate as simulate_budgets
 from processes.histories import finding, tried
 from processes.holdings import Holdings
 from processes.loops import VirtualLoop, watched
@@ -20,7 +22,7 @@ from processes.timeline import Stuck, Timeline
 from zae_limiter.operations.values import Key, Update
 
 VARIANTS = ("async", "sync")
-SEEDS = {"async": 150, "sync": 100}
+SEEDS = {"async": 150, "sync": 100, "budgets": 150}
 WATCHED = 24  # the first lives, of which there is a count of what they show
 
 Simulate = Callable[[int], Any]
@@ -30,7 +32,7 @@ pytestmark = pytest.mark.both_variants  # what is simulated is how each of them 
 
 @pytest.mark.slow
 @pytest.mark.long
-@pytest.mark.parametrize("variant", VARIANTS)
+@pytest.mark.parametrize("variant", SEEDS)
 def test_no_life_of_a_process_goes_wrong(variant: str) -> None:
     wrong = [problem for _, found in tried(variant, WATCHED + 1, SEEDS[variant] - WATCHED) for _, problem in found]
     assert not wrong, "\n".join(wrong)
@@ -39,6 +41,16 @@ def test_no_life_of_a_process_goes_wrong(variant: str) -> None:
 @pytest.mark.parametrize(("variant", "seed"), [("async", 1013), ("sync", 1302)])
 def test_a_close_that_counts_refusals_takes_no_longer_than_any_other(variant: str, seed: int) -> None:
     assert finding(variant, seed) == ""
+
+
+@pytest.mark.slow
+def test_the_first_budgets_of_runs_hold_and_are_worth_something() -> None:
+    histories = [simulate_budgets(seed) for seed in range(1, WATCHED + 1)]
+    admitted = sum((history.admitted for history in histories), Counter[Any]())
+    assert sum(len(history.opened) for history in histories) > 4 * WATCHED
+    assert sum(len(history.ended) for history in histories) > 4
+    assert any(history.late for history in histories)
+    assert {len(who.runs) for who, _ in admitted if isinstance(who, Life)} == {1, 2, 3}
 
 
 @pytest.mark.long(keep=1)

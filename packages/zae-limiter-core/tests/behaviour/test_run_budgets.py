@@ -22,6 +22,7 @@ from zae_limiter.operations.errors import OutcomeUnknown
 from zae_limiter.operations.values import Put, Update
 
 DAY = 24 * 3600
+WEEK = 7 * DAY
 TPM, USD = Limit.per_day("tpm", 10_000), Limit.money("usd", "100", per="calendar day")
 TEAM = ("team-a", "gpt-4")
 BUDGET: dict[str, Any] = {"usd": "$2", "calls": 5}
@@ -164,7 +165,7 @@ async def test_it_expires_for_every_process_and_is_not_opened_again(world: World
         assert over.value.as_dict()["error"] == "budget_ended"
         assert each.expires_in == 0
     assert await run.left() == {"calls": 0, "usd": 0}
-    for seconds in (0, 3600, 22 * 3600):
+    for seconds in (0, 3600, WEEK - 7200):
         world.clock.advance(seconds)
         assert world.expire() == 0 or seconds
         with pytest.raises(BudgetEnded):
@@ -186,7 +187,7 @@ async def test_a_late_use_keeps_the_bucket_and_prolongs_nothing(world: World) ->
     item = world.bucket_of(it.limiter, run.entity_id, "budget")
     assert item is not None
     assert item["b_usd_tc"] == 500_000_000
-    assert item["ttl"] >= world.clock.now_ms() // 1000 + DAY - 60
+    assert item["ttl"] >= world.clock.now_ms() // 1000 + WEEK - 60
     assert not await spends(run)
 
 
@@ -327,6 +328,19 @@ async def test_who_slept_past_the_end_takes_nothing(world: World) -> None:
     assert (await left_of(it))["tpm"] == 10_000, "what it took has come back"
     with pytest.raises(ValidationError, match=r"its bucket, .* is not one of a run: take another name"):
         await opened(it)
+
+
+async def test_a_block_that_outlives_its_run_gives_nothing_to_the_next_one(world: World) -> None:
+    it = await a_process(world)
+    run = await opened(it, expires=60)
+    with pytest.raises(ZeroDivisionError):
+        async with run.acquire("gpt-4", {"tpm": 1}, costs={"usd": Decimal(1)}):
+            world.clock.advance(WEEK + 3600)
+            assert world.expire() >= 1
+            again = await opened(it)
+            await spend(again, Decimal(1))
+            raise ZeroDivisionError
+    assert await again.left() == {"calls": 4, "usd": 1_000_000}
 
 
 async def test_a_wait_ends_with_the_budget(world: World) -> None:

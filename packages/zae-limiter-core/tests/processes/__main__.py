@@ -44,7 +44,9 @@ def mutants(chosen: Sequence[Mutant], count: int) -> int:
 def main(arguments: Sequence[str]) -> int:
     """The exit code."""
     parser = argparse.ArgumentParser(prog="processes")
-    parser.add_argument("--variant", choices=[*VARIANTS], help="one of the two drivers; both unless given")
+    parser.add_argument(
+        "--variant", choices=[*VARIANTS], help="one of the two drivers, or budgets of runs; all unless given"
+    )
     parser.add_argument("--seeds", type=int, default=2_000, help="how many histories of each variant")
     parser.add_argument("--first", type=int, default=1, help="the seed of the first one")
     parser.add_argument("--replay", type=int, metavar="SEED", help="one history")

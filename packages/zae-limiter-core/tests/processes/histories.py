@@ -11,10 +11,14 @@ from typing import Any
 
 from simulation.kernel import Violation
 
-from . import asynchronous, threaded
+from . import asynchronous, budgets, threaded
 
 AT_ONCE = 25
-VARIANTS: dict[str, Callable[[int], Any]] = {"async": asynchronous.simulate, "sync": threaded.simulate}
+VARIANTS: dict[str, Callable[[int], Any]] = {
+    "async": asynchronous.simulate,
+    "sync": threaded.simulate,
+    "budgets": budgets.simulate,
+}
 
 
 def finding(variant: str, seed: int) -> str:

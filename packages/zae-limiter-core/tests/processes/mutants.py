@@ -10,9 +10,14 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager
 from typing import Any, NamedTuple
 from unittest.mock import patch
 
+from zae_limiter import Limit
+from zae_limiter.aio import budgets
+from zae_limiter.aio.budgets import RunBudget
 from zae_limiter.aio.driver import CUT_OFF, Driver
 from zae_limiter.flows.bucket_queue import RunQueue, Waiter
+from zae_limiter.flows.records import run_budgets
 from zae_limiter.operations.errors import OutcomeUnknown
+from zae_limiter.operations.values import Put
 from zae_limiter.sync.driver import SyncDriver
 
 from .histories import finding
@@ -29,7 +34,7 @@ class Mutant(NamedTuple):
     since: tuple[int, int] = (3, 11)
 
 
-def _patched(driver: type, **methods: Any) -> Fault:
+def _patched(driver: Any, **methods: Any) -> Fault:
     @contextmanager
     def faulty() -> Iterator[None]:
         with ExitStack() as stack:
@@ -142,7 +147,37 @@ def _next_batch_unlocked(self: SyncDriver, queue: RunQueue, token: object) -> li
     return None
 
 
+# budgets of runs
+
+
+def _no_clock(self: RunBudget, request: Any, cause: Any = None) -> None:
+    """A budget that is over refuses by its bucket alone."""
+
+
+def _end_here_alone(*_: Any) -> Iterator[Any]:
+    """The process that ends a budget tells no other one."""
+    yield from ()
+
+
+def _opened_anew(item: Any, _: Any) -> Put:
+    """Whoever opens a budget makes its bucket, whether there is one or not."""
+    return Put(item)
+
+
+def _costs_nothing(run: str, limits: Sequence[Limit], *_: Any) -> dict[str, int]:
+    """A call takes nothing from its run."""
+    return {limit.name: 0 for limit in limits}
+
+
+def _of_budgets(**names: Any) -> Fault:
+    return _patched(run_budgets, **names)
+
+
 MUTANTS = (
+    Mutant("a call is served behind the end of its run", "budgets", _patched(RunBudget, _refuse_if_over=_no_clock)),
+    Mutant("an end holds in one process", "budgets", _of_budgets(end_budget=_end_here_alone)),
+    Mutant("the last opening decides", "budgets", _of_budgets(Put=_opened_anew)),
+    Mutant("a call costs its run nothing", "budgets", _patched(budgets, cost_of=_costs_nothing)),
     Mutant("close waits by gather", "async", _patched(Driver, drain=_drain_by_gather), (3, 12)),
     Mutant("close waits for nobody", "async", _patched(Driver, drain=_no_drain)),
     Mutant(

@@ -15,6 +15,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, Unpack
 
 from ..exceptions import ValidationError
+from ..flows.acquire.claims import Grant
 from ..flows.acquire.requests import NO_DRAWS, AcquireRequest, OwnBucketOptions, validate_request
 from ..flows.records import run_budgets as budgets
 from ..runtime.dataclass import replace
@@ -23,7 +24,16 @@ from ..values.estimates import Amount
 from ..values.limit_status import LimitStatus
 from ..values.limits import MILLI, Limit
 from ..values.refusal import BudgetEnded, RateLimitExceeded
-from ..values.run_budgets import RESOURCE, check_budget, check_costs, check_expires, check_run, cost_of, entity_of
+from ..values.run_budgets import (
+    KEPT_SECONDS,
+    RESOURCE,
+    check_budget,
+    check_costs,
+    check_expires,
+    check_run,
+    cost_of,
+    entity_of,
+)
 from ..values.token_usage import TokenUsage
 from .lease import SyncDrawLease, SyncLease
 from .observed_lease import SyncObservedLease
@@ -193,6 +203,11 @@ class SyncRunBudget:
         self._ended = self._ended or budgets.is_ended(state, self._entity_id)
         return self._ended or state.now() >= self._found.until_ms
 
+    @property
+    def _is_gone(self) -> bool:
+        """Whether its bucket may have been removed."""
+        return self._limiter.namespace_state.now() >= self._found.until_ms + KEPT_SECONDS * MILLI
+
     def _draw(
         self,
         consume: Mapping[str, Amount],
@@ -263,10 +278,21 @@ class SyncRunLease(SyncLease):
             raise
         return self
 
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        grant = self._grant
+        if grant.draws and any(each._is_gone for each in self._budget._chain):
+            grant.draws = grant.draws[: -len(self._budget._chain)]  # by now the names may be those of other runs
+        super().__exit__(kind, error, trace)
+
+    def _take(self, grant: Grant, milli: Mapping[str, int], *, unused: bool = False) -> None:
+        self._budget._refuse_if_over(self._request)
+        super()._take(grant, milli, unused=unused)
+
     def consume(self, /, **amounts: int | Decimal) -> None:
         """Take more tokens at once, by limit, of the entity and of the run. Raises as ``SyncLease.consume``."""
         own, of_runs = self._divided(amounts)
-        self._budget._refuse_if_over(self._request)
         taken: list[tuple[SyncDrawLease, Amounts]] = []
         try:
             for draw, part in of_runs:

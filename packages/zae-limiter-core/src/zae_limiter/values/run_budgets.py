@@ -21,8 +21,9 @@ RESOURCE: Final = "budget"
 """The resource of all buckets of runs."""
 CALLS: Final = "calls"
 """The limit of a budget that counts each acquire as one, unless the call says otherwise."""
-KEPT_SECONDS: Final = 24 * 3600
-"""How long a bucket stays after the end of its budget, and after its last use: longer than clocks differ."""
+KEPT_SECONDS: Final = 7 * 24 * 3600
+"""How long a bucket stays after the end of its budget, and after its last use: longer than a process sleeps in a call,
+so that no call of a run comes to the bucket of a later one of the same name."""
 LONGEST: Final = 366 * 24 * 3600
 _PREFIX: Final = "run:"
 _EXAMPLE: Final = "must map limits to amounts, like {'usd': '$2', 'calls': 50}"

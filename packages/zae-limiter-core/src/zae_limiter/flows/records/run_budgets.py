@@ -2,7 +2,7 @@
 
 The problem: several processes share the budget of a run, and any of them may die. The choice: the bucket is the budget.
 The first write makes it, with the instant at which it ends, and each later opening gets what the first one wrote. So no
-process can widen a budget, lengthen it, or begin it again: the item stays a day longer than its budget.
+process can widen a budget, lengthen it, or begin it again: the item stays a week longer than its budget.
 
 ``end`` takes more than the bucket ever had off each balance. So each later acquire of any process fails its condition,
 also after all that was taken before has come back.
