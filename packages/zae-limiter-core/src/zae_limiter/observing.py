@@ -143,6 +143,7 @@ class Watch:
                 write_units=audience.written(),
                 overflow=_overflow_of(grant),
                 reason=None if refusal is None else refusal.reason,
+                overflowed_early=None if grant is None or grant.overflow is None else grant.overflow.early,
             )
         )
 

@@ -256,6 +256,7 @@ def test_histories_of_all_kinds_mixed_break_nothing_and_are_worth_something() ->
         found["renewals"] += world.oracle.slots.renewed
         found["switches"] += world.switches.in_force
         found["overflows"] += any("#credits" in write.bucket for write in world.oracle.applications)
+        found["early overflows"] += sum(caller.early for _, caller, _ in world.callers)
         found["settled"] += sum(caller.settled for _, caller, _ in world.callers)
         found["eight buckets"] += any(caller.buckets == 8 for _, caller, _ in world.callers)
         changes = [change for write in world.oracle.applications for change in write.changes.values()]
@@ -266,7 +267,7 @@ def test_histories_of_all_kinds_mixed_break_nothing_and_are_worth_something() ->
     assert min(kinds[each] for each in (*KINDS, "schedule")) > 2, kinds
     assert min(found["slots"], found["switches"]) > 20, found
     assert min(found["renewals"], found["settled"], found["eight buckets"]) > 5, found
-    met = ("overflows", "schedules on shards", "changed schedules", "switches of schedules")
+    met = ("overflows", "early overflows", "schedules on shards", "changed schedules", "switches of schedules")
     assert min(found[each] for each in met) > 2, found
     assert min(answers["admitted"], answers["refused"]) > 50, answers
     assert answers["disabled"] > 3, answers

@@ -93,6 +93,7 @@ class Caller:
         self._begun_ms = 0
         self.settled = False
         self.buckets = 0
+        self.early = False
         self.answer = ""
         self.began = False
         self.degraded = False
@@ -153,8 +154,12 @@ class Caller:
             max_wait=rng.choice(plan.max_waits) if rng.random() < plan.waiting else 0.0,
             shadow=self._process.shadow,
             draws=self._draws(names) if plan.draws and rng.random() < plan.draws else (),
-            on_refused=OnRefused(overflow=OVERFLOW) if plan.overflows and rng.random() < plan.overflows else None,
+            on_refused=self._policy() if plan.overflows and rng.random() < plan.overflows else None,
         )
+
+    def _policy(self) -> OnRefused:
+        early = self._plan.early
+        return OnRefused(overflow=OVERFLOW, at=f"{early}%" if early else None)
 
     def _draws(self, names: Sequence[str]) -> list[Draw]:
         """Some further buckets, by the amounts of the call or by others."""
@@ -216,6 +221,7 @@ class Caller:
         self.degraded = grant.unavailable is not None
         self._count_call(grant.all_claims, None)
         self.buckets = len(grant.all_claims)
+        self.early = grant.overflow is not None and grant.overflow.early is not None
         self._check_path(grant)
         self._check_switches(grant)
 

@@ -44,7 +44,8 @@ class Plan:
     the parent's bucket, before anybody comes. ``busy``: bodies of leases consume, adjust, fail. ``prefetching``: the
     chance that a limit may be prefetched. ``tree`` has everybody, with who is above; ``moves``: how often somebody gets
     other parents; ``draws``: the chance that a call names further buckets. ``overflows``: the chance that a refused
-    call goes on to ``credits``, which has the limits ``of_overflow``. ``switches``: how often somebody changes one.
+    call goes on to ``credits``, which has the limits ``of_overflow``; first, from ``early`` % on.
+    ``switches``: how often somebody changes one.
     ``weighs``: bodies settle what a model used. ``streams``: the chance that a body is a stream, which takes piece by
     piece. ``scheduled``: the limits that have schedules. ``signed``: writes have
     tokens, as over DynamoDB. ``outages``: how often the table is away for those who go by their shares; ``cut_off``:
@@ -101,6 +102,7 @@ class Plan:
     draws: float = 0.0
     overflows: float = 0.0
     of_overflow: tuple[Limit, ...] = ()
+    early: int = 0
     switches: int = 0
     weighs: bool = False
     streams: float = 0.0
@@ -542,6 +544,7 @@ def _all_kinds(rng: Random) -> Plan:
     if rng.random() < 0.25:
         instead = tuple(rng.choice((kinds.total, kinds.token_bucket))(rng, name) for name in ("rpm", "tpm"))
         plan = replace(plan, overflows=rng.choice((0.5, 1.0)), of_overflow=instead[: rng.randint(1, 2)])
+        plan = replace(plan, early=(0, 5, 30, 5, 70)[plan.epoch_ms % 5])
     return plan
 
 

@@ -23,6 +23,7 @@ TROUBLES = (
     "overrides",
     "moves",
     "draws",
+    "early",
     "overflows",
     "switches",
     "weighs",

@@ -104,6 +104,7 @@ async def an_acquire_waits(limiter: RateLimiter, sync_limiter: SyncRateLimiter) 
     Limit.per_day("tpm", 100, weights={"input": "1"})  # type: ignore[dict-item]
     limiter.acquire("e", "r", {"rpm": 1}, max_wait="30")  # type: ignore[arg-type]
     limiter.acquire("e", "r", {"rpm": 1}, on_refused=OnRefused(wait=2, overflow="credits"))
+    limiter.acquire("e", "r", {"rpm": 1}, on_refused=OnRefused(overflow="credits", at="80%"))
     limiter.acquire("e", "r", {"rpm": 1}, on_refused="credits")  # type: ignore[arg-type]
 
     @limiter.limit("e", "r", {"rpm": 1}, max_wait=30.0)

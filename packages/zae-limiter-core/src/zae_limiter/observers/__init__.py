@@ -27,7 +27,7 @@ class AcquireEvent:
     that of the refusal. ``shadowed``:
     the shadow limits that would have refused an admitted call. ``error``: that of a call that failed. ``write_units``:
     what the store wrote since the last event, if it counts units. ``overflow``: the resource that served the call in
-    place of ``resource``.
+    place of ``resource``; ``overflowed_early``: the limit by whose ``at`` it did so before a refusal.
     """
 
     namespace: str
@@ -44,6 +44,7 @@ class AcquireEvent:
     write_units: float = 0.0
     overflow: str | None = None
     reason: Reason | None = None
+    overflowed_early: LimitStatus | None = None
 
     @property
     def violations(self) -> tuple[LimitStatus, ...]:

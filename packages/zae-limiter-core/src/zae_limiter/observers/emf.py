@@ -14,7 +14,7 @@ MOST_RESOURCES: Final = 1000
 OTHERS: Final = "all others"  # no resource has white space
 _COUNTS: Final = (
     "admitted", "refused", "degraded", "failed", "cancelled", "refusals", "shadowed", "tokens", "bounded",
-    "rolled_back", "ends_failed", "lost_slots", "write_units",
+    "rolled_back", "ends_failed", "lost_slots", "write_units", "overflowed", "overflowed_early",
 )  # fmt: skip
 UNITS: Final[Mapping[str, str]] = {
     **dict.fromkeys(_COUNTS, "Count"),
@@ -93,6 +93,10 @@ def _figures(event: Event) -> dict[str, float]:
         figures |= {event.outcome: 1, "duration_ms": event.seconds * 1000}
         if event.waited:
             figures["waited_ms"] = event.waited * 1000
+        if event.overflow is not None and event.call == "acquire":
+            figures["overflowed"] = 1
+        if event.overflowed_early is not None and event.call == "acquire":
+            figures["overflowed_early"] = 1
     elif event.ending != "settled":
         figures["rolled_back" if event.ending == "rolled_back" else "ends_failed"] = 1
     return figures

@@ -42,6 +42,9 @@ class OpenTelemetryObserver:
         self._refusals = count(
             "zae_limiter.refusals", "{refusal}", "Limits that were short of tokens in a refused call"
         )
+        self._overflows = count(
+            "zae_limiter.overflows", "{acquire}", "Acquires that their overflow served, by resource"
+        )
         self._tokens = count(
             "zae_limiter.tokens", "{token}", "Tokens that ended blocks have used, corrections included"
         )
@@ -73,6 +76,10 @@ class OpenTelemetryObserver:
             self._refusals.add(1, attributes | {"zae_limiter.limit": limit})
         for limit in limit_names(event, event.shadowed):
             self._shadowed.add(1, attributes | {"zae_limiter.limit": limit})
+        if event.overflow is not None and event.call == "acquire":
+            early = event.overflowed_early is not None
+            served: Attributes = {"zae_limiter.overflow": event.overflow, "zae_limiter.early": early}
+            self._overflows.add(1, attributes | served)
         with_outcome = attributes | {"zae_limiter.call": event.call, "zae_limiter.outcome": event.outcome}
         if event.reason is not None:
             with_outcome["zae_limiter.reason"] = event.reason
@@ -115,6 +122,10 @@ def _record_span(tracer: trace.Tracer, event: AcquireEvent, attributes: Attribut
             span.set_attribute(f"zae_limiter.amount.{name}", amount)
         if event.waited:
             span.set_attribute("zae_limiter.waited", event.waited)
+        if event.overflow is not None:
+            span.set_attribute("zae_limiter.overflow", event.overflow)
+        if event.overflowed_early is not None:
+            span.set_attribute("zae_limiter.early", limit_names(event, [event.overflowed_early]))
         if event.violations:
             span.set_attribute("zae_limiter.violations", limit_names(event, event.violations))
         if event.shadowed:

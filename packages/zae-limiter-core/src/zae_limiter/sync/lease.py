@@ -201,13 +201,20 @@ class SyncLease(SyncLeaseCalls):
 
     @property
     def overflowed(self) -> bool:
-        """Whether the limits of the call were short, and another bucket serves it."""
+        """Whether the limits of the call were short, or used up to the ``at`` of its policy, and another bucket serves
+        it.
+        """
         return self._grant.overflow is not None
 
     @property
     def refusal(self) -> RateLimitExceeded | None:
-        """Why the lease overflowed; ``None`` if it did not."""
+        """The refusal after which the lease overflowed; ``None`` if there was none."""
         return None if self._grant.overflow is None else self._grant.overflow.refusal
+
+    @property
+    def overflowed_early(self) -> LimitStatus | None:
+        """The limit by whose ``at`` the lease overflowed before a refusal, as it was seen last; ``None`` if none."""
+        return None if self._grant.overflow is None else self._grant.overflow.early
 
     @property
     def corrected(self) -> bool:

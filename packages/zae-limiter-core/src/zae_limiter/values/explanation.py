@@ -103,7 +103,7 @@ class Explanation:
     then come those above it, nearest first.
 
     ``cascades``: the acquire draws on the parents' buckets, too. ``parent_ids`` are known either way; ``parent_id`` is
-    the first of them.
+    the first of them. ``overflows_to``: the resource whose bucket is asked first, because so much of a limit is used.
     """
 
     entity_id: str
@@ -113,6 +113,7 @@ class Explanation:
     cascades: bool
     buckets: tuple[BucketExplanation, ...]
     parent_ids: tuple[str, ...] = ()
+    overflows_to: str | None = None
 
     @property
     def binding(self) -> tuple[BucketExplanation, LimitExplanation] | None:

@@ -126,7 +126,7 @@ def fill(limiter: SyncRateLimiter, clock: ManualClock) -> None:
 
 def _use_every_kind(limiter: SyncRateLimiter) -> None:
     stored = limiter.repository
-    limiter.set_resource_defaults("kinds", EVERY_KIND, on_refused=OnRefused(0.5, "gpt-4"))
+    limiter.set_resource_defaults("kinds", EVERY_KIND, on_refused=OnRefused(0.5, "gpt-4", "80%"))
     with limiter.acquire("key-3", "kinds", {each.name: 3 for each in EVERY_KIND}):
         pass
     stored.credit_bucket("key-3", "kinds", {"credits": 2}, idempotency_key="invoice|1")

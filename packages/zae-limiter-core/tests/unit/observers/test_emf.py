@@ -38,6 +38,16 @@ def test_an_admitted_acquire_is_one_line() -> None:
     }
 
 
+def test_an_acquire_that_its_overflow_served_says_whether_it_was_early() -> None:
+    (short,) = refusal(RPM).violations
+    (late,) = told(acquire_event(overflow="credits"))
+    assert figures(late) == (OWN, {"admitted": 1, "duration_ms": 100, "overflowed": 1})
+    (early,) = told(acquire_event(overflow="credits", overflowed_early=short))
+    assert figures(early) == (OWN, {"admitted": 1, "duration_ms": 100, "overflowed": 1, "overflowed_early": 1})
+    (more,) = told(acquire_event(overflow="credits", overflowed_early=short, call="consume"))
+    assert figures(more) == (OWN, {"admitted": 1, "duration_ms": 100})
+
+
 def test_a_refusal_has_a_line_for_each_limit_that_was_short() -> None:
     assert [figures(line) for line in told(refusal(RPM, TPM))] == [
         (OWN, {"refused": 1, "duration_ms": 100}),

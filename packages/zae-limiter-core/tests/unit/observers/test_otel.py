@@ -88,6 +88,22 @@ def test_an_admitted_call_counts_the_shadow_limits_that_would_have_refused_it() 
     assert (span.attributes or {})["zae_limiter.shadowed"] == ("rpm",)
 
 
+def test_an_overflow_is_counted_by_its_resource_and_whether_it_was_early() -> None:
+    recorded = Recorded()
+    (short,) = refusal(RPM).violations
+    recorded.observer(acquire_event(overflow="credits"))
+    recorded.observer(acquire_event(overflow="credits", overflowed_early=short))
+    recorded.observer(acquire_event(overflow="credits", overflowed_early=short, call="consume"))
+    served = OWN | {"zae_limiter.overflow": "credits"}
+    assert recorded.metrics()["zae_limiter.overflows"] == [
+        (served | {"zae_limiter.early": False}, 1),
+        (served | {"zae_limiter.early": True}, 1),
+    ]
+    late, early, _ = (dict(span.attributes or {}) for span in recorded.spans())
+    assert (late["zae_limiter.overflow"], late.get("zae_limiter.early")) == ("credits", None)
+    assert early["zae_limiter.early"] == ("rpm",)
+
+
 def test_the_end_of_a_block_counts_its_tokens() -> None:
     recorded = Recorded()
     recorded.observer(lease_event())

@@ -103,7 +103,9 @@ def grant_at_once(
     if table is None and (prefetch is None or not prefetch.is_used):
         return None
     now_ms = namespace_state.now()
-    if home.is_waited_for or not namespace_state.is_current(resolved, now_ms):
+    policy = request.on_refused or resolved.on_refused
+    may_overflow_early = policy is not None and policy.at is not None
+    if home.is_waited_for or may_overflow_early or not namespace_state.is_current(resolved, now_ms):
         return None
     if request.draws or request.money or (resolved.parent_ids and parents_to_ask(request, request.entity_id, resolved)):
         return _grant_of_path(namespace_state, request, now_ms, post)

@@ -9,6 +9,7 @@ from ...operations.values import NOTHING, sums
 from ...runtime.dataclass import dataclass, field
 from ...runtime.named_tuple import NamedTuple
 from ...schema.items import BucketId
+from ...values.limit_status import LimitStatus
 from ...values.refusal import RateLimitExceeded
 from ...values.resolution import Config, Resolved
 from ...values.weights import Weights
@@ -218,15 +219,27 @@ def unknown_limit(field: str, name: str, place: str, known: Iterable[str]) -> Va
 
 
 class Overflow(NamedTuple):
-    """What the lease of an overflow has to know of the bucket that refused.
+    """What the lease of an overflow has to know of the bucket that comes first, on ``resource``.
 
+    ``why``: the refusal of that bucket, or its limit of which so much is used that it was not asked.
     ``ignored``: the limits of that bucket that this one lacks: its caller may name them, and they count nothing here.
     ``weights``: those of that bucket, because they say what its resource costs.
     """
 
-    refusal: RateLimitExceeded
+    resource: str
+    why: RateLimitExceeded | LimitStatus
     ignored: frozenset[str]
     weights: Mapping[str, Weights]
+
+    @property
+    def refusal(self) -> RateLimitExceeded | None:
+        """The refusal after which it came."""
+        return self.why if isinstance(self.why, RateLimitExceeded) else None
+
+    @property
+    def early(self) -> LimitStatus | None:
+        """The limit by which it came before a refusal."""
+        return self.why if isinstance(self.why, LimitStatus) else None
 
 
 class Grant:
@@ -352,7 +365,7 @@ class Grant:
 
     def draw(self, entity_id: str | None, resource: str | None) -> "Grant":
         """Return what a draw of the call took. Raises ``ValidationError`` if ``draws`` does not name the bucket."""
-        called = self.request if self.overflow is None else self.overflow.refusal  # the draws are those of the call
+        called = self.request if self.overflow is None else self.overflow  # the draws are those of the call
         wanted = entity_id or self.request.entity_id, resource or called.resource
         for each in self.draws:
             if (each.request.entity_id, each.request.resource) == wanted:

@@ -6,7 +6,7 @@ reads: the first has the entity's records, the second those of all who were abov
 other shards of its own bucket. One more reads the other shards of those above.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from types import MappingProxyType
 from typing import Any, Final
@@ -19,6 +19,7 @@ from ...schema.entities import read_tier
 from ...schema.items import BucketId, BucketState, read_bucket
 from ...values.checks import Check
 from ...values.explanation import BucketExplanation, Explanation, LimitExplanation, LimitsFrom
+from ...values.limit_status import LimitStatus
 from ...values.limits import MILLI, Limit, OnUnavailable
 from ...values.resolution import Config, LimitsInForce, ResolvedLimits, compose
 from ...values.switches import ResolvedSwitches
@@ -90,6 +91,10 @@ def explain(namespace_state: NamespaceState, request: AcquireRequest) -> Flow[Ex
             claim.config = with_birth(namespace_state, known, known, claim.config)
     asked = [asked_of(namespace_state, claim, records.states(claim.bucket), at_ms) for claim in claims]
     by_prefetch, own = are_prefetched(request, asked), walked[0].resolved
+    policy = request.on_refused or own.on_refused
+    early = None
+    if policy is not None and policy.percent is not None:
+        early = next(used_limits([*zip(claims, asked, strict=True)], policy.percent), None)
     return Explanation(
         request.entity_id,
         request.resource,
@@ -100,6 +105,7 @@ def explain(namespace_state: NamespaceState, request: AcquireRequest) -> Flow[Ex
             _explained(records, claim, each, by_prefetch=by_prefetch) for claim, each in zip(claims, asked, strict=True)
         ),
         own.parent_ids,
+        None if policy is None or early is None else policy.overflow,
     )
 
 
@@ -279,6 +285,23 @@ def asked_of(namespace_state: NamespaceState, claim: Claim, states: Sequence[Buc
     mine = NOTHING if home is None else home.held(terms)
     view = view._replace(mine=mine, reshaped=True)
     return Asked(view, claim.amounts if claim.part.amounts else dict.fromkeys(config.by_name, MILLI))
+
+
+def used_limits(found: "Sequence[tuple[Claim, Asked]]", percent: int) -> Iterator[tuple[Claim, LimitStatus]]:
+    """Yield the enforced limits of the call's own path, of those that it asks for, of which so much is used. There are
+    none if a level is disabled.
+    """
+    if any(claim.resolved.disables for claim, _ in found):
+        return
+    for claim, (view, amounts) in found:
+        if claim.draw or not view.states:
+            continue
+        for name, amount in amounts.items():
+            limit = view.config.by_name.get(name)
+            if limit is None or not amount or name in view.config.shadow:
+                continue
+            if view.available(name) * 100 <= limit._initial_milli * (100 - percent):
+                yield claim, view.status(claim, name, amount)
 
 
 def are_prefetched(request: AcquireRequest, asked: Sequence[Asked]) -> bool:
