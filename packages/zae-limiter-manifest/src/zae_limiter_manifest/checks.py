@@ -34,6 +34,7 @@ from .shapes import (
     NamedMap,
     Names,
     Number,
+    Percent,
     Percents,
     Record,
     Seconds,
@@ -258,6 +259,12 @@ def _in_percents(shape: Percents, value: object, path: Path) -> Iterator[Finding
     if not valid or found != sorted(set(found or ())):
         rule = f"must be a list of 1 to {shape.most} whole numbers from 1 to 100, each above the one before"
         yield Finding(path, f"{rule}, like [80, 95], not {_listed(value, shape.most)}")
+
+
+def _in_percent(_: Percent, value: object, path: Path) -> Iterator[Finding]:
+    digits = value[:-1] if isinstance(value, str) and value.endswith("%") else ""
+    if not (digits.isascii() and digits.isdecimal() and len(digits) <= 2 and digits[0] != "0"):
+        yield Finding(path, f"must be a whole percentage from 1% to 99%, like 80%, not {describe(value)}")
 
 
 def _listed(value: object, most: int) -> str:
@@ -572,6 +579,7 @@ _FINDERS: Final[Mapping[type, Callable[[Any, object, Path], Iterable[Finding]]]]
     Text: _in_text,
     Names: _in_names,
     Percents: _in_percents,
+    Percent: _in_percent,
     Entries: _in_entries,
     JsonMap: _in_metadata,
     Cascading: _in_cascade,

@@ -27,6 +27,7 @@ from .shapes import (
     NamedMap,
     Names,
     Number,
+    Percent,
     Percents,
     Record,
     Seconds,
@@ -108,7 +109,7 @@ def _schema(shape: Shape) -> dict[str, Any]:
             return {"type": "array", "items": {"enum": list(shape.words)}, "uniqueItems": True}
         case Name():
             return {"type": "string", **_name(shape.kind)}
-        case Names() | Text() | Window() | Zone() | Entries() | Percents() | JsonMap():
+        case Names() | Text() | Window() | Zone() | Entries() | Percents() | Percent() | JsonMap():
             return _said(shape)
         case NamedMap():
             least = {"minProperties": shape.least} if shape.least else {}
@@ -122,7 +123,7 @@ def _schema(shape: Shape) -> dict[str, Any]:
             raise TypeError(f"no manifest contains {shape!r}")
 
 
-def _said(shape: Names | Text | Window | Zone | Entries | Percents | JsonMap) -> dict[str, Any]:
+def _said(shape: Names | Text | Window | Zone | Entries | Percents | Percent | JsonMap) -> dict[str, Any]:
     match shape:
         case Window():
             return {"type": "string", "pattern": schema_patterns.WINDOW, "examples": [*WINDOWS, "0 6 * * MON"]}
@@ -131,6 +132,8 @@ def _said(shape: Names | Text | Window | Zone | Entries | Percents | JsonMap) ->
         case Entries():
             entry = {"type": "string", "pattern": schema_patterns.ENTRY, "examples": ENTRIES}
             return {"type": "array", "items": entry, "maxItems": MAX_ENTRIES}
+        case Percent():
+            return {"type": "string", "pattern": schema_patterns.PERCENT, "examples": ["80%"]}
         case Percents():
             percent = {"type": "integer", "minimum": 1, "maximum": 100}
             return {"type": "array", "items": percent, "minItems": 1, "maxItems": shape.most, "uniqueItems": True}

@@ -47,6 +47,9 @@ _TIMES: Final = (rf"{_CLOCK}-{_CLOCK}", rf"{_DATE}(?:\.\.{_DATE})?", rf"{_DAY}(?
 LIMIT: Final = rf"^\s*{_AMOUNT}(?:{'|'.join(_FORMS)}){_WORDS}\s*$"
 """A whole limit: `100/min burst 200`, `$250/month Europe/Berlin`, `10 concurrent`."""
 
+PERCENT: Final = "^[1-9][0-9]?%$"
+"""A whole percentage below the whole: `80%`."""
+
 LIMIT_TEXT: Final = """\
 A limit as one text:
 

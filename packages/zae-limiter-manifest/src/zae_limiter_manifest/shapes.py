@@ -98,6 +98,11 @@ class Percents:
 
 
 @frozen
+class Percent:
+    """A whole percentage from 1 % to 99 %, as text: `80%`."""
+
+
+@frozen
 class Text:
     """A text of at most so many characters."""
 
@@ -222,6 +227,7 @@ Shape = (
     | Zone
     | Entries
     | Percents
+    | Percent
     | Text
     | JsonMap
     | Anything

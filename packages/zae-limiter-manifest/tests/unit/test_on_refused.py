@@ -32,7 +32,7 @@ resources:
   gpt-4:
     limits:
       rpm: 10/min
-    on_refused: {wait: 2, overflow: credits}
+    on_refused: {wait: 2, at: 80%, overflow: credits}
 entities:
   acme:
     resources:
@@ -43,7 +43,7 @@ entities:
 """
 LIMITS = {"rpm": LimitDecl(10)}
 PLAIN = ResourceDecl(LIMITS)
-POLICY = OnRefusedDecl(wait=2, overflow="credits")
+POLICY = OnRefusedDecl(wait=2, overflow="credits", at="80%")
 WITH = ResourceDecl(LIMITS, POLICY)
 
 
@@ -71,7 +71,7 @@ def test_cloudformation_passes_the_wait_as_text() -> None:
     manifest = load(TEXT, "limits.yaml")
     plain: Any = json.loads(json.dumps(StackProperties(manifest).to_dict()))
     policy = plain["Resources"]["gpt-4"]["OnRefused"]
-    assert policy == {"Wait": 2, "Overflow": "credits"}
+    assert policy == {"Wait": 2, "Overflow": "credits", "At": "80%"}
     policy["Wait"] = "2.0"
     assert StackProperties.from_dict(plain).manifest == manifest
 
@@ -79,10 +79,14 @@ def test_cloudformation_passes_the_wait_as_text() -> None:
 @pytest.mark.parametrize(
     ("before", "after", "said"),
     [
-        (PLAIN, WITH, [("+", "on_refused", "wait=2,overflow=credits")]),
-        (WITH, PLAIN, [("-", "on_refused", "wait=2,overflow=credits")]),
-        (WITH, ResourceDecl(LIMITS, OnRefusedDecl()), [("~", "on_refused", "wait=2,overflow=credits -> refuse")]),
-        (None, WITH, [("+", "on_refused", "wait=2,overflow=credits"), ("+", "rpm", "10/min")]),
+        (PLAIN, WITH, [("+", "on_refused", "wait=2,at=80%,overflow=credits")]),
+        (WITH, PLAIN, [("-", "on_refused", "wait=2,at=80%,overflow=credits")]),
+        (
+            WITH,
+            ResourceDecl(LIMITS, OnRefusedDecl()),
+            [("~", "on_refused", "wait=2,at=80%,overflow=credits -> refuse")],
+        ),
+        (None, WITH, [("+", "on_refused", "wait=2,at=80%,overflow=credits"), ("+", "rpm", "10/min")]),
     ],
 )
 def test_a_plan_shows_a_changed_policy_and_reads_it_back(
@@ -95,17 +99,18 @@ def test_a_plan_shows_a_changed_policy_and_reads_it_back(
 
 def test_the_system_may_have_a_policy_alone_and_reads_it_back() -> None:
     made = Change(Address(None, None), None, SystemDecl("allow", on_refused=POLICY))
-    assert made.to_dict()["on_refused"] == {"wait": 2.0, "overflow": "credits"}
+    assert made.to_dict()["on_refused"] == {"wait": 2.0, "overflow": "credits", "at": "80%"}
     assert Change.from_dict(made.to_dict()) == made
 
 
 def test_drift_shows_a_policy() -> None:
-    assert live_and_declared(change(PLAIN, WITH)) == ["on_refused is absent, declared wait=2,overflow=credits"]
+    assert live_and_declared(change(PLAIN, WITH)) == ["on_refused is absent, declared wait=2,at=80%,overflow=credits"]
 
 
 def test_only_a_policy_changes_the_fingerprint() -> None:
-    policies = [None, OnRefusedDecl(), OnRefusedDecl(wait=1), POLICY]
-    assert len({fingerprint(ResourceDecl(LIMITS, each)) for each in policies}) == 4
+    of_old = OnRefusedDecl(wait=2, overflow="credits")
+    policies = [None, OnRefusedDecl(), OnRefusedDecl(wait=1), of_old, POLICY]
+    assert len({fingerprint(ResourceDecl(LIMITS, each)) for each in policies}) == 5
 
 
 @pytest.mark.parametrize(
@@ -118,6 +123,13 @@ def test_only_a_policy_changes_the_fingerprint() -> None:
         ("{overflow: a b}", 'system.on_refused.overflow: "a b" must be 1 to 128'),
         ("{overflow: _default_}", "system.on_refused.overflow"),
         ("{over: credits}", "system.on_refused.over"),
+        (
+            "{overflow: c, at: 0.8}",
+            "system.on_refused.at: must be a whole percentage from 1% to 99%, like 80%, not the float 0.8",
+        ),
+        ("{overflow: c, at: 80}", "1% to 99%, like 80%, not the integer 80"),
+        ("{overflow: c, at: 100%}", "system.on_refused.at: must be a whole percentage"),
+        ("{wait: 2, at: 80%}", "system.on_refused.at: says when the overflow comes first: name an overflow, too"),
         ("credits", "system.on_refused: must be"),
         ("[]", "system.on_refused: must be"),
     ],
@@ -161,7 +173,20 @@ def test_a_property_of_cloudformation_overflows_to_another_resource_and_is_told_
 
 
 def test_the_schema_describes_it() -> None:
-    assert '"on_refused"' in str(json_schema()).replace("'", '"')
+    steps = json_schema()["$defs"]["OnRefusedDecl"]["properties"]
+    assert steps["at"]["pattern"] == "^[1-9][0-9]?%$"
+    assert "before one is refused" in steps["at"]["description"]
+
+
+def test_cloudformation_names_a_part_without_an_overflow_by_its_path() -> None:
+    level = {"Limits": {"rpm": {"Capacity": "1"}}, "OnRefused": {"At": "80%"}}
+    with pytest.raises(ManifestError) as error:
+        StackProperties.from_dict({"Namespace": "a", "Resources": {"gpt-4": level}})
+    (problem,) = error.value.problems
+    assert (problem.path, problem.message) == (
+        "Resources.gpt-4.OnRefused.At",
+        "says when the overflow comes first: name an overflow, too",
+    )
 
 
 def test_an_overflow_may_be_named_almost_like_its_level() -> None:

@@ -65,7 +65,8 @@ def to_stored_config(decl: SystemDecl | ResourceDecl) -> StoredConfig:
     policy = decl.on_unavailable if isinstance(decl, SystemDecl) else None
     cascade: Cascading | None = None if decl.cascade is None else "on" if decl.cascade else "off"
     switches = Switches(disabled=decl.disabled, bypass=decl.bypass, cascade=cascade, reason=decl.reason)
-    on_refused = None if decl.on_refused is None else OnRefused(decl.on_refused.wait, decl.on_refused.overflow)
+    said = decl.on_refused
+    on_refused = None if said is None else OnRefused(said.wait, said.overflow, said.at)
     mode: LevelMode | None = "unlimited" if decl.unlimited else None
     if isinstance(decl, ResourceDecl) and decl.extends:
         mode = "extends"
@@ -82,7 +83,7 @@ def _live_item(config: StoredConfig, *, of_system: bool) -> LiveItem:
     limits, said = {limit.name: _decl(limit) for limit in config.limits}, config.switches
     switches: dict[str, Any] = {name: getattr(said, name) for name in SWITCH_FIELDS}
     stored = config.on_refused
-    on_refused = None if stored is None else OnRefusedDecl(wait=stored.wait, overflow=stored.overflow)
+    on_refused = None if stored is None else OnRefusedDecl(wait=stored.wait, overflow=stored.overflow, at=stored.at)
     switches["unlimited"] = config.mode == "unlimited"
     if of_system:
         return LiveItem(SystemDecl(config.on_unavailable, limits, on_refused, **switches), config.fingerprint)

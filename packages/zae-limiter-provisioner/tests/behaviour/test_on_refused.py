@@ -26,6 +26,7 @@ def test_an_apply_sets_changes_and_removes_it_at_each_level_and_an_export_has_it
     for said, wanted in (
         ({"wait": 2, "overflow": "credits"}, OnRefused(2, "credits")),
         ({"overflow": "credits"}, OnRefused(overflow="credits")),
+        ({"overflow": "credits", "at": "80%"}, OnRefused(overflow="credits", at="80%")),
         ({}, OnRefused()),
         (None, None),
     ):

@@ -17,7 +17,8 @@ on_refused_option = click.option(
     metavar="STEPS",
     callback=lambda *given: None if given[-1] is None else _parse(given[-1]),
     help="What follows a refusal: wait=2,overflow=credits waits up to 2 s, then takes from the entity's bucket on"
-    " that resource; refuse does neither. By default what is stored stays.",
+    " that resource; with at=80%,overflow=credits it comes first once 80% of a limit are used; refuse does neither."
+    " By default what is stored stays.",
 )
 
 
@@ -42,7 +43,8 @@ def plain_on_refused(on_refused: "OnRefused | None") -> dict[str, Any]:
     """Return a policy for a JSON document; nothing without one."""
     if on_refused is None:
         return {}
-    return {"on_refused": {"wait": on_refused.wait, "overflow": on_refused.overflow}}
+    at = {} if on_refused.at is None else {"at": on_refused.at}
+    return {"on_refused": {"wait": on_refused.wait, "overflow": on_refused.overflow, **at}}
 
 
 def say_on_refused(on_refused: "OnRefused | None", *, by: str | None = None, place: str | None = None) -> None:

@@ -33,6 +33,7 @@ def plain_report(report: Report, steps: Sequence[NextStep]) -> dict[str, Any]:
         "reason": found.reason,
         "wait_seconds": _seconds(found.wait_seconds),
         "passes_at": None if found.passes_at is None else iso(found.passes_at),
+        **({} if found.overflows_to is None else {"overflows_to": found.overflows_to}),
         "disabled": None if found.disabled is None else found.disabled.entity_id,
         "binding": binding,
         "parent_id": found.parent_id,

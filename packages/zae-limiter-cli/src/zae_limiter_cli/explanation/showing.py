@@ -82,6 +82,8 @@ def _verdict(report: Report) -> Iterator[str]:
         yield f"{what}: refused by {bucket.entity_id}/{limit.limit.name}{on}{WHY.get(limit.reason, '')}."
         yield f"Path: {' -> '.join([*bucket.path, limit.limit.name])}"
         yield _until(found.passes_at, limit)
+    if found.overflows_to is not None:
+        yield f"It asks {found.overflows_to} first: its on_refused says so from here on, so much of a limit is used."
     for line in asked_by(report):
         yield f"{line} -c asks for other amounts."
     if found.parent_ids and not found.cascades:
