@@ -528,6 +528,33 @@ async def test_a_guarded_call_keeps_its_cost_when_it_is_cancelled(served: Tooled
     assert (await payer.available("run-7", "mcp"))["calls"] == 4
 
 
+async def test_a_run_pays_for_its_calls_until_its_budget_is_spent(served: Tooled, payer: RateLimiter) -> None:
+    costs: dict[str, Any] = {"a/search": {"calls": 1, "usd": "$0.40"}, "a/fetch": {"calls": 1, "usd": 0}}
+    async with payer.budget("run-7", {"usd": "$0.50", "calls": 3}, within="team", expires=60) as run:
+        guard = ToolGuard(run, costs=costs, results=True)
+        async with served.client() as client:
+            a = guard.client(client, "a")
+            await a.call_tool("search", {"query": "q"})
+            spent = await a.call_tool("search", {"query": "q"})
+            await a.call_tool("fetch", {"page": "p"})
+            assert await run.left() == {"calls": 1, "usd": 100_000}
+            await run.end()
+            over = await a.call_tool("fetch", {"page": "p"})
+    assert text(spent) == (
+        "Not run: the limit usd of this run is spent ($0.10 of $0.50 left, $0.40 needed). It does not come back by "
+        "itself: do not repeat the call, finish with what you have. You may call now: a/fetch."
+    )
+    assert text(over) == (
+        "Not run: the budget of this run is over. It does not come back by itself: do not repeat the call, finish with "
+        "what you have."
+    )
+    assert await payer.available("team", "mcp") == {"calls": 3, "usd": 600_000}
+    with pytest.raises(ValidationError, match="entity_id 'other': must name who pays"):
+        ToolGuard(run, entity_id="other")
+    with pytest.raises(ValidationError, match="entity_id None: must name who pays"):
+        ToolGuard(payer)
+
+
 def test_a_server_of_a_guard_has_a_name_without_a_slash(limiter: RateLimiter) -> None:
     guard = ToolGuard(limiter, entity_id="run-7")
     for server in ("a/b", "a b", ""):

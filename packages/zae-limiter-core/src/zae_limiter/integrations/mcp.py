@@ -24,6 +24,7 @@ except ImportError as error:
     problem = f"zae_limiter.integrations.mcp needs mcp 2: {install_command('mcp')}"
     raise ImportError(problem) from error
 
+from ..aio.budgets import RunBudget
 from ..aio.limiter import RateLimiter
 from ..exceptions import ValidationError
 from ..flows.acquire.requests import NO_DRAWS, OwnBucketOptions
@@ -120,18 +121,18 @@ class ToolLimits:
 class ToolGuard:
     """Limit what a program calls on many servers: ``guard.client(session, "github")`` has the calls of the session.
 
-    ``entity_id`` is who pays, such as a user or a run. A call takes its cost from the bucket of the entity on
-    ``resource``; ``per`` adds those of the ``server`` (``mcp/github``) and of the ``tool`` (``mcp/github/search``), the
-    latter for the tools in ``costs``: ``{"github/search": {"calls": 1}}``, as in ``ToolLimits``. A refusal raises
-    ``RateLimitExceeded`` before anything goes out; with ``results=True`` it is a result with ``isError`` for the model.
-    ``options`` are those of ``acquire``.
+    ``entity_id`` is who pays; an open budget of a run, in place of the ``limiter``, says it itself. A call takes its
+    cost from the bucket of the entity on ``resource``; ``per`` adds those of the ``server`` (``mcp/github``) and of the
+    ``tool`` (``mcp/github/search``), the latter for the tools in ``costs``: ``{"github/search": {"calls": 1}}``, as in
+    ``ToolLimits``. A refusal raises ``RateLimitExceeded`` before anything goes out; with ``results=True`` it is a
+    result with ``isError`` for the model. ``options`` are those of ``acquire``.
     """
 
     def __init__(
         self,
-        limiter: RateLimiter,
+        limiter: RateLimiter | RunBudget,
         *,
-        entity_id: str,
+        entity_id: str | None = None,
         costs: Mapping[str, Cost | Callable[[ToolCall], Cost | Awaitable[Cost]]] | None = None,
         other: Cost | Callable[[ToolCall], Cost | Awaitable[Cost]] = ONE_CALL,
         resource: str = "mcp",
@@ -143,6 +144,9 @@ class ToolGuard:
     ) -> None:
         if isinstance(per, str) or not {*per} <= {"server", "tool"}:
             raise ValidationError("per", per, "must be a list of server, tool")
+        payer = limiter.within if isinstance(limiter, RunBudget) else entity_id
+        if payer is None or (entity_id or payer) != payer:
+            raise ValidationError("entity_id", entity_id, "must name who pays; a run is within an entity already")
         self._resource, self._of_server, self._further = resource, "server" in per, draws
         self.results = results
         self._rule = ToolRule(
@@ -150,7 +154,7 @@ class ToolGuard:
             costs={} if costs is None else costs,
             other=other,
             resource=resource,
-            user=entity_id,
+            user=payer,
             per=[each for each in PARTS if each in per],
             agent=lambda _: None,
             session=lambda _: None,

@@ -16,6 +16,7 @@ from hashlib import sha256
 from typing import Any, Final, Literal, TypeAlias, get_args
 from unicodedata import normalize
 
+from ..aio.budgets import RunBudget
 from ..aio.lease import Lease
 from ..aio.limiter import RateLimiter
 from ..exceptions import (
@@ -34,7 +35,8 @@ from ..values.limit_status import LimitStatus
 from ..values.limits import MILLI, check_amounts
 from ..values.money import CURRENCIES, MICRO, read_money
 from ..values.naming import check_identifier, check_limit_name, check_resource
-from ..values.refusal import RateLimitExceeded
+from ..values.refusal import BudgetEnded, RateLimitExceeded
+from ..values.run_budgets import RESOURCE as RUNS
 from .answers import InvalidClientId
 from .arguments import check_opened, check_refund, ids_of_client, resolve
 from .leases import Leases, Refund
@@ -181,7 +183,7 @@ class ToolRule:
 
     def __init__(
         self,
-        limiter: RateLimiter | Callable[[ToolCall], Any],
+        limiter: RateLimiter | RunBudget | Callable[[ToolCall], Any],
         *,
         costs: Mapping[str, Cost | Callable[[ToolCall], Any]],
         other: Cost | Callable[[ToolCall], Any],
@@ -195,7 +197,8 @@ class ToolRule:
         suggest: bool,
         options: OwnBucketOptions,
     ) -> None:
-        check_opened(RateLimiter, limiter)
+        if not isinstance(limiter, RunBudget):
+            check_opened(RateLimiter, limiter)
         check_refund(refund)
         self._suggest = validate_flag("suggest", suggest)
         if isinstance(per, str) or not {*per} <= {*PARTS}:
@@ -234,7 +237,8 @@ class ToolRule:
             limiter, user = [await resolve(self._of_call[each], call) for each in ("limiter", "user")]
             draws = await self._draws_of(call, name, user, parts)
             with ids_of_client():
-                lease = limiter.acquire(user, self._resource, cost, draws=draws, **self._options)
+                place = (self._resource,) if isinstance(limiter, RunBudget) else (user, self._resource)
+                lease = limiter.acquire(*place, cost, draws=draws, **self._options)
             await leases.enter(lease, self._refund)
         except RateLimitExceeded as refusal:
             raise self._refused(refusal, name, parts) from refusal
@@ -270,10 +274,14 @@ class ToolRule:
     def _refused(self, refusal: RateLimitExceeded, name: str, parts: Sequence[Part]) -> ToolRefused:
         worst = refusal.primary_violation
         shared = [each for each in refusal.statuses if not (each.draw and parts[each.draw - 1 : each.draw] == ["tool"])]
-        closed = refusal.reason == "disabled" or not self._suggest
+        closed = refusal.reason == "disabled" or isinstance(refusal, BudgetEnded) or not self._suggest
         others = [] if closed else self._costs.fitting(name, shared)
         most = worst.limit.usable_burst if refusal.reason == "never" else max(0, worst.available)
-        smaller = most if most and self._costs.depends(name) and not _is_group(worst) else None
+        smaller = (
+            most
+            if most and not isinstance(refusal, BudgetEnded) and self._costs.depends(name) and not _is_group(worst)
+            else None
+        )
         return explain(refusal, _whose(worst, parts), others, smaller)
 
 
@@ -293,7 +301,7 @@ def explain(
     worst, limit = refusal.primary_violation, refusal.primary_violation.limit
     seconds = refusal.retry_after_seconds
     wait = None if math.isinf(seconds) else max(1, math.ceil(seconds))
-    shown = scope != "group" and refusal.reason != "disabled"
+    shown = scope != "group" and refusal.reason != "disabled" and not isinstance(refusal, BudgetEnded)
     left = limit.show(max(0, worst.available))
     numbers = f" ({left} of {limit.show(limit.capacity)} left, {limit.show(worst.requested)} needed)" if shown else ""
     said = [f"{'Stopped' if begun else 'Not run'}: {_problem(refusal, scope)}{numbers}.", _advice(refusal, wait)]
@@ -327,6 +335,8 @@ def in_words(seconds: int) -> str:
 
 
 def _problem(refusal: RateLimitExceeded, scope: str) -> str:
+    if isinstance(refusal, BudgetEnded):
+        return "the budget of this run is over"
     name = f"the limit {refusal.primary_violation.limit_name} of this {scope}"
     match refusal.reason:
         case "disabled":
@@ -344,7 +354,7 @@ def _problem(refusal: RateLimitExceeded, scope: str) -> str:
 def _advice(refusal: RateLimitExceeded, wait: int | None) -> str:
     if refusal.reason == "disabled":
         return "Do not call again: only its owner can switch it on."
-    if refusal.reason == "never":
+    if refusal.reason == "never" and not isinstance(refusal, BudgetEnded):
         return "Do not repeat it: ask for less."
     if wait is None:
         return "It does not come back by itself: do not repeat the call, finish with what you have."
@@ -355,9 +365,11 @@ def _advice(refusal: RateLimitExceeded, wait: int | None) -> str:
 
 
 def _whose(status: LimitStatus, parts: Sequence[Part]) -> str:
-    """Return the part of a call that a limit is of: ``user``, ``tool``, ``agent``, ``session``, ``group`` for an entity
-    above one of them, or ``resource`` for a draw of the application.
+    """Return the part of a call that a limit is of: ``user``, ``tool``, ``agent``, ``session``, ``run``, ``group`` for
+    an entity above one of them, or ``resource`` for a draw of the application.
     """
+    if status.resource == RUNS and status.entity_id.startswith("run:"):
+        return "run"
     if _is_group(status):
         return "group"
     if not status.draw:
