@@ -168,12 +168,12 @@ async def test_what_a_parent_limits_is_taken_there_as_ever(world: World) -> None
     await use_both(it)
     it.wire.sent()
     await take(it.limiter, "e", "r", tpm=500)
-    assert it.wire.sent() == ["Update"]  # the parent's alone
-    assert (counted(world, it), counted(world, it, "p")) == (0, 1000)
+    assert it.wire.sent() == ["Update", "Update"]  # the parent takes it, and the child counts it
+    assert (counted(world, it), counted(world, it, "p")) == (1000, 1000)
     assert [each.unlimited for each in (await it.limiter.explain("e", "r")).buckets] == [(), ()]
     await it.limiter.set_limits("p", [RPM], "r")
     await use_both(it)
-    assert (counted(world, it), counted(world, it, "p")) == (500, 1500)
+    assert (counted(world, it), counted(world, it, "p")) == (1500, 1500)
     assert [each.unlimited for each in (await it.limiter.explain("e", "r")).buckets] == [("tpm",), ("tpm",)]
 
 

@@ -526,4 +526,4 @@ class Caller:
 
 def _counted(claim: Claim) -> frozenset[str]:
     """The names of which the bucket counts what is consumed, with a limit or without."""
-    return claim.unlimited_names.union(claim.config.by_name)
+    return claim.counted_names.union(claim.config.by_name)

@@ -14,18 +14,39 @@ _CONFIRMED: Final = 2  # of those that have it: it may be of another currency
 
 
 class Units:
-    """The currencies of the limits of money that hold now for an entity on a resource: a read for each pair."""
+    """The currencies of the limits of money that hold now for an entity on a resource, or above it: a read for each
+    pair.
+    """
 
     def __init__(self, repository: "SyncRepository") -> None:
         self._repository = repository
         self._known: dict[tuple[str, str], Mapping[str, str]] = {}
+        self._above: dict[str, list[str]] = {}
 
     def of(self, used: "UsageSnapshot | EntityUsage") -> Mapping[str, str]:
         """Return the currencies of what was used of money, by name; none where a damaged record hides the limits."""
-        pair = used.entity_id, used.resource
+        found = dict(self._limits_of(used.entity_id, used.resource))
+        if not used.consumed.keys() <= found.keys():  # a bucket counts what only those above it limit
+            for above in self._ancestors_of(used.entity_id):
+                found = {**self._limits_of(above, used.resource), **found}
+        return {name: unit for name, unit in found.items() if unit and name in used.consumed}
+
+    def _ancestors_of(self, entity_id: str) -> list[str]:
+        from zae_limiter.exceptions import EntityNotFoundError
+
+        if entity_id not in self._above:
+            try:
+                self._above[entity_id] = [each.entity_id for each in self._repository.get_ancestors(entity_id)]
+            except EntityNotFoundError:
+                self._above[entity_id] = []
+        return self._above[entity_id]
+
+    def _limits_of(self, entity_id: str, resource: str) -> Mapping[str, str]:
+        """Return the names of limits, each with its currency, or nothing."""
+        pair = entity_id, resource
         if pair not in self._known:
             self._known[pair] = self._read(*pair)
-        return {name: unit for name, unit in self._known[pair].items() if name in used.consumed}
+        return self._known[pair]
 
     def _read(self, entity_id: str, resource: str) -> Mapping[str, str]:
         from zae_limiter import ValidationError
@@ -40,7 +61,7 @@ class Units:
             if isinstance(error.__cause__, Unreadable):
                 return {}
             raise
-        return {limit.name: limit.unit for limit in limits if limit.unit}
+        return {limit.name: limit.unit for limit in limits}
 
 
 def units_of(repository: "SyncRepository", used: "Iterable[UsageSnapshot | EntityUsage]") -> Mapping[str, str]:

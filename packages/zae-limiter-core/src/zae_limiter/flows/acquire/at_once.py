@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Sequence
 
 from ...exceptions import ValidationError
 from ...operations.errors import StoreError
+from ...operations.values import NOTHING
 from ...schema.items import BucketState
 from ...values.limit_status import LimitStatus
 from ...values.refusal import LaterStatuses, RateLimitExceeded
@@ -186,8 +187,6 @@ def _grant_of_path(
         claims = join(request, claims)
     except ValidationError:  # the way of every other acquire finds out whether that still holds
         return None
-    if any(claim.unlimited for claim in claims):
-        return None
     states = _prefetched(namespace_state, claims, now_ms, post) or _taken(namespace_state, claims, now_ms)
     if states is None:
         return None
@@ -207,17 +206,21 @@ def _taken(
     table = namespace_state.own_table
     if table is None or claims[0].call.learns:
         return None
-    asked = [(claim.home, claim.resolved, claim.amounts, claim.place > 0) for claim in claims if claim.amounts]
+    asked = [
+        (claim.home, claim.resolved, claim.amounts, claim.place > 0, claim.unlimited)
+        for claim in claims
+        if claim.amounts or claim.unlimited
+    ]
     if len(asked) == len(claims):
         return take_from_all(namespace_state, table, asked, now_ms)
-    # a bucket that limits nothing of the call is left alone, and counts no acquire
-    if not all(claim.amounts or claim.resolved.is_plain for claim in claims):
+    # a bucket that neither limits nor counts anything of the call is left alone, and counts no acquire
+    if not all(claim.amounts or claim.unlimited or claim.resolved.is_plain for claim in claims):
         return None
     taken = take_from_all(namespace_state, table, asked, now_ms)
     if taken is None:
         return None
     states = iter(taken)
-    return [next(states) if claim.amounts else claim.home.state for claim in claims]
+    return [next(states) if claim.amounts or claim.unlimited else claim.home.state for claim in claims]
 
 
 def _prefetched(
@@ -249,15 +252,19 @@ def _move_all(claims: Sequence[Claim], now_ms: int, post: Callable[[Waiter], obj
     """
     for rank, claim in enumerate(claims):
         prefetch = claim.home.prefetch
-        if prefetch is not None and prefetch.move(claim.amounts, now_ms, below=1 if claim.place else 0):
+        below, counted = 1 if claim.place else 0, claim.unlimited or NOTHING
+        if prefetch is not None and prefetch.move(claim.amounts, now_ms, below=below, counted=counted):
             continue
         for before in claims[:rank]:
             giver, below = before.home, -1 if before.place else 0
             back = {name: -amount for name, amount in before.amounts.items()}
             of_giver, given = giver.prefetch, {name: amount for name, amount in before.amounts.items() if amount}
-            if (of_giver is None or not of_giver.move(back, now_ms, events=-1, below=below)) and given:
+            counted = {name: -amount for name, amount in (before.unlimited or NOTHING).items()}
+            if of_giver is not None and of_giver.move(back, now_ms, events=-1, below=below, counted=counted):
+                continue
+            if given or counted:
                 shards = 0 if giver.state is None else giver.state.shard_count
-                post(BucketRequest(giver, given=given, counts=Tally(events=-1, below=below), shards=shards))
+                post(BucketRequest(giver, given=given, counts=Tally(counted, -1, below), shards=shards))
         return False
     return True
 

@@ -2,6 +2,8 @@
 
 from _thread import RLock  # that of `threading` is a function around it
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
+from typing import Final
 
 from ...exceptions import InfrastructureError, ValidationError
 from ...operations.errors import StoreError
@@ -22,6 +24,9 @@ from ..steps import Flow, Remind
 from ..tally import NO_TALLY, ONE, ONE_BELOW, Tally
 from .requests import AcquireRequest
 
+Levels = Mapping[str, tuple[Config, Sequence[str]]]  # the limits of each entity of a path, and who is above
+NO_LEVELS: Final[Levels] = MappingProxyType({})
+
 
 @dataclass  # without slots: what has not happened yet is the class's, and costs an acquire nothing
 class Claim:
@@ -31,7 +36,8 @@ class Claim:
     try. ``decided_by_view``: what decided without a request.
     ``path``: the entities from the one that asks to this one, the claim of ``place`` 0 being its own. Both begin with
     the entity of a ``draw``, if it belongs to one (from 1). ``unlimited``: the amounts that are counted in this bucket
-    and limited nowhere (``unlimited_names``). ``limited``: the names of the limits of all buckets of the path.
+    and not limited by it (``counted_names``). ``levels``: the limits of all buckets of the path, with who is above, by
+    entity.
     ``call``: the request of the acquire, or of a call that would be one. ``turn``: of a caller that waits in its line.
     ``among_others``: another bucket may refuse the call, so what this one gives is undecided until all are asked.
     """
@@ -47,7 +53,7 @@ class Claim:
     place: int = 0
     draw: int = 0
     unlimited: Mapping[str, int] | None = field(default=None, init=False)
-    limited: Collection[str] = field(default=(), init=False)
+    levels: Levels = field(default=NO_LEVELS, init=False)
     turn: Turn | None = field(default=None, init=False)
     decided_by_view: View | None = field(default=None, init=False)
     requests: list[BucketRequest] = field(default_factory=list, init=False)
@@ -69,6 +75,26 @@ class Claim:
         """The entities below its bucket, down to the one that asks; to a draw, that one is one more."""
         below = self.path[:-1]
         return tuple(reversed((self.call.entity_id, *below) if self.draw else below))
+
+    @property
+    def limited(self) -> Collection[str]:
+        """The names of the limits of all buckets of the path."""
+        return {name for config, _ in self.levels.values() for name in config.by_name}
+
+    @property
+    def limited_above(self) -> Collection[str]:
+        """The names that the bucket does not limit, and one above it does."""
+        entities, found = [self.path[-1]], set[str]()
+        for entity in entities:  # which grow while they are walked
+            config, above = self.levels.get(entity, (self.config, ()))
+            found.update(config.by_name)
+            entities += [each for each in above if each in self.levels and each not in entities]
+        return found.difference(self.config.by_name)
+
+    @property
+    def counted_names(self) -> frozenset[str]:
+        """The names whose amounts the bucket only counts: it has no limit for them."""
+        return self.unlimited_names.union(self.limited_above)
 
     @property
     def unlimited_names(self) -> frozenset[str]:

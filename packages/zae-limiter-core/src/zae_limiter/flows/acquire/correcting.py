@@ -48,11 +48,11 @@ def _only_counted(namespace_state: NamespaceState, claim: Claim, corrections: Ma
     did not give.
     """
     limits, not_taken = claim.config.by_name, claim.not_taken
-    unlimited = claim.unlimited_names if corrections.keys() - limits else ()
+    only_counted = claim.counted_names if corrections.keys() - limits else ()
     counted = dict[str, int]()
     for name, amount in corrections.items():
         is_spent = name in limits and amount > 0 and _is_spent(namespace_state, claim, name)
-        if name in unlimited or name in not_taken or is_spent:
+        if name in only_counted or name in not_taken or is_spent:
             counted[name] = max(amount, -not_taken.get(name, 0))
     return {name: amount for name, amount in counted.items() if amount}
 

@@ -68,7 +68,10 @@ def check(namespace_state: NamespaceState, request: AcquireRequest) -> Flow[Chec
             statuses.append(never(status) if disabled else status)
     claims = [each.claim for each in found]
     unlimited = {
-        name for claim in claims for name in (claim.unlimited or () if request.amounts else claim.unlimited_names)
+        name
+        for claim in claims
+        for name in (claim.unlimited or () if request.amounts else claim.unlimited_names)
+        if claim.config.is_unlimited or name not in claim.limited_above
     }
     return Check(request.entity_id, request.resource, tuple(statuses), tuple(sorted(unlimited)))
 

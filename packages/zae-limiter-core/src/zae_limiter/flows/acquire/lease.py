@@ -18,6 +18,7 @@ from ...runtime.dataclass import replace
 from ...values.limit_status import LimitStatus
 from ...values.limits import MAX_TOKENS, MILLI, check_amounts
 from ...values.refusal import RateLimitExceeded
+from ...values.resolution import Config
 from ...values.token_usage import TokenUsage
 from ..bucket.serving import cached_shard, resolve
 from ..bucket.view import View
@@ -316,11 +317,13 @@ def _by_current_limits(namespace_state: NamespaceState, grant: Grant, amounts: M
         resolved = yield from resolve(namespace_state, home, bucket_too=True)
         config = current_config(namespace_state, grant.request, home, resolved)
         claims.append(replace(claim, resolved=resolved, config=config))
-    limited = {name for claim in claims for name in claim.config.by_name}
+    levels = dict[str, tuple[Config, Sequence[str]]]()
     for claim in claims:
-        claim.limited = limited
+        claim.levels = levels
+        levels[claim.path[-1]] = claim.config, claim.resolved.parent_ids
     refuse_if_disabled(namespace_state, grant.request, for_each(claims, amounts))
-    if not amounts.keys() <= limited.union(*(claim.unlimited_names for claim in claims)):
+    limited = claims[0].limited
+    if not amounts.keys() <= {*limited}.union(*(claim.unlimited_names for claim in claims)):
         raise ValidationError("consume", [*amounts], "no longer limits of this bucket: acquire again")
     return claims
 

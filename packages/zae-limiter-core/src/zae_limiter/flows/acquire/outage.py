@@ -145,12 +145,12 @@ def for_each(claims: Sequence[Claim], amounts: Mapping[str, int]) -> list[Claim]
     more = []
     for claim in claims:
         known = {name: amount for name, amount in amounts.items() if name in claim.config.by_name}
-        names = claim.unlimited_names if len(known) < len(amounts) else ()
+        names = claim.counted_names if len(known) < len(amounts) else ()
         counted = {name: amount for name, amount in amounts.items() if name in names}
         if known or counted:
             anew = replace(claim, amounts=known, stale=False)
             anew.call = anew.call.at_once()
-            anew.unlimited, anew.limited = counted, claim.limited
+            anew.unlimited, anew.levels = counted, claim.levels
             more.append(anew)
     return more
 

@@ -192,15 +192,31 @@ def _give_amounts(root: AcquireRequest, claims: Sequence[Claim]) -> None:
     asked: Mapping[str, int] = root.amounts
     if root.money:
         values.money_amounts.refuse_tokens("consume", asked, [claim.config.by_name for claim in claims])
-    limited: set[str] = set()
+    levels = dict[str, tuple[Config, Sequence[str]]]()
+    lacking: list[Claim] = []
     for claim in claims:
         by_name = claim.config.by_name
         if not by_name:
             _count_all(claim, asked)
-        has_all = asked.keys() <= by_name.keys()
-        claim.amounts = asked if has_all else {name: n for name, n in asked.items() if name in by_name}
-        limited.update(by_name)
-        claim.limited = limited  # of all claims, once the loop has ended
+        claim.levels = levels  # of all claims, once the loop has ended
+        levels[claim.path[-1]] = claim.config, claim.resolved.parent_ids
+        if asked.keys() <= by_name.keys():
+            claim.amounts = asked
+        else:
+            claim.amounts = {name: n for name, n in asked.items() if name in by_name}
+            lacking.append(claim)
+    if lacking:
+        _give_counted(root, claims, lacking, asked)
+
+
+def _give_counted(
+    root: AcquireRequest, claims: Sequence[Claim], lacking: Sequence[Claim], asked: Mapping[str, int]
+) -> None:
+    """Give the claims that lack limits for some of the amounts what they only count of these."""
+    limited = {name for claim in claims for name in claim.config.by_name}
+    for claim in lacking:
+        if not claim.config.is_unlimited and (above := asked.keys() & claim.limited_above):
+            claim.unlimited = {name: asked[name] for name in above}
     if asked.keys() <= limited:
         return
     unlimited = any(claim.config.is_unlimited for claim in claims)
@@ -211,7 +227,7 @@ def _give_amounts(root: AcquireRequest, claims: Sequence[Claim]) -> None:
         raise unknown_limit("consume", name, f"on resource {root.resource!r}", known)
     for claim in claims:
         if not claim.config.is_unlimited:
-            names = claim.unlimited_names
+            names = claim.counted_names
             claim.unlimited = {name: n for name, n in asked.items() if name in names}
 
 

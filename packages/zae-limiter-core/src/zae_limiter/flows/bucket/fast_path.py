@@ -39,7 +39,7 @@ def fast_path_update(
     request, counts = requests[0], requests[0].counts
     if state is None or len(requests) > 1 or request.blocked:
         return None
-    if request.shadow_amounts or counts.amounts or request.unlimited:
+    if request.shadow_amounts or counts.amounts:
         return None
     item = state.item
     if now_ms >= state.begins_ms or item[SHARD_COUNT] > 1 or item[ANCHOR] > now_ms + FUTURE_MS:
@@ -111,6 +111,11 @@ def _consume(  # noqa: C901, PLR0915 - one pass, because every acquire pays for 
             return None
     if found < len(taken) + len(given):  # an amount of 0, or of a limit that the bucket lacks
         return None
+    for name, amount in request.unlimited.items():
+        if name in state.ceilings:  # it goes by a limit that the config lacks
+            return None
+        if amount:
+            add[bucket_attributes(name).consumed] = amount
     multiplier = namespace_state.settings.ttl_multiplier
     if multiplier and not config.own and state.fill_ms < FOREVER_MS:
         if TTL not in item:
@@ -178,8 +183,8 @@ class Terms(NamedTuple):
     kept_ms: int | None
 
 
-Draw = tuple[CachedShard, Resolved, Mapping[str, int], bool]
-"""What an acquire takes from a bucket, by these limits; whether it comes from an entity below."""
+Draw = tuple[CachedShard, Resolved, Mapping[str, int], bool, Mapping[str, int] | None]
+"""What an acquire takes from a bucket, by these limits; whether it comes from an entity below; what is only counted."""
 _Change = tuple[BucketState, Item, Item | None]
 """A bucket, its item, and the item after a draw: nothing, if it is short."""
 
@@ -222,12 +227,14 @@ def take_from_all(
         return None
     changes = list[tuple[CachedShard, _Change, Item]]()
     with table.lock:
-        for home, resolved, amounts, below in draws:
+        for home, resolved, amounts, below, counted in draws:
             change = _change(namespace_state, table, home, resolved, amounts, now_ms)
             if change is None or (after := change[2]) is None:
                 return None
             if below:
                 after[BELOW] = after.get(BELOW, 0) + 1
+            if counted:
+                _count(after, counted)
             changes.append((home, change, after))
         return [_replace(namespace_state, table, *each, now_ms) for each in changes]
 
@@ -287,6 +294,14 @@ def _take_all(item: Item, state: BucketState, amounts: Mapping[str, int], now_ms
     if found < len(amounts):  # an amount of 0, or of a limit that the bucket lacks
         return None
     return not short
+
+
+def _count(item: Item, amounts: Mapping[str, int]) -> None:
+    """Count amounts of names without a limit."""
+    for name, amount in amounts.items():
+        if amount:
+            consumed = bucket_attributes(name).consumed
+            item[consumed] = item.get(consumed, 0) + amount
 
 
 def _replace(
