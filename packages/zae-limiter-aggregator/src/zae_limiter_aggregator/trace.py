@@ -54,8 +54,9 @@ def object_body(page: Page) -> bytes:
     writes = []
     for each in page.changes:
         place = places.setdefault((each.bucket.entity_id, each.bucket.resource), len(places))
-        is_new = _is_new(each.bucket, each.before)
-        writes.append(traced_write(each.at_ms, each.position.mark, place, each.consumption, limits, is_new=is_new))
+        is_new, owner = _is_new(each.bucket, each.before), each.bucket.entity_id
+        at = each.at_ms, each.position.mark, place
+        writes.append(traced_write(*at, each.consumption, limits, entity_id=owner, is_new=is_new))
     return gzip.compress(trace_line(TracePage(limits, list(places), writes)).encode(), mtime=0)
 
 

@@ -65,8 +65,8 @@ TPM = Limit.per_minute("tpm", 6_000, burst=9_000)
 MARKED = Limit.per_minute("rpm", 2, shadow=True, prefetch=1, weights={"input": 1})  # its usable burst is 1
 TEMPLATES = {r"w\d": "w{cell}", r"b_wcu_tc": "b_wcu_tc", r"([blo])_(?:rpm|tpm)_(\w+)": r"\1_{limit}_\2"}
 TEMPLATES |= {
-    r"rj_[^/]+/(?:rpm|tpm)": "rj_{ancestor}/{limit}",
-    r"_refused_by_[^/]+/(?:rpm|tpm)": "_refused_by_{ancestor}/{limit}",
+    r"rj_[^/]+/(?:rpm|tpm)": "rj_{entity}/{limit}",
+    r"_refused_by_[^/]+/(?:rpm|tpm)": "_refused_by_{entity}/{limit}",
 }
 TEMPLATES |= {r"l_(?:rpm|tpm)": "l_{limit}", r"_rest_(?:rpm|tpm)": "_rest_{limit}", r"_counted_\d+": "_counted_{shard}"}
 LIMITS, EVERY = "limits of a config", "every config"

@@ -468,7 +468,7 @@ class Caller:
             short = {((each.entity_id, each.resource), each.limit_name) for each in violations}
             counting = {own, *(place for place, _ in short)} if short else ()
             self.refusals.update((place, "rj") for place in counting)
-            named = {f"rj_{place[0]}/{name}" for place, name in short if place != own}
+            named = {f"rj_{place[0]}/{name}" for place, name in short}
             self.refusals.update((own, name) for name in named)
 
     def _note(self, grant: Grant, amounts: Mapping[str, int], known: Collection[BucketRequest] = ()) -> None:

@@ -33,7 +33,7 @@ class Place(NamedTuple):
 
 
 class Used(NamedTuple):
-    """Acquires of an entity on a resource: admitted, refused, and those that limits of ancestors refused."""
+    """Acquires of an entity on a resource: admitted, refused, and the refused by the limits that were short."""
 
     admitted: int
     refused: int
@@ -64,7 +64,7 @@ class Row:
     ``left`` is that part, negative in debt. ``per_minute``: its tokens used in a minute; ``refused``: the acquires
     refused in this hour and the one before; ``refused_per_minute``: those that its bucket has counted in a minute. A
     rate is ``None`` before a second reading of the bucket.
-    ``blocked_by``: the ancestor's limit that refused most of them, as ``acme/rpm``; empty if its own limits did.
+    ``blocked_by``: the limit that refused most of them, as ``acme/rpm``; empty if none did.
     ``until``: the end of the window of which ``available`` is left, as ``until 2026-12-01 00:00``; empty without one.
     ``unit``: the currency of a limit of money, else empty. ``barred``: the limit of ``blocked_by`` is spent now.
     """
@@ -207,7 +207,7 @@ def _a_minute(more: int, reading: Reading, before: Reading) -> float | None:
 
 
 def _refuser(usage: "Used | None") -> "Refuser | None":
-    """Return the ancestor's limit that refused most of the calls; ``None`` if their own limits did."""
+    """Return the limit that refused most of the calls, their own or an ancestor's; ``None`` if none is known."""
     if usage is None or not usage.refused_by:
         return None
     refuser, count = max(usage.refused_by.items(), key=lambda each: each[1])
@@ -215,7 +215,7 @@ def _refuser(usage: "Used | None") -> "Refuser | None":
 
 
 def _is_spent(refuser: "Refuser", resource: str, reading: Reading) -> bool:
-    """Return whether hardly a token of an ancestor's limit is left."""
+    """Return whether hardly a token of a limit is left."""
     bucket = reading.buckets.get(Place(refuser.entity_id, resource))
     limits = () if bucket is None else bucket.limits
     return any(each.limit.name == refuser.limit_name and _left(each) <= VERY_LOW for each in limits)
@@ -266,7 +266,8 @@ def cells(
     lately = rate(row.refused_per_minute if counted is None else counted.of(row.refused_per_minute))
     if not wide:
         own = (row.limit_text, f"{short} {left}")
-        limit, rest = (row.blocked_by, "-") if row.blocked_by else own
+        is_own = row.blocked_by in ("", f"{row.place.entity_id}/{row.limit}")
+        limit, rest = own if is_own else (row.blocked_by, "-")
         return f"{lead}{row.place.entity_id}", row.place.resource, limit, rest, lately if counted else refused
     return (
         f"{lead}{row.place.entity_id}",

@@ -239,16 +239,17 @@ class BucketState(NamedTuple):
             for name, each in self.shard_limits.items()
         }
 
-    def is_short_of(self, amounts: Mapping[str, int], now_ms: int) -> bool:
-        """Return whether a limit has less than its amount at ``now_ms``; ignore limits that the shard lacks."""
+    def short_of(self, amounts: Mapping[str, int], now_ms: int) -> tuple[str, ...]:
+        """Return the limits that have less than their amounts at ``now_ms``; ignore limits that the shard lacks."""
         item, shard_limits = self.item, self.shard_limits
-        for name, amount in amounts.items():
-            each = shard_limits.get(name)
-            if each is not None:  # as `refill_bucket` does, without its call: every acquire of a busy bucket comes by
+        short: tuple[str, ...] = ()
+        for name in amounts:
+            if name in shard_limits:  # as `refill_bucket` does, without its call: each acquire of a busy bucket asks
+                each, amount = shard_limits[name], amounts[name]
                 left = item[bucket_attributes(name).tokens] + each.minted_since_anchor(now_ms)
                 if amount > left or amount > each.ceiling_milli:
-                    return True
-        return False
+                    short = (*short, name)
+        return short
 
     def part(self, limit: Limit, now_ms: int) -> Part:
         """Return a limit on this shard, with the rule that it has here; as in a new bucket if the shard lacks it."""

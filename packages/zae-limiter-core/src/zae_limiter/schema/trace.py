@@ -70,9 +70,16 @@ def is_traced(entity_id: str, permille: int) -> bool:
 
 
 def traced_write(
-    at_ms: int, mark: str, place: int, used: Consumption, limits: Sequence[str], *, is_new: bool = False
+    at_ms: int,
+    mark: str,
+    place: int,
+    used: Consumption,
+    limits: Sequence[str],
+    *,
+    entity_id: str = "",
+    is_new: bool = False,
 ) -> TracedWrite:
-    """Return what a write to a bucket did, of these limits."""
+    """Return what a write to a bucket of an entity did, of these limits."""
     refused = _calls(used.acquires.get(REFUSED, 0))
     return TracedWrite(
         at_ms,
@@ -80,7 +87,7 @@ def traced_write(
         place,
         _calls(used.acquires.get(ACQUIRES, 0)),
         refused,
-        min(refused, _calls(sum(used.refused_by.values()))),
+        min(refused, _calls(sum(number for by, number in used.refused_by.items() if by.entity_id != entity_id))),
         int(is_new),
         [used.tokens.get(name, 0) * MILLI + used.rests.get(name, 0) for name in limits],
     )

@@ -43,8 +43,10 @@ class LaterStatuses(Sequence[LimitStatus]):
     """The statuses of a refusal, made on first access: most callers only want to know that it refuses.
 
     ``make`` has the states and the instant of the refusal, so it does not matter when. ``buckets``: the entities and
-    resources that they are of.
+    resources that they are of; ``short_of``: the limits of the first that were short, if that is known already.
     """
+
+    short_of: Sequence[str] = ()
 
     def __init__(self, make: Callable[[], Sequence[LimitStatus]], buckets: Collection[tuple[str, str]]) -> None:
         self._make = make

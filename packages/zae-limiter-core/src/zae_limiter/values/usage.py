@@ -23,7 +23,7 @@ _FORMATS: Final[Mapping[Window, str]] = {"hourly": "%Y-%m-%dT%H:00:00Z", "daily"
 
 
 class Refuser(NamedTuple):
-    """A limit of an ancestor that was short for a call of the entity below."""
+    """A limit that was short for a call: one of the entity that asked, of an ancestor, or of a draw."""
 
     entity_id: str
     limit_name: str
@@ -41,7 +41,7 @@ class UsageSnapshot:
     ``total_uncounted`` those that an outage let through, of which nothing else is counted.
     ``total_below`` are those of the admitted that entities below asked for, whose calls cascaded to this one, and
     ``total_refused_below`` those of the refused: they count at the entity that was asked, too.
-    ``refused_by`` has those of the refused for which limits of an ancestor were short, by ancestor and limit.
+    ``refused_by`` has those of the refused by the limits that were short, of the entity itself or of an ancestor.
     """
 
     entity_id: str

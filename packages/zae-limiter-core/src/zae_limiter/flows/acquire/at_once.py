@@ -63,9 +63,10 @@ class GrantAtOnce(Grant):
 class StatusesAtOnce(LaterStatuses):
     """The statuses of a refusal that made no request, by one bucket as it was then."""
 
-    def __init__(self, request: AcquireRequest, part: Part, at_ms: int) -> None:
+    def __init__(self, request: AcquireRequest, part: Part, at_ms: int, short_of: Sequence[str]) -> None:
         self.request = request
         self.part = part
+        self.short_of = short_of
         self.at_ms = at_ms
 
     @property
@@ -120,9 +121,9 @@ def grant_at_once(
     found = take_at_once(namespace_state, table, home, resolved, request.amounts, now_ms)
     if found is None:
         return None
-    state, admitted = found
-    if not admitted:
-        statuses = StatusesAtOnce(request, (home, resolved, state), now_ms)
+    state, short_of = found
+    if short_of:
+        statuses = StatusesAtOnce(request, (home, resolved, state), now_ms, short_of)
         if not (ends_with_refusal(namespace_state, request) and count_at_once(namespace_state, home, statuses, now_ms)):
             return None
         namespace_state.configs.hits += 1

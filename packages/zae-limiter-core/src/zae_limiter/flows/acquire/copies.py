@@ -44,12 +44,14 @@ def _is_short(namespace_state: NamespaceState, claim: Claim, now_ms: int) -> boo
     """Return whether fresh copies of all shards lack the amounts, also with what calls under way give back."""
     state, checked = claim.target.state, claim.checked
     # the shard that is asked first has them, mostly; then no other one matters
-    if state is None or not state.is_short_of(checked, now_ms):
+    if state is None or not (names := state.short_of(checked, now_ms)):
         return False
     states = complete_states(namespace_state, claim, now_ms)
     if not states:
         return False
-    if len(states) > 1 and View(states, claim.config, now_ms).fits(checked):
+    if len(states) == 1:
+        claim.short_of = names
+    elif View(states, claim.config, now_ms).fits(checked):
         return False
     back: Mapping[str, int] = NOTHING
     for shard in namespace_state.shards(claim.home):

@@ -1,4 +1,5 @@
-"""Count refusals: each once on the bucket of the entity that asked, and on each other bucket that was short of tokens.
+"""Count refusals: each once on the bucket of the entity that asked, with the limits that were short, and on each other
+bucket that was short of tokens.
 
 This module chooses the buckets, and says when a separate write is due. ``process.refusals`` keeps the counts.
 """
@@ -36,32 +37,34 @@ def count_refusal(namespace_state: NamespaceState, refusal: RateLimitExceeded) -
         yield from _count(namespace_state, (refusal.entity_id, refusal.overflow[0].resource), refusal.overflow)
 
 
-def count_at_once(
-    namespace_state: NamespaceState, own: CachedShard, statuses: Sequence[LimitStatus], now_ms: int
-) -> bool:
+def count_at_once(namespace_state: NamespaceState, own: CachedShard, statuses: LaterStatuses, now_ms: int) -> bool:
     """Count the refusal of a call that drew on its own bucket alone, and return ``True``; do nothing if it takes more:
     a look at what others give back, or a reminder.
     """
-    refusals = namespace_state.pending_refusals
+    refusals, last = namespace_state.pending_refusals, own.last_refusal
     if own.undecided or not refusals.is_reminded(own, now_ms):
         return False
-    own.last_refusal.statuses = statuses
-    refusals.add(own, now_ms)
+    last.statuses, names = statuses, statuses.short_of
+    refusals.add(own, now_ms, last.counted[names] if names in last.counted else _by_own(own, names))
     return True
 
 
 def _count(namespace_state: NamespaceState, asker: Place, statuses: Sequence[LimitStatus]) -> Flow[None]:
     """Count the refusal of a call that drew on these limits, its own bucket first."""
     now, own = namespace_state.now(), cached_shard(namespace_state, *asker)
-    counted = {own: [REFUSED]}
-    # a call that draws on one bucket needs no statuses to know which was short
-    if not isinstance(statuses, LaterStatuses) or statuses.buckets != {asker}:
+    counted = dict[CachedShard, Sequence[str]]()
+    # a call that draws on one bucket, and has seen which limits were short, needs no statuses
+    if isinstance(statuses, LaterStatuses) and statuses.short_of and statuses.buckets == {asker}:
+        names, known = statuses.short_of, own.last_refusal.counted
+        counted[own] = known[names] if names in known else _by_own(own, names)
+    else:
         violations = short(statuses)
         if not violations:
             return
-        counted[own] += _by_others(asker, violations, own)
+        refusers = ((run_budgets.refuser_of(each.entity_id, each.resource), each.limit_name) for each in violations)
+        counted[own] = _with(own, [Refuser(*each) for each in refusers])
         for each in violations:
-            counted.setdefault(cached_shard(namespace_state, each.entity_id, each.resource), [REFUSED, REFUSED_BELOW])
+            counted.setdefault(cached_shard(namespace_state, each.entity_id, each.resource), (REFUSED, REFUSED_BELOW))
     own.last_refusal.statuses = statuses
     for cached, attributes in counted.items():
         namespace_state.pending_refusals.add(cached, now, attributes)
@@ -70,16 +73,21 @@ def _count(namespace_state: NamespaceState, asker: Place, statuses: Sequence[Lim
             yield Remind(count, in_ms / 1000) if in_ms else Post(count)
 
 
-def _by_others(asked: Place, violations: Sequence[LimitStatus], asker: CachedShard) -> list[str]:
-    """Return the counts of the limits of other buckets that were short, no more of them than the bucket has room
-    for.
+def _by_own(own: CachedShard, names: Sequence[str]) -> Sequence[str]:
+    """Return what a refusal by these limits of the bucket itself counts, and remember it: most are by the same."""
+    found = _with(own, [Refuser(run_budgets.refuser_of(own.id.entity_id, own.id.resource), name) for name in names])
+    if len(own.last_refusal.counted) < MAX_LIMITS:
+        own.last_refusal.counted[names] = found
+    return found
+
+
+def _with(own: CachedShard, refusers: Sequence[Refuser]) -> Sequence[str]:
+    """Return what a refusal counts in the bucket of its entity: itself, and the limits that were short, no more of them
+    than the bucket has room for.
     """
-    others = (each for each in violations if (each.entity_id, each.resource) != asked)
-    refusers = (Refuser(run_budgets.refuser_of(each.entity_id, each.resource), each.limit_name) for each in others)
     names = [*dict.fromkeys(map(refused_by, refusers))]
-    item = {} if asker.state is None else asker.state.item
-    known = [name for name in item if parse_refused_by(name) is not None] if names else []
-    return names if len({*known, *names}) <= MAX_LIMITS else [name for name in names if name in known]
+    known = () if own.state is None else [name for name in own.state.item if parse_refused_by(name) is not None]
+    return REFUSED, *(names if len({*known, *names}) <= MAX_LIMITS else [name for name in names if name in known])
 
 
 def owes(namespace_state: NamespaceState) -> bool:

@@ -19,7 +19,7 @@ def doubt_short(namespace_state: NamespaceState, claim: Claim) -> None:
     since_ms = now_ms - max(LEAST_MS, OBEYS_MS - namespace_state.settings.staleness_ms)
     if claim.stale or state is None or not claim.config.stored or claim.resolved.seen_ms >= since_ms:
         return
-    if claim.target.short_ms and state.is_short_of(claim.checked, now_ms):
+    if claim.target.short_ms and state.short_of(claim.checked, now_ms):
         namespace_state.doubt(claim.home, since_ms)
         claim.stale = True
 
@@ -29,7 +29,7 @@ def doubt_later(namespace_state: NamespaceState, refused: Iterable[Claim], now_m
     later_ms = now_ms + (namespace_state.settings.staleness_ms or OBEYS_MS)
     for claim in refused:
         state = claim.target.state
-        if state is not None and claim.config.stored and not state.is_short_of(claim.checked, later_ms):
+        if state is not None and claim.config.stored and not state.short_of(claim.checked, later_ms):
             namespace_state.doubt(claim.home, later_ms)
 
 

@@ -33,9 +33,9 @@ def refusal_of(
     when somebody reads them, from what is known now.
     """
     buckets = {(claim.home.id.entity_id, claim.home.id.resource) for claim in claims}
-    return RateLimitExceeded(
-        LaterStatuses(partial(refusal_statuses, claims, now_ms, least_seconds), buckets), *request.asker
-    )
+    later = LaterStatuses(partial(refusal_statuses, claims, now_ms, least_seconds), buckets)
+    later.short_of = claims[0].short_of
+    return RateLimitExceeded(later, *request.asker)
 
 
 def refusal_statuses(claims: Iterable[Claim], now_ms: int, least_seconds: float = ONE_MILLISECOND) -> list[LimitStatus]:

@@ -111,11 +111,10 @@ def _consume(  # noqa: C901, PLR0915 - one pass, because every acquire pays for 
             return None
     if found < len(taken) + len(given):  # an amount of 0, or of a limit that the bucket lacks
         return None
-    for name, amount in request.unlimited.items():
-        if name in state.ceilings:  # it goes by a limit that the config lacks
+    if request.unlimited:
+        if not state.ceilings.keys().isdisjoint(request.unlimited):  # it still has a limit that the config lacks
             return None
-        if amount:
-            add[bucket_attributes(name).consumed] = amount
+        add |= {bucket_attributes(name).consumed: amount for name, amount in request.unlimited.items() if amount}
     multiplier = namespace_state.settings.ttl_multiplier
     if multiplier and not config.own and state.fill_ms < FOREVER_MS:
         if TTL not in item:
@@ -185,8 +184,8 @@ class Terms(NamedTuple):
 
 Draw = tuple[CachedShard, Resolved, Mapping[str, int], bool, Mapping[str, int] | None]
 """What an acquire takes from a bucket, by these limits; whether it comes from an entity below; what is only counted."""
-_Change = tuple[BucketState, Item, Item | None]
-"""A bucket, its item, and the item after a draw: nothing, if it is short."""
+_Change = tuple[BucketState, Item, Item | None, Sequence[str]]
+"""A bucket, its item, and the item after a draw: nothing, if it is short, with the limits that are."""
 
 
 def take_at_once(
@@ -196,8 +195,8 @@ def take_at_once(
     resolved: Resolved,
     amounts: Mapping[str, int],
     now_ms: int,
-) -> tuple[BucketState, bool] | None:
-    """Take from one bucket, and return its state afterwards, and whether it had the tokens; ``None`` if that is not as
+) -> tuple[BucketState, Sequence[str]] | None:
+    """Take from one bucket, and return its state afterwards, and the limits that were short; ``None`` if that is not as
     plain as it seems.
     """
     if home.waiting or (home.server is not None and not home.lingers):  # others were before it
@@ -206,15 +205,15 @@ def take_at_once(
         change = _change(namespace_state, table, home, resolved, amounts, now_ms)
         if change is None:
             return None
-        state, _, after = change
+        state, _, after, short = change
         if (prefetch := home.prefetch) is not None and (
             after is None or not prefetch.is_left_alone(resolved.config, state, amounts, 1, now_ms)
         ):
             return None
         if after is None:
             home.seen_at_ms = home.short_ms = now_ms
-            return state, False
-        return _replace(namespace_state, table, home, change, after, now_ms), True
+            return state, short
+        return _replace(namespace_state, table, home, change, after, now_ms), ()
 
 
 def take_from_all(
@@ -262,28 +261,30 @@ def _change(
     if (TTL in before) is (kept_ms is None):  # the last writer keeps buckets otherwise
         return None
     after = before.copy()
-    taken = _take_all(after, state, amounts, now_ms)
-    if not taken:
-        return None if taken is None else (state, before, None)
+    short = _take_all(after, state, amounts, now_ms)
+    if short is None:
+        return None
+    if short:
+        return state, before, None, short
     after[WRITES] += ONE_WRITE
     after[ACQUIRES] = after.get(ACQUIRES, 0) + 1
     if kept_ms is not None and (expires := -(-(now_ms + kept_ms) // 1000)) > after[TTL]:
         after[TTL] = expires
-    return state, before, after
+    return state, before, after, ()
 
 
-def _take_all(item: Item, state: BucketState, amounts: Mapping[str, int], now_ms: int) -> bool | None:
-    """Take the amounts from the limits of an item; return ``False`` if one of them is short, and ``None`` if a limit is
-    unknown, or more changes than balances.
+def _take_all(item: Item, state: BucketState, amounts: Mapping[str, int], now_ms: int) -> Sequence[str] | None:
+    """Take the amounts from the limits of an item; return those that are short, and ``None`` if a limit is unknown, or
+    more changes than balances.
     """
-    found, short = 0, False
+    found, short = 0, tuple[str, ...]()
     for name, tokens, consumed, ceiling, minted_up_to, at_anchor, slow, _ in state.limit_states:
         minted, there = minted_up_to(now_ms) - at_anchor, item[tokens]
         if net := amounts.get(name):
             found += 1
             left = take(there, net, ceiling, minted)
             if left is None:
-                short = True
+                short = (*short, name)
             elif slow is not None and there + minted >= ceiling:
                 return None  # its fraction changes
             else:
@@ -293,7 +294,7 @@ def _take_all(item: Item, state: BucketState, amounts: Mapping[str, int], now_ms
             return None  # a debt is kept for longer
     if found < len(amounts):  # an amount of 0, or of a limit that the bucket lacks
         return None
-    return not short
+    return short
 
 
 def _count(item: Item, amounts: Mapping[str, int]) -> None:
@@ -308,7 +309,7 @@ def _replace(
     namespace_state: NamespaceState, table: OwnTable, home: CachedShard, change: _Change, item: Item, now_ms: int
 ) -> BucketState:
     """Replace the item of a bucket, which also counts its pending refusals; return its state."""
-    (state, before, _), refusals = change, namespace_state.pending_refusals
+    (state, before, _, _), refusals = change, namespace_state.pending_refusals
     if refusals.counts and home in refusals.counts:
         for name, number in refusals.take(home).items():
             item[name] = item.get(name, 0) + number

@@ -113,7 +113,7 @@ class View(NamedTuple):
     def fits(self, amounts: Amounts) -> bool:
         """Return whether the shards together have the amounts; a debt blocks only the shard that carries it."""
         if len(self.states) == 1 and self.states[0].compare(self.config) != "newer":
-            return not self.states[0].is_short_of(amounts, self.at_ms)
+            return not self.states[0].short_of(amounts, self.at_ms)
         return self.divided(amounts) is not None
 
     def divided(self, amounts: Amounts, there: Mapping[int, Amounts] | None = None) -> Mapping[int, Amounts] | None:

@@ -27,13 +27,15 @@ class LastRefusal:
     refusals.
 
     ``count_due_ms``: when a separate write was due for those that its last write takes. ``reminder_ms``: when the last
-    reminder of a separate write comes, or came.
+    reminder of a separate write comes, or came. ``counted``: what a refusal by its own limits counts, by their
+    names.
     """
 
-    __slots__ = ("count_due_ms", "reminder_ms", "statuses")
+    __slots__ = ("count_due_ms", "counted", "reminder_ms", "statuses")
 
     def __init__(self) -> None:
         self.count_due_ms = self.reminder_ms = 0
+        self.counted: dict[Sequence[str], Sequence[str]] = {}
         self.statuses: Sequence[LimitStatus] = ()
 
     @property
@@ -91,7 +93,7 @@ class PendingRefusals(Generic[B]):
                 return
             counts = pending.counts
             for attribute in attributes:
-                counts[attribute] = counts.get(attribute, 0) + 1
+                counts[attribute] = counts[attribute] + 1 if attribute in counts else 1
 
     def remind(self, cached: B, now_ms: int, *, came: bool = False) -> int | None:
         """Return the milliseconds after which a reminder has to come, 0 if at once; ``None`` if one is on its way, or
