@@ -308,11 +308,11 @@ def counts(state: BucketState | None, name: str) -> bool:
 class RefusalCount(BucketRequest):
     """A request that moves nothing: its write is for the refusals of the bucket that no other write has counted.
 
-    ``reminds``: it is a reminder, and writes only what is due.
+    ``reminds``: it is a reminder, and writes only what is due. With a ``config`` it makes a bucket that is not there.
     """
 
-    def __init__(self, queue: "RunQueue", *, reminds: bool = False) -> None:
-        super().__init__(queue)
+    def __init__(self, queue: "RunQueue", config: Config | None = None, *, reminds: bool = False) -> None:
+        super().__init__(queue, config=config)
         self.reminds = reminds
 
 

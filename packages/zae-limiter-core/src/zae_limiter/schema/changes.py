@@ -13,7 +13,18 @@ from ..values.audit import AuditEvent
 from ..values.limits import MILLI
 from ..values.naming import check_namespace_id
 from ..values.usage import Refuser
-from .attributes import ACQUIRES, ANCHOR, PK, SHARD_COUNT, SK, TOTALS, WCU, parse_bucket_attribute, parse_refused_by
+from .attributes import (
+    ACQUIRES,
+    ANCHOR,
+    PK,
+    REFUSED,
+    SHARD_COUNT,
+    SK,
+    TOTALS,
+    WCU,
+    parse_bucket_attribute,
+    parse_refused_by,
+)
 from .audit import check_key, check_subject, read_audit_event
 from .forms import remember_forms
 from .items import ONE_WRITE, WRITES, BucketId
@@ -54,7 +65,7 @@ def consumption(before: Image | None, after: Image) -> Consumption:
     was, counts = before or NO_ITEM, _counts(tuple(after))
     if (
         after.get(WRITES, 0) == ONE_WRITE
-        and not after.get(ACQUIRES, 0)
+        and not (after.get(ACQUIRES, 0) or after.get(REFUSED, 0))
         and not any(after[name] for _, name in counts.tokens)
     ):
         return Consumption({})  # a split has just put it in place of a leftover, whose tokens are not given back

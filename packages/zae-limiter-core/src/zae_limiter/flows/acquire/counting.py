@@ -4,7 +4,7 @@ bucket that was short of tokens.
 This module chooses the buckets, and says when a separate write is due. ``process.refusals`` keeps the counts.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from ...operations.errors import BudgetSpent
@@ -13,6 +13,7 @@ from ...values import run_budgets
 from ...values.limit_status import LimitStatus
 from ...values.limits import MAX_LIMITS
 from ...values.refusal import LaterStatuses, RateLimitExceeded, short, unread
+from ...values.resolution import OWN_LEVELS, Config
 from ...values.usage import Refuser
 from ..bucket.serving import cached_shard
 from ..bucket_queue import BucketRequest, RefusalCount
@@ -23,6 +24,7 @@ from .outage import pay_the_rest
 from .path import Place
 
 AT_ONCE: Final = 16
+OF_THE_RESOURCE: Final = ("entity", "tier", "resource")  # the levels whose limits are of one resource
 
 
 def count_refusal(namespace_state: NamespaceState, refusal: RateLimitExceeded) -> Flow[None]:
@@ -65,12 +67,31 @@ def _count(namespace_state: NamespaceState, asker: Place, statuses: Sequence[Lim
         counted[own] = _with(own, [Refuser(*each) for each in refusers])
         for each in violations:
             counted.setdefault(cached_shard(namespace_state, each.entity_id, each.resource), (REFUSED, REFUSED_BELOW))
+        if own.state is None:
+            own.last_refusal.config = _limits_to_begin_with(own, counted)
     own.last_refusal.statuses = statuses
     for cached, attributes in counted.items():
         namespace_state.pending_refusals.add(cached, now, attributes)
-        if cached.state is not None and (in_ms := namespace_state.pending_refusals.remind(cached, now)) is not None:
-            count = RefusalCount(cached, reminds=in_ms > 0)
+        config = None if cached.state is not None else cached.last_refusal.config
+        if cached.state is None and config is None:
+            continue
+        if (in_ms := namespace_state.pending_refusals.remind(cached, now)) is not None:
+            count = RefusalCount(cached, config, reminds=in_ms > 0)
             yield Remind(count, in_ms / 1000) if in_ms else Post(count)
+
+
+def _limits_to_begin_with(own: CachedShard, short_ones: Iterable[CachedShard]) -> Config | None:
+    """Return the limits of a bucket that refusals may make; ``None`` if they must not: refused calls with
+    made-up ids or resources would fill the table.
+
+    The entity has a parent, a tier or limits of its own, and the resource has limits, or a bucket that was short.
+    """
+    resolved = own.resolved
+    if resolved is None or not resolved.config.stored:
+        return None
+    is_known = bool(resolved.parent_ids or resolved.tier or resolved.source in OWN_LEVELS)
+    is_used = resolved.source in OF_THE_RESOURCE or any(each.state is not None for each in short_ones)
+    return resolved.config if is_known and is_used else None
 
 
 def _by_own(own: CachedShard, names: Sequence[str]) -> Sequence[str]:
@@ -117,5 +138,8 @@ def _ends(namespace_state: NamespaceState) -> list[BucketRequest]:
 
 
 def _pending(namespace_state: NamespaceState) -> list[BucketRequest]:
-    """Return the requests that count refusals, of buckets that are known to be there."""
-    return [RefusalCount(cached) for cached in [*namespace_state.pending_refusals.counts] if cached.state]
+    """Return the requests that count refusals, of buckets that are known to be there, or that refusals may make."""
+    pending = [*namespace_state.pending_refusals.counts]
+    there: list[BucketRequest] = [RefusalCount(cached) for cached in pending if cached.state is not None]
+    new = [(cached, cached.last_refusal.config) for cached in pending if cached.state is None]
+    return there + [RefusalCount(cached, config) for cached, config in new if config is not None]

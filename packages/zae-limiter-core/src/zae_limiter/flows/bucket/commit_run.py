@@ -309,18 +309,19 @@ class CommitRun:
         return {name: view.available(name, without=of.shard) for name in names if name in config.by_name}
 
     def _write(self, plan: WritePlan, batch: Batch) -> Decision:
-        """Return the write of the batch, which also counts the pending refusals. A new bucket leaves them to its next
-        write.
-        """
+        """Return the write of the batch, which also counts the pending refusals."""
         refusals = self.namespace_state.pending_refusals
-        if self.cached in refusals.counts and plan.state is not None:
+        if self.cached in refusals.counts:
             batch.refusal_counts, batch.refused_ask = refusals.take(self.cached), self.cached.last_refusal.ask
         write = self.lost_answers.signed(plan.write(batch), self.cached.state, self.now_ms)
         return Decision(write, batch, plan)
 
     def _is_to_count(self, batch: Batch) -> bool:
         """Return whether a write is due for the sake of pending refusals."""
-        counts = [each for each in batch.carried if isinstance(each, RefusalCount)]
+        return self._is_due(batch.carried)
+
+    def _is_due(self, requests: Sequence[BucketRequest]) -> bool:
+        counts = [each for each in requests if isinstance(each, RefusalCount)]
         refusals = self.namespace_state.pending_refusals
         if not counts or self.cached not in refusals.counts:
             return False
@@ -406,7 +407,13 @@ class CommitRun:
             for request in self.pending:
                 if request.only_returns and request.corrected:
                     request.pass_on(heir.id.shard, heir.shard_count)
-        self.settle([request for request in self.pending if request.only_returns], "admitted")
+        dropped = [request for request in self.pending if request.only_returns and not self._makes_bucket(request)]
+        self.settle(dropped, "admitted")
+
+    def _makes_bucket(self, request: BucketRequest) -> bool:
+        """Return whether a request for refusals makes the bucket that is not there."""
+        is_one = isinstance(request, RefusalCount) and request.config is not None and not self.cached.id.shard
+        return is_one and self._is_due([request])
 
     def _settle_hopeless(self, plan: WritePlan) -> None:
         """Settle the requests that no answer can admit, and drop corrections of unknown limits."""

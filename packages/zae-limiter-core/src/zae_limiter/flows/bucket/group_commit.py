@@ -141,8 +141,9 @@ def _follow_refusals(
     """Arrange the next reminder behind one: of refusals since, or of those that its write has not counted."""
     if any(isinstance(request, RefusalCount) and request.reminds for request in requests):
         in_ms = namespace_state.pending_refusals.remind(cached, namespace_state.now(), came=True)
-        if in_ms is not None and cached.state is not None:
-            yield Remind(RefusalCount(cached, reminds=True), in_ms / 1000)
+        config = None if cached.state is not None else cached.last_refusal.config
+        if in_ms is not None and (cached.state is not None or config is not None):
+            yield Remind(RefusalCount(cached, config, reminds=True), in_ms / 1000)
 
 
 def _remind(namespace_state: NamespaceState, cached: CachedShard, config: Config | None) -> Flow[None]:

@@ -13,7 +13,7 @@ from ...rules.balances import Begin, Move, ShardLimit, become, is_quota, keeps_u
 from ...rules.registry import keeping_ms
 from ...rules.rule import FOREVER_MS
 from ...runtime.named_tuple import NamedTuple
-from ...schema.attributes import CONFIG_AS_OF, PK, REFUSED_ASK, TTL, bucket_attributes
+from ...schema.attributes import ACQUIRES, CONFIG_AS_OF, PK, REFUSED_ASK, TTL, bucket_attributes
 from ...schema.items import BucketState, LimitBalance, bucket_item, new_state, window_end
 from ...values.limits import Limit
 from ...values.resolution import Config
@@ -175,7 +175,9 @@ class WritePlan:
             expires_at=expires_at(self, config, longest_ms),
         )
         item |= begins(config.limits, None, self.now_ms, batch.checked, batch.unchecked)
-        item |= batch.counters
+        item |= {ACQUIRES: 0, **batch.counters, **batch.refusal_counts}
+        if batch.refused_ask:
+            item[REFUSED_ASK] = batch.refused_ask
         if batch.counts.amounts:
             item |= batch.counts_beside(config.by_name)
         return Put(item, NEW)

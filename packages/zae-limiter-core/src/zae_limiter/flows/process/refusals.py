@@ -15,6 +15,7 @@ from ...runtime import forks
 from ...runtime.named_tuple import NamedTuple
 from ...schema.attributes import REFUSED, write_ask
 from ...values.limit_status import LimitStatus
+from ...values.resolution import Config
 
 WITHIN_MS: Final = 5_000  # after which a refusal is in its bucket, and the least time between two writes for that alone
 LATE_MS: Final = 1_000  # by which a reminder may be late; one that is later was lost, with its event loop
@@ -28,14 +29,15 @@ class LastRefusal:
 
     ``count_due_ms``: when a separate write was due for those that its last write takes. ``reminder_ms``: when the last
     reminder of a separate write comes, or came. ``counted``: what a refusal by its own limits counts, by their
-    names.
+    names. ``config``: the limits with which a write of refusals may make the bucket, if there is none.
     """
 
-    __slots__ = ("count_due_ms", "counted", "reminder_ms", "statuses")
+    __slots__ = ("config", "count_due_ms", "counted", "reminder_ms", "statuses")
 
     def __init__(self) -> None:
         self.count_due_ms = self.reminder_ms = 0
         self.counted: dict[Sequence[str], Sequence[str]] = {}
+        self.config: Config | None = None
         self.statuses: Sequence[LimitStatus] = ()
 
     @property
