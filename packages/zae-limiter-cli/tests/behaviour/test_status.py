@@ -351,6 +351,18 @@ def count(seconds_ago: int, *, waiting: int = 0) -> None:
             take()
 
 
+def test_a_stream_that_is_not_read_is_not_said_to_be_counted(aws: str) -> None:
+    deploy()
+    count(60)
+    functions = boto3.client("lambda")
+    (mapping,) = functions.list_event_source_mappings(FunctionName="my-app-aggregator")["EventSourceMappings"]
+    functions.update_event_source_mapping(UUID=mapping["UUID"], Enabled=False)
+    stream = status()[1]["stream"]
+    assert stream["ok"] is False
+    assert stream["message"].startswith("Disabled, usage counted up to ")
+    assert ", later calls are in no figure, last batch " in stream["message"]
+
+
 @pytest.mark.long(keep=1)
 @pytest.mark.parametrize(
     ("seconds_ago", "waiting", "told", "ok"),

@@ -174,14 +174,16 @@ def check_stream(connection: Connection) -> Check:
     state, result = mappings[0]["State"], mappings[0].get("LastProcessingResult", "")
     details = {"state": state, "last_result": result, "uuid": mappings[0].get("UUID", "UUID")}
     ok = state in {"Enabled", "Enabling", "Updating", "Creating"} and not result.startswith("PROBLEM")
-    counted, told = _counted(connection)
+    counted, told = _counted(connection, reads=ok)
     problem = f", {result}" if result.startswith("PROBLEM") else ""
     ok = ok and counted.get("behind_seconds", 0) < BEHIND_SECONDS
     return Check("stream", ok, f"{state}{problem}, {told}", {**details, **counted})
 
 
-def _counted(connection: Connection) -> tuple[dict[str, Any], str]:
-    """Return how far usage is counted, by what the aggregator leaves in the table, and the same in words."""
+def _counted(connection: Connection, *, reads: bool) -> tuple[dict[str, Any], str]:
+    """Return how far usage is counted, by what the aggregator leaves in the table, and the same in words; unless it
+    ``reads`` the stream, no one knows what waits there.
+    """
     try:
         with connection.open_table() as table:
             state, now_ms = maintenance.run(table, maintenance.stream_state()), table.namespace_state.now()
@@ -197,7 +199,8 @@ def _counted(connection: Connection) -> tuple[dict[str, Any], str]:
         "last_batch_seconds_ago": ago,
         "acquires_waiting": state.waiting,
     }
-    more = f"behind by {duration(behind)}" if state.waiting else "not behind"
+    up_to_date = "not behind" if reads else "later calls are in no figure"
+    more = f"behind by {duration(behind)}" if state.waiting else up_to_date
     return details, f"usage counted up to {until:%Y-%m-%d %H:%M:%S} UTC, {more}, last batch {duration(ago)} ago"
 
 
