@@ -90,13 +90,13 @@ def test_why_goes_by_the_level_of_the_limit_that_refuses(table: Table) -> None:
     assert [each["principal"] for each in document("why", "acme", "r", "-c", "rpm:8")["changes"]] == ["ann"]
 
 
-def test_why_ends_an_override_only_where_that_has_the_limit(table: Table) -> None:
+def test_why_lifts_by_a_factor_that_keeps_an_override_of_another_limit(table: Table) -> None:
     table.repository.set_resource_defaults("r", [RPM, TPM])
     run("entity", "set-limits", "acme", "-r", "r", "-l", "rpm:900", "--extends", "--for", "1h")
     above, below = (document("why", "acme", "r", "-c", ask) for ask in ("rpm:901", "tpm:6"))
-    assert above["next"][0]["command"].startswith("zae-limiter lift acme -r r --end --yes")
+    assert above["next"][0]["command"].startswith("zae-limiter lift acme -r r --by 10 ")
     assert "override_until" in above["buckets"][0]["limits"]["rpm"]
-    assert below["next"][0]["command"].startswith("zae-limiter lift acme -r r --by 2")
+    assert below["next"][0]["command"].startswith("zae-limiter lift acme -r r --by 9 ")
     assert "override_until" not in below["buckets"][0]["limits"]["tpm"]
     assert ["tpm", "by", "the", "limits", "of", "r"] in [line.split()[:6] for line in _why("acme", "r")]
 
