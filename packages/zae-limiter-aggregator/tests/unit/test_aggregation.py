@@ -109,7 +109,7 @@ def test_a_refusal_by_the_parent_is_in_the_usage_of_the_key_that_asked_by_parent
     with life.limiter.acquire("key", "gpt-4", {"tpm": 500}):
         pass
     life.drain()
-    for entity_id, refused_by in (("key", {("project", "tpm"): 3}), ("project", {})):
+    for entity_id, refused_by in (("key", {("key", "tpm"): 1, ("project", "tpm"): 3}), ("project", {})):
         (usage,) = life.usage(entity_id)
         assert (usage.total_events, usage.total_refused, usage.refused_by) == (2, 3, refused_by)
 
