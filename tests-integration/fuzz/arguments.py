@@ -107,6 +107,7 @@ SOUND: dict[str, st.SearchStrategy[Any]] = {
     "draws": draws,
     "max_wait": st.sampled_from([0.0, 0.001, -1, math.nan, "5", None, True]),  # no long one: it would be slept through
     "max_hold": st.sampled_from([None, 0.001, 600, 0, -1, math.nan, math.inf, "5", True]),
+    "key_life": st.sampled_from([None, 1, 3600.5, 0, -1, math.nan, math.inf, "5", True]),
     "on_refused": st.sampled_from([None, OnRefused(), OnRefused(0.001, "r"), "wait=1"]),
     "writes_per_second": st.sampled_from([1000, 0, -1, math.nan, math.inf, "5", None, True]),  # none that takes long
     "since": times,

@@ -33,6 +33,7 @@ ZAELimiterError
 ├── PriceMissing                     a list of prices lacks what was used
 └── ValidationError (ValueError)     invalid input; names the field, the value and the rule
     ├── InvalidIdentifierError       an entity, a parent or a resource
+    ├── IdempotencyKeyError          an idempotency key stands for a call with other amounts
     └── InvalidNameError             a limit or a namespace
 
 Every exception keeps its arguments in ``args``, so that it can be pickled.
@@ -57,6 +58,7 @@ __all__ = [
     "EntityHasChildrenError",
     "EntityNotFoundError",
     "EventLoopError",
+    "IdempotencyKeyError",
     "InfrastructureError",
     "InfrastructureNotFoundError",
     "InvalidIdentifierError",
@@ -134,6 +136,10 @@ class _InvalidNamingError(ValidationError):
 
 class InvalidIdentifierError(_InvalidNamingError):
     """The id of an entity, of a parent or of a resource is invalid."""
+
+
+class IdempotencyKeyError(_InvalidNamingError):
+    """The idempotency key stands for a call of the same entity and resource with other amounts."""
 
 
 class InvalidNameError(_InvalidNamingError):

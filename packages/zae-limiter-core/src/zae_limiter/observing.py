@@ -158,7 +158,10 @@ class Watch:
                 namespace=audience.namespace,
                 entity_id=request.entity_id,
                 resource=request.resource,
-                consumed={name: amount // MILLI if kept else 0 for name, amount in grant.consumed.items()},
+                consumed={
+                    name: (amount - grant.of_key.get(name, 0)) // MILLI if kept else 0
+                    for name, amount in grant.consumed.items()
+                },
                 ending=ending,
                 degraded=grant.outage is not None,
                 seconds=seconds,

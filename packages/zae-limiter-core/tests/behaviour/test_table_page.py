@@ -18,7 +18,7 @@ from support.core.owners import maintenance_of
 from support.core.shards import played, split
 from support.core.wires import Wire
 from support.core.worlds import World
-from zae_limiter import Limit, OnRefused, RateLimitExceeded
+from zae_limiter import Draw, Limit, OnRefused, RateLimitExceeded
 from zae_limiter.engines.memory.store import SyncMemoryStore
 from zae_limiter.engines.memory.table import MemoryTable
 from zae_limiter.flows.records.alerting import Crossing, remember_told
@@ -81,6 +81,7 @@ BUILDERS = {
     "usage snapshot": (keys.pk_entity("{ns}", "{entity}"), keys.sk_usage("{resource}", "{window}")),
     "alert mark": told_key(BucketId("{ns}", "{entity}", "{resource}"), "{limit}"),
     "idempotency key": (keys.pk_idempotency("{ns}", "{entity}"), keys.sk_idempotency("{resource}", "{key}")),
+    "call": (keys.pk_call("{ns}", "{entity}", "{resource}", "{part}"), keys.sk_call("{key}")),
     "audit event": (keys.pk_audit("{ns}", "{subject}"), keys.sk_audit("{event}")),
     "provisioner state": (keys.pk_system("{ns}"), keys.sk_provisioner()),
     "tier config": (keys.pk_tier("{ns}", "{tier}"), keys.sk_config("{resource}")),
@@ -201,6 +202,7 @@ async def written(async_world: World, monkeypatch: pytest.MonkeyPatch) -> list[I
     await _write_what_marked_limits_need(world)
     await _write_what_limits_need(world)
     await _write_what_switches_need(world)
+    await _write_what_retried_calls_need(world)
     await _write_what_overrides_need(world)
     await _write_what_windows_need(world)
     await _write_what_the_provisioner_needs(world)
@@ -222,6 +224,19 @@ async def _write_what_marked_limits_need(world: World) -> None:
             wire.break_once(Unreachable("connection refused"), on=Update)
         async with limiter.acquire("trial", "gpt-4", {"rpm": 1}, on_unavailable="allow"):
             pass
+
+
+async def _write_what_retried_calls_need(world: World) -> None:
+    limiter, _ = await world.process()
+    policy = OnRefused(overflow="gpt-3")
+    await limiter.set_limits(
+        "retrying", [Limit.custom("rpm", 5, refill_amount=1, refill_period=3600)], "gpt-4", on_refused=policy
+    )
+    await limiter.set_resource_defaults("gpt-3", [RPM])
+    for key, resource in (("1", "gpt-4"), ("2", "gpt-4"), ("2", "gpt-4")):
+        options: dict[str, Any] = {"draws": [Draw(resource="gpt-3")], "idempotency_key": key} if key == "1" else {}
+        async with limiter.acquire("retrying", resource, {"rpm": 4}, **{"idempotency_key": key, **options}) as lease:
+            await lease.settle(rpm=4)
 
 
 async def _write_what_switches_need(world: World) -> None:

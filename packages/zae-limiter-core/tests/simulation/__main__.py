@@ -11,12 +11,14 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from os import cpu_count
 
+from . import retries
 from .histories import finding, tried
 from .mutants import MUTANTS, Mutant, Survived, killer
 from .plan import SCENARIOS
 from .shrink import shrunk
 
 MUTANT_SEEDS = 20_000
+RETRIES = "retries"
 USUAL = (
     "prefetch",
     "surges",
@@ -47,6 +49,15 @@ def run(first: int, count: int, changes: Mapping[str, str]) -> int:
         print(f"\r{done} histories, {failed} of them wrong, {time.monotonic() - begun:.0f} s", end="", file=sys.stderr)
     print(f"\n{count} histories, {failed} of them wrong")
     return failed
+
+
+def run_retries(first: int, count: int) -> int:
+    """Try histories of retried calls; answers how many fail."""
+    found = [(seed, problem) for seed in range(first, first + count) if (problem := retries.finding(seed))]
+    for seed, problem in found:
+        print(f"seed {seed}: {problem}")
+    print(f"{count} histories of retried calls, {len(found)} of them wrong")
+    return len(found)
 
 
 def replay(seed: int, changes: Mapping[str, str]) -> int:
@@ -88,8 +99,8 @@ def main(arguments: Sequence[str]) -> int:
     )
     parser.add_argument(
         "--scenario",
-        choices=sorted(SCENARIOS),
-        help=f"the kind of history; without it, as many of {', '.join(('any', *USUAL))}",
+        choices=sorted((*SCENARIOS, RETRIES)),
+        help=f"the kind of history; without it, as many of {', '.join(('any', *USUAL, RETRIES))}",
     )
     parser.add_argument("--mutants", action="store_true", help="find every deliberate fault instead")
     chosen = parser.parse_args(arguments)
@@ -99,11 +110,15 @@ def main(arguments: Sequence[str]) -> int:
     scenario = {} if chosen.scenario in (None, "any") else {"scenario": chosen.scenario}
     if chosen.mutants:
         return mutants(MUTANTS)
+    if chosen.scenario == RETRIES:
+        first, count = (int(chosen.replay[0]), 1) if chosen.replay else (chosen.first, chosen.seeds)
+        return int(run_retries(first, count) > 0)
     if chosen.replay:
         seed, *changes = chosen.replay
         return replay(int(seed), {**scenario, **dict(change.split("=", 1) for change in changes)})
     kinds = [scenario] if chosen.scenario else [{}, *({"scenario": each} for each in USUAL)]
-    return int(sum(run(chosen.first, chosen.seeds, kind) for kind in kinds) > 0)
+    wrong = sum(run(chosen.first, chosen.seeds, kind) for kind in kinds)
+    return int(wrong + (0 if chosen.scenario else run_retries(chosen.first, chosen.seeds)) > 0)
 
 
 if __name__ == "__main__":

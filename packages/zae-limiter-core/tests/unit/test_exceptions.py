@@ -16,6 +16,7 @@ from zae_limiter.exceptions import (
     EntityHasChildrenError,
     EntityNotFoundError,
     EventLoopError,
+    IdempotencyKeyError,
     InfrastructureError,
     InfrastructureNotFoundError,
     InvalidIdentifierError,
@@ -52,6 +53,7 @@ EXCEEDED = RateLimitExceeded([status("rpm", retry_after=1.25), status("tpm", ret
 EVERY: list[ZAELimiterError] = [
     ValidationError("f", 1, "why"),
     InvalidIdentifierError("f", "a#b", "why"),
+    IdempotencyKeyError("f", None, "why"),
     InvalidNameError("f", None, "why"),
     EXCEEDED,
     LeaseExpiredError("e", "r"),

@@ -202,6 +202,11 @@ class Lease(LeaseCalls):
         return (self._request if self._granted is None else self._granted.request).resource
 
     @property
+    def repeated(self) -> bool:
+        """Whether a try with the same ``idempotency_key`` was admitted before: this one took nothing but its slots."""
+        return False
+
+    @property
     def overflowed(self) -> bool:
         """Whether the limits of the call were short, or used up to the ``at`` of its policy, and another bucket serves
         it.

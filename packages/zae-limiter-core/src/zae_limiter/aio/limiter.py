@@ -92,6 +92,8 @@ class RateLimiter(LimitMethods, EntityMethods):
         draws: Sequence[Draw] = NO_DRAWS,
         on_refused: OnRefused | None = None,
         max_hold: float | None = None,
+        idempotency_key: str | None = None,
+        key_life: float | None = None,
         **old: Unpack[OldOptions],
     ) -> Lease:
         """Return a ``Lease``: its ``async with`` block takes tokens of every named limit, or of none.
@@ -102,6 +104,8 @@ class RateLimiter(LimitMethods, EntityMethods):
         their arrival. ``draws``: additional buckets. Either all of them admit the call, or none is charged; adjust each
         with ``lease.draw``. ``on_refused`` replaces the policy of the levels: wait in the same way, then charge another
         bucket. ``max_hold``: seconds after which slots are released even if the block goes on; see ``lost_slots``.
+        ``idempotency_key``: a retry with the same key, entity, resource and amounts counts once for ``key_life``
+        seconds, by default a day; see ``lease.repeated``.
         Raises ``ValidationError`` here or on entry; on entry ``RateLimitExceeded``, ``RateLimiterUnavailable``.
         """
         if not TYPE_CHECKING and old:
@@ -136,6 +140,10 @@ class RateLimiter(LimitMethods, EntityMethods):
                 shadow=self._shadow,
             )
         caller = sys._getframe(1)
+        if idempotency_key is not None or key_life is not None:
+            from .keyed_lease import keyed
+
+            return keyed(self._lease, request, (caller.f_code, caller.f_lasti), idempotency_key, key_life)
         return self._lease(request, (caller.f_code, caller.f_lasti))
 
     def limit(

@@ -115,6 +115,14 @@ AFTER: Final = "after"
 # Of an idempotency key.
 TOKENS: Final = "tokens"  # what a credit gave, by limit
 
+# Of a call with an idempotency key.
+FIRST: Final = "first"  # the try whose tokens stay
+AMOUNTS: Final = "amounts"  # what it asks for, in millitokens by limit
+DRAWS: Final = "draws"  # the same, by draw
+OVERFLOW: Final = "overflow"  # the resource that served it, if it overflowed
+REPEATS: Final = "repeats"  # further tries that were admitted: with one, the tokens stay whatever the first does
+SETTLED: Final = "settled"  # the try that has settled it
+
 # Of a namespace.
 NAMESPACE_ID: Final = "namespace_id"
 DELETED: Final = "deleted_at"  # on both records of a namespace, from its soft deletion on

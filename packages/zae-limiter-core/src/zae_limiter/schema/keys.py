@@ -142,6 +142,16 @@ def sk_idempotency(resource: str, key: str) -> str:
     return f"#KEY#{encode(resource)}#{encode(key)}"
 
 
+def pk_call(ns: str, entity: str, resource: str, suffix: int | str) -> str:
+    """Return the partition of calls with an idempotency key, of those that have a suffix: a key hashes to one."""
+    return f"{ns}/CALL#{encode(entity)}#{encode(resource)}#{suffix}"
+
+
+def sk_call(key: str) -> str:
+    """Return the sort key of a call with an idempotency key; it is encoded like a name."""
+    return f"#KEY#{encode(key)}"
+
+
 def audit_system() -> str:
     """Return the subject of a system config's audit events."""
     return SYSTEM_SUBJECT

@@ -279,7 +279,8 @@ class Grant:
     slots, which the end frees. ``overflow``: what refused before.
     A change holds the ``lock`` and checks first whether the grant is ``open``: the block may end in another thread.
     ``rollback``: an exception in the block gives everything back.
-    ``draws``: what each draw of the call took, as a grant of its own.
+    ``draws``: what each draw of the call took, as a grant of its own. ``of_key``: what an idempotency key holds of the
+    amounts, so that this call did not take it.
     """
 
     open = True
@@ -288,6 +289,7 @@ class Grant:
     corrections: Mapping[str, int] = NOTHING
     uncounted: Mapping[str, int] = NOTHING
     shared: Mapping[str, int] = NOTHING
+    of_key: Mapping[str, int] = NOTHING
     settled: frozenset[str] = frozenset()
     bounded: frozenset[str] = frozenset()
     has_slots = False

@@ -32,7 +32,7 @@ def acquire_with_fallbacks(namespace_state: NamespaceState, request: AcquireRequ
     Raises the errors of ``acquire``.
     """
     if request.on_refused is not None or namespace_state.configs.has_on_refused:
-        policy = _policy_of(namespace_state, request)
+        policy = policy_of(namespace_state, request)
         if policy is not None and policy.at is not None:
             early = yield from acquiring.early.acquire_early(namespace_state, request, policy)
             if early is not None:
@@ -64,7 +64,7 @@ def may_wait(namespace_state: NamespaceState, request: AcquireRequest) -> bool:
     return known is None or (known.on_refused is not None and known.on_refused.wait > 0)
 
 
-def _policy_of(namespace_state: NamespaceState, request: AcquireRequest) -> OnRefused | None:
+def policy_of(namespace_state: NamespaceState, request: AcquireRequest) -> OnRefused | None:
     """Return the policy of the call, else that of its levels as they were last read."""
     if request.on_refused is not None or not namespace_state.configs.has_on_refused:
         return request.on_refused
@@ -79,7 +79,7 @@ def _after(
     caller: "acquiring.waiting.Caller | None",
 ) -> Flow[Grant]:
     """Return the grant of the next steps, if one serves the call. Raises the refusal, which is counted."""
-    policy = _policy_of(namespace_state, request)
+    policy = policy_of(namespace_state, request)
     if policy is not None and not _is_final(refusal):
         try:
             if policy.wait and not request.max_wait:  # the acquire was the first to read the levels

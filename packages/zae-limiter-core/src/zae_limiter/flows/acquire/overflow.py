@@ -37,17 +37,17 @@ def acquire_from_overflow(
         return None
     home = cached_shard(namespace_state, request.entity_id, resource)
     resolved = yield from resolve(namespace_state, home, bucket_too=True)
-    other = _request(request, resource, resolved)
+    other = overflow_request(request, resource, resolved)
     if other is None:
         return None
     first = known_claims(namespace_state, request) or ()
     grant = yield from or_by_policy(namespace_state, other, acquire(namespace_state, other))
-    grant.overflow = _of(request, first, grant.claims, why)
+    grant.overflow = overflow_of(request, first, grant.claims, why)
     grant.request = replace(other, on_unavailable=request.on_unavailable)
     return grant
 
 
-def _request(request: AcquireRequest, resource: str, resolved: Resolved) -> AcquireRequest | None:
+def overflow_request(request: AcquireRequest, resource: str, resolved: Resolved) -> AcquireRequest | None:
     """Return the request to the overflow: for the amounts that it has limits of; ``None`` if it does not serve the
     call.
 
@@ -70,7 +70,7 @@ def _request(request: AcquireRequest, resource: str, resolved: Resolved) -> Acqu
     )
 
 
-def _of(
+def overflow_of(
     request: AcquireRequest,
     first: Sequence[Claim],
     serving: Sequence[Claim],

@@ -44,6 +44,8 @@ class AcquireOptions(OwnBucketOptions, total=False):
     """The options of ``acquire``."""
 
     draws: Sequence[Draw]
+    idempotency_key: str | None
+    key_life: float | None
 
 
 class OldOptions(TypedDict):

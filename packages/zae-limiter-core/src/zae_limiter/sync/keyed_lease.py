@@ -1,0 +1,82 @@
+# Generated from aio/keyed_lease.py by `just variants`: edit that one.
+"""The lease of a call with an idempotency key. The rules are in flows.acquire.repeats."""
+
+from collections.abc import Callable
+from typing import Any, Self, cast
+
+from ..exceptions import InfrastructureError, LeaseExpiredError
+from ..flows.acquire import repeats
+from ..flows.acquire.claims import Grant
+from ..flows.acquire.repeats import Try
+from ..flows.acquire.requests import AcquireRequest
+from ..flows.bucket_queue import in_tokens
+from ..runtime.unused import Place
+from .lease import SyncLease, _log
+from .observed_lease import SyncObservedLease
+
+
+class _Keyed(SyncLease):
+    """A lease whose entry and end go by a key."""
+
+    __slots__ = ()
+
+    _try: Try
+
+    @property
+    def repeated(self) -> bool:
+        return self._try.repeated
+
+    def __enter__(self) -> Self:
+        if not self._call.enter():  # a lease can be entered once, whatever happens
+            raise LeaseExpiredError(self._request.entity_id, self._request.resource)
+        state, this = self._namespace_state, self._try
+        taken = self._run(repeats.enter(state, this))
+        try:
+            # a run of its own: what this one takes back if it is cut off are not the tokens of the acquire, which may
+            # be those of the key by then
+            self._granted = self._run(repeats.claim(state, this, taken))
+        except BaseException:
+            taken.close()
+            self._roll_back(taken)
+            raise
+        return self
+
+    def _correct(self, grant: Grant, error: BaseException | None) -> None:
+        corrected = grant.corrected
+        try:
+            self._run(repeats.settle(self._namespace_state, self._try, grant))
+        except InfrastructureError as problem:
+            if error is None and corrected:
+                raise
+            grant.lost = problem
+            _log(self._namespace_state, grant, "the end of its block was not written", problem)
+
+    def _roll_back(self, grant: Grant) -> None:
+        try:
+            self._run(repeats.leave(self._namespace_state, self._try, grant))
+        except InfrastructureError as problem:
+            grant.lost = problem
+            _log(self._namespace_state, grant, f"{in_tokens(grant.consumed)} were not given back", problem)
+
+
+class SyncKeyedLease(_Keyed):
+    """A lease with a key."""
+
+    __slots__ = ("_try",)
+
+
+class SyncObservedKeyedLease(SyncObservedLease, _Keyed):
+    """A lease with a key that notifies observers."""
+
+    __slots__ = ("_try",)
+
+
+def keyed(make: Any, request: AcquireRequest, called_at: Place, key: str | None, life: float | None) -> SyncLease:
+    """Return the lease that ``make``, a partial of the limiter's class of leases, would make, with a key. Raises
+    ``ValidationError``.
+    """
+    this = Try(request, cast("str", key), life)
+    kind: Callable[..., SyncLease] = SyncObservedKeyedLease if make.func is SyncObservedLease else SyncKeyedLease
+    lease = kind(*make.args, request, called_at, **make.keywords)
+    lease._try = this  # type: ignore[attr-defined]
+    return lease
