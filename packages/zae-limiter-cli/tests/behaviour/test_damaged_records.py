@@ -97,6 +97,7 @@ KINDS: Final = {  # of records, by the function that makes their sort key
     "sk_apply": {"apply", "manifest"},
     "sk_audit": {"audit"},
     "sk_bounds": {"bounds"},
+    "sk_call": {"key"},
     "sk_config": {"system config", "resource config", "tier config", "entity config"},
     "sk_idempotency": {"key"},
     "sk_meta": {"meta"},

@@ -20,6 +20,7 @@ READ, WRITE = ("GetItem", "BatchGetItem"), ("PutItem", "UpdateItem", "DeleteItem
 EVENTS: Final = frozenset(label for label in ITEMS if "event" in label)
 OWN_ITEMS: Final = frozenset(label for label in ITEMS if label.startswith("own") and "other's" not in label)
 BUCKETS: Final = frozenset(label for label in ITEMS if label.endswith("bucket"))
+CALLS: Final = frozenset(label for label in ITEMS if label.endswith("call"))
 ENTITIES: Final = frozenset(label for label in ITEMS if label.endswith("entity"))
 OWN_ROWS: Final = frozenset(label for label in ROWS if label.startswith("own") and "GSI4" not in label)
 OF_GSI3: Final = frozenset(label for label in ROWS if "GSI3" in label)
@@ -48,10 +49,10 @@ IN_VPC: Final = on(
 OF_A_LAMBDA: Final = TRACES | on(["key by way of lambda"], "kms:Decrypt")
 KEY_OF_TABLE: Final = on(["key by way of dynamodb"], "kms:Decrypt")
 MAY: Final[Mapping[str, Decided]] = {
-    "AcquirePolicy": KEY_OF_TABLE | on(ITEMS, *READ) | on(BUCKETS, "PutItem", "UpdateItem"),
+    "AcquirePolicy": KEY_OF_TABLE | on(ITEMS, *READ) | on(BUCKETS | CALLS, "PutItem", "UpdateItem"),
     "AcquireOwnPolicy": KEY_OF_TABLE
     | on(OWN_ITEMS | {"registry"}, *READ)
-    | on({"own bucket"}, "PutItem", "UpdateItem"),
+    | on({"own bucket", "own call"}, "PutItem", "UpdateItem"),
     "ReadPolicy": KEY_OF_TABLE | READABLE,
     "ReadOwnPolicy": KEY_OF_TABLE | OWN_READABLE,
     "FullPolicy": KEY_OF_TABLE | READABLE | WRITTEN,

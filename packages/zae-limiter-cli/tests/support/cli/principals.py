@@ -11,8 +11,8 @@ from botocore.session import get_session
 
 from support.cli.granted import BUS, KEY, properties, role_documents, statements
 from support.cli.iam import Document, Request
-from zae_limiter.maintenance import REGISTRY, audit_system, pk_audit, pk_bucket, pk_entity, pk_system
-from zae_limiter.schema.keys import gsi4_pk, pk_resource
+from zae_limiter.maintenance import REGISTRY, audit_system, pk_audit, pk_bucket, pk_call, pk_entity, pk_system
+from zae_limiter.schema.keys import gsi4_pk, pk_idempotency, pk_resource
 from zae_limiter_cli.stack.code import function_name
 from zae_limiter_cli.stack.delegations import KINDS, Delegation, Kind
 from zae_limiter_cli.stack.options import StackOptions
@@ -66,6 +66,8 @@ PARTITIONS: Final = {
     for whose, ns in (("own", OWN), ("other's", OTHER), ("lookalike's", LOOKALIKE))
     for record, pk in {
         "bucket": pk_bucket(ns, "key-abc", "gpt-4", 0),
+        "call": pk_call(ns, "key-abc", "gpt-4", 0),
+        "key of a credit": pk_idempotency(ns, "key-abc"),
         "entity": pk_entity(ns, "key-abc"),
         "resource": pk_resource(ns, "gpt-4"),
         "system": pk_system(ns),

@@ -137,6 +137,7 @@ if TYPE_CHECKING:
     from ..schema.keys import audit_tier as audit_tier
     from ..schema.keys import pk_audit as pk_audit
     from ..schema.keys import pk_bucket as pk_bucket
+    from ..schema.keys import pk_call as pk_call
     from ..schema.keys import pk_entity as pk_entity
     from ..schema.keys import pk_system as pk_system
     from ..schema.keys import sk_state as sk_state
@@ -226,8 +227,8 @@ _NAMES = {
     ),
     "schema.items": "BucketId",
     "schema.keys": (
-        "AUDIT_PREFIX AuditAddress REGISTRY audit_resource audit_system audit_tier pk_audit pk_bucket pk_entity "
-        "pk_system sk_state tier_of_subject"
+        "AUDIT_PREFIX AuditAddress REGISTRY audit_resource audit_system audit_tier pk_audit pk_bucket pk_call "
+        "pk_entity pk_system sk_state tier_of_subject"
     ),
     "schema.limit_fields": "is_plain_limit plain_limit plain_text",
     "schema.table": "INDEXES create_table_request",

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from zae_limiter.maintenance import INDEXES, REGISTRY, pk_audit, pk_bucket, pk_entity, pk_system
+from zae_limiter.maintenance import INDEXES, REGISTRY, pk_audit, pk_bucket, pk_call, pk_entity, pk_system
 
 from .language import Value, allow, attribute, document, ref, split, text, when
 from .table import STREAM_ARN, TABLE_ARN, index_arn
@@ -45,10 +45,10 @@ def on_indexes(names: Iterable[str]) -> Value:
 
 
 def acquiring(namespace: str) -> list[Value]:
-    """Return permission to read limits and take tokens: to write buckets and nothing else."""
+    """Return permission to read limits and take tokens: to write buckets, and the keys of calls that are retried."""
     return [
         on_table(READ_ITEMS, keys=_readable(namespace)),
-        on_table(WRITE_BUCKETS, keys=[_buckets(namespace)]),
+        on_table(WRITE_BUCKETS, keys=[_buckets(namespace), _calls(namespace)]),
     ]
 
 
@@ -183,6 +183,10 @@ def _readable(namespace: str) -> list[str]:
 
 def _own(namespace: str) -> list[str]:
     return [] if namespace == EVERY_NAMESPACE else [f"{namespace}/*"]
+
+
+def _calls(namespace: str) -> str:
+    return f"{pk_call(namespace, '', '', '').removesuffix('##')}*"
 
 
 def _buckets(namespace: str) -> str:
