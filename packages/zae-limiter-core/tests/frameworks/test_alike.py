@@ -11,6 +11,8 @@ import pytest
 from zae_limiter import Draw, Limit, RateLimiter, Repository, SyncRateLimiter, SyncRepository
 from zae_limiter.exceptions import InvalidIdentifierError, ValidationError
 from zae_limiter.integrations.answers import InvalidClientId
+from zae_limiter.integrations.arguments import Rule
+from zae_limiter.integrations.retries import key_of_request
 
 KINDS = ["asgi", "fastapi", "flask", "django", "django-async"]
 COST = {"rpm": 1, "usd": 10_180}
@@ -332,3 +334,47 @@ async def test_the_client_is_the_same_in_every_framework(
 def test_the_error_of_a_client_is_pickled() -> None:
     error = InvalidClientId("entity_id", "a b", "is bad")
     assert str(pickle.loads(pickle.dumps(error))) == str(error)
+
+
+KEY = ("Idempotency-Key", '"order-77"')
+
+
+async def test_a_retried_request_counts_once_where_the_application_asks_for_it(site: Site) -> None:
+    asked = {"identity": site.identity("user"), "idempotency_key": site.module.retry_key}
+    for fields in ([KEY], [KEY], [KEY], [], []):
+        assert (await site.ask(asked["identity"], fields, idempotency_key=asked["idempotency_key"])).status == 200
+    assert await site.call("available", "user", "api") == {"rpm": 7}
+    for _ in range(2):
+        assert (await site.ask(asked["identity"], [KEY])).status == 200  # by itself it reads no key
+    assert await site.call("available", "user", "api") == {"rpm": 5}
+
+
+async def test_a_key_of_another_cost_is_a_422_that_shows_no_key(site: Site, caplog: pytest.LogCaptureFixture) -> None:
+    key = site.module.retry_key
+    await site.ask(site.identity("user"), [KEY], idempotency_key=key)
+    got = await site.ask(site.identity("user"), [KEY], cost={"rpm": 2}, idempotency_key=key)
+    assert got.status == 422
+    assert json.loads(got.body)["detail"].startswith("The Idempotency-Key was used for a request of another size")
+    assert "order-77" not in f"{got}{caplog.text}"
+    assert await site.call("available", "user", "api") == {"rpm": 9}
+
+
+@pytest.mark.parametrize("field", ["", "x" * 256, "a\tb", "\u00e9"])
+async def test_a_bad_key_is_a_400_and_takes_nothing(site: Site, field: str) -> None:
+    got = await site.ask(site.identity("user"), [("Idempotency-Key", field)], idempotency_key=site.module.retry_key)
+    assert got.status == 400
+    assert (await site.ask(site.identity("user"))).fields["ratelimit"].startswith('"rpm";r=9')
+
+
+def test_a_key_that_all_requests_would_share_is_an_error_at_setup(site: Site) -> None:
+    with pytest.raises(ValidationError, match=r"^idempotency_key 'order-77': must be a function of the request"):
+        Rule(type(site.limiter), site.limiter, "user", "api", COST, (), "never", {}, "order-77")
+
+
+def test_a_key_is_of_one_target_and_is_stored_as_a_hash() -> None:
+    keys = [key_of_request(method, target, ["k"]) for method in ("GET", "POST") for target in ("/", "/a", "/a?b=1")]
+    assert len({*keys}) == len(keys)
+    assert all(key is not None and len(key) == 64 and key.isalnum() for key in keys)
+    assert key_of_request("GET", "/", []) is None
+    with pytest.raises(InvalidClientId):
+        key_of_request("GET", "/", ["a", "a"])

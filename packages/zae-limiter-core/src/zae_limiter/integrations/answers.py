@@ -5,7 +5,13 @@ from collections.abc import Mapping
 from typing import Any, Final, Literal, TypeAlias, TypedDict, cast, get_args
 from urllib.parse import quote
 
-from ..exceptions import ContentionError, InvalidIdentifierError, RateLimiterUnavailable, ValidationError
+from ..exceptions import (
+    ContentionError,
+    IdempotencyKeyError,
+    InvalidIdentifierError,
+    RateLimiterUnavailable,
+    ValidationError,
+)
 from ..flows.acquire.requests import OwnBucketOptions
 from ..flows.validation import validate_flag
 from ..http import (
@@ -28,15 +34,23 @@ class InvalidClientId(InvalidIdentifierError):
     """A request has chosen an id that no entity or resource can have: its answer is a 400."""
 
 
-Answered = RateLimitExceeded | RateLimiterUnavailable | ContentionError | InvalidClientId
-ANSWERED: Final = (RateLimitExceeded, RateLimiterUnavailable, ContentionError, InvalidClientId)
+Answered = RateLimitExceeded | RateLimiterUnavailable | ContentionError | InvalidClientId | IdempotencyKeyError
+ANSWERED: Final = (
+    RateLimitExceeded,
+    RateLimiterUnavailable,
+    ContentionError,
+    InvalidClientId,
+    IdempotencyKeyError,
+)
 INVALID: Final = 400
+OTHER_REQUEST: Final = 422
 UNAVAILABLE: Final = 503
 Style: TypeAlias = Literal["problem", "openai"]
 STYLES: Final = get_args(Style)
 JSON_MEDIA_TYPE: Final = "application/json"
 _OPENAI_KINDS: Final[Mapping[int, tuple[str, str | None]]] = {
     INVALID: ("invalid_request_error", None),
+    OTHER_REQUEST: ("invalid_request_error", None),
     DISABLED: ("invalid_request_error", "access_disabled"),
     UNAVAILABLE: ("server_error", "limiter_unavailable"),
 }
@@ -121,6 +135,9 @@ class Answers:
         if isinstance(error, InvalidClientId):
             detail = "An id in the request is empty, too long, reserved, or has characters that no id can have."
             return plain_problem(INVALID, "Bad Request", detail), {}
+        if isinstance(error, IdempotencyKeyError):
+            detail = "The Idempotency-Key was used for a request of another size; take another key."
+            return plain_problem(OTHER_REQUEST, "Unprocessable Content", detail), {}
         detail = "The rate limiter cannot decide at the moment; try again."
         fields = {} if self.show == "nothing" else {"Retry-After": UNAVAILABLE_RETRY_SECONDS}
         return plain_problem(UNAVAILABLE, "Service Unavailable", detail), fields

@@ -34,11 +34,15 @@ class Rule:
         draws: Any,
         refund: Refund,
         options: OwnBucketOptions,
+        key: Any = None,
     ) -> None:
         check_opened(kind, limiter)
         if not callable(cost):
             check_cost(cost)
         check_refund(refund)
+        if key is not None and not callable(key):
+            problem = "must be a function of the request, such as retry_key: a key is of one call"
+            raise ValidationError("idempotency_key", key, problem)
         known = sorted({*OwnBucketOptions.__annotations__, "draws"})
         for name, value in options.items():
             if name not in known:
@@ -46,28 +50,36 @@ class Rule:
         entity: Any = "entity-of-no-draw" if callable(identity) else identity
         constant: Any = "resource-of-no-draw" if callable(resource) else resource
         validate_request(entity, constant, {"limit": 1}, draws=() if callable(draws) else draws, **options)
-        self._cost, self._place = cost, (limiter, identity, resource, draws)
+        self._cost, self._place = cost, (limiter, identity, resource, draws, key)
         self.refund, self._options = refund, with_end(options)
 
     def lease_of(self, *request: Any) -> Any:
         """Return the lease for a request, which is not entered yet; ``None`` for one that costs nothing."""
         if not (cost := check_cost(of_call(self._cost, request, {}))):
             return None
-        limiter, identity, resource, draws = (of_call(each, request, {}) for each in self._place)
-        return self.acquire(limiter, identity, resource, cost, draws)
+        limiter, identity, resource, draws, key = (of_call(each, request, {}) for each in self._place)
+        return self.acquire(limiter, identity, resource, cost, draws, key)
 
     async def lease_of_async(self, request: Any) -> Any:
         """Return what ``lease_of`` does; functions of the request may be ``async``."""
         if not (cost := check_cost(await resolve(self._cost, request))):
             return None
-        limiter, identity, resource, draws = [await resolve(each, request) for each in self._place]
-        return self.acquire(limiter, identity, resource, cost, draws)
+        limiter, identity, resource, draws, key = [await resolve(each, request) for each in self._place]
+        return self.acquire(limiter, identity, resource, cost, draws, key)
 
     def acquire(
-        self, limiter: Any, identity: object, resource: object, cost: Mapping[str, Amount], draws: object
+        self,
+        limiter: Any,
+        identity: object,
+        resource: object,
+        cost: Mapping[str, Amount],
+        draws: object,
+        key: object = None,
     ) -> Any:
         """Return a lease by what was found for a request. Raises ``InvalidClientId``."""
         with ids_of_client():
+            if key is not None:
+                return limiter.acquire(identity, resource, cost, draws=draws, idempotency_key=key, **self._options)
             return limiter.acquire(identity, resource, cost, draws=draws, **self._options)
 
 

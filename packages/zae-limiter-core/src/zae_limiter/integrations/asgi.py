@@ -27,6 +27,7 @@ from .answers import Answer, AnswerOptions, Answers, NotServed, Options, refusal
 from .arguments import Rule
 from .arguments import resolve as resolve  # noqa: PLC0414 - a name of this module for its users
 from .leases import Leases, Refund, SlotEnded
+from .retries import FIELD, key_of_request
 
 Scope = MutableMapping[str, Any]
 Message = inbox.Message
@@ -37,6 +38,7 @@ T = TypeVar("T")
 OfScope: TypeAlias = T | Callable[[Scope], T | Awaitable[T]]
 
 LEASE: Final = "rate_limit_lease"  # of scope["state"]
+_FIELD: Final = FIELD.lower().encode()
 _EXCHANGE: Final = "zae_limiter.exchange"  # of the scope
 log = logging.getLogger(__name__)
 _cut_off: Final = LogThrottle()  # a client may cause many of these lines
@@ -71,6 +73,13 @@ def client_address(**options: Unpack[AddressOptions]) -> Callable[[Scope], str]:
         return proxies.client((scope.get("client") or (None,))[0], header)
 
     return identity
+
+
+def retry_key(scope: Scope) -> str | None:
+    """Return the key by which a retried request counts once: an ``idempotency_key``, of its ``Idempotency-Key``."""
+    target = b"?".join((scope.get("raw_path") or scope["path"].encode(), scope.get("query_string", b"")))
+    fields = [value.decode("latin-1") for name, value in scope.get("headers", ()) if name.lower() == _FIELD]
+    return key_of_request(scope["method"], target.decode("latin-1"), fields)
 
 
 class Exchange:
@@ -265,7 +274,8 @@ class RateLimitMiddleware:
     ``limiter``, ``identity`` (the entity's id), ``resource``, ``cost`` (tokens by limit) and ``draws`` (further
     buckets) are values, or functions of the scope, which may be ``async``. A request that costs nothing (``{}``) is not
     limited. ``options`` are those of ``acquire``, and those of ``zae_limiter.integrations.answers.Answers``.
-    ``refund``: ``"never"`` once the application has begun, or ``"before_answer"``.
+    ``refund``: ``"never"`` once the application has begun, or ``"before_answer"``. ``idempotency_key``: ``retry_key``,
+    or another function of the scope; without one, each request counts.
     """
 
     def __init__(
@@ -278,11 +288,12 @@ class RateLimitMiddleware:
         cost: OfScope[Mapping[str, Amount]],
         draws: OfScope[Sequence[Draw]] = NO_DRAWS,
         refund: Refund = "never",
+        idempotency_key: Callable[[Scope], str | Awaitable[str | None] | None] | None = None,
         **options: Unpack[Options],
     ) -> None:
         self._app = app
         self._answers, acquire = split(options)
-        self._rule = Rule(RateLimiter, limiter, identity, resource, cost, draws, refund, acquire)
+        self._rule = Rule(RateLimiter, limiter, identity, resource, cost, draws, refund, acquire, idempotency_key)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve a scope."""

@@ -27,6 +27,7 @@ from .addresses import AddressOptions, Proxies
 from .answers import ANSWERED, Answered, Answers, NotServed, Options, refusal_of, served, split
 from .arguments import Rule
 from .leases import Leases, Paced, Refund, SyncLeases
+from .retries import FIELD, key_of_request
 
 T = TypeVar("T")
 OfRequest: TypeAlias = T | Callable[[Any], T]
@@ -36,6 +37,12 @@ def client_address(**options: Unpack[AddressOptions]) -> Callable[[Any], str]:
     """Return an ``identity``: the address of the client, as ``zae_limiter.integrations.addresses`` finds it."""
     proxies = Proxies(**options)
     return lambda request: proxies.of_environ(request.META)
+
+
+def retry_key(request: Any) -> str | None:
+    """Return the key by which a retried request counts once: an ``idempotency_key``, of its ``Idempotency-Key``."""
+    field = request.headers.get(FIELD)
+    return key_of_request(request.method, request.get_full_path(), () if field is None else (field,))
 
 
 def lease_of(request: Any) -> SyncLease:
@@ -67,7 +74,8 @@ class RateLimits:
     ``limiter``, ``identity`` (the entity's id), ``resource``, ``cost`` (tokens by limit) and ``draws`` (further
     buckets) are values, or functions of the request. A request that costs nothing (``{}``) is not limited. ``options``
     are those of ``acquire``, and those of ``zae_limiter.integrations.answers.Answers``.
-    ``refund``: ``"never"`` once the view has begun, or ``"before_answer"``.
+    ``refund``: ``"never"`` once the view has begun, or ``"before_answer"``. ``idempotency_key``: ``retry_key``, or
+    another function of the request; without one, each request counts.
     """
 
     sync_capable = True
@@ -82,10 +90,11 @@ class RateLimits:
         cost: OfRequest[Mapping[str, Amount]],
         draws: OfRequest[Sequence[Draw]] = NO_DRAWS,
         refund: Refund = "never",
+        idempotency_key: Callable[[Any], str | None] | None = None,
         **options: Unpack[Options],
     ) -> None:
         self._answers, acquire = split(options)
-        self._rule = Rule(SyncRateLimiter, limiter, identity, resource, cost, draws, refund, acquire)
+        self._rule = Rule(SyncRateLimiter, limiter, identity, resource, cost, draws, refund, acquire, idempotency_key)
 
     def __call__(self, get_response: Callable[[Any], Any]) -> "_SyncMiddleware":
         """Return what Django calls for each site."""
@@ -110,10 +119,11 @@ class AsyncRateLimits:
         cost: OfRequest[Mapping[str, Amount] | Awaitable[Mapping[str, Amount]]],
         draws: OfRequest[Sequence[Draw] | Awaitable[Sequence[Draw]]] = NO_DRAWS,
         refund: Refund = "never",
+        idempotency_key: Callable[[Any], str | Awaitable[str | None] | None] | None = None,
         **options: Unpack[Options],
     ) -> None:
         self._answers, acquire = split(options)
-        self._rule = Rule(RateLimiter, limiter, identity, resource, cost, draws, refund, acquire)
+        self._rule = Rule(RateLimiter, limiter, identity, resource, cost, draws, refund, acquire, idempotency_key)
 
     def __call__(self, get_response: Callable[[Any], Any]) -> "_AsyncMiddleware":
         """Return what Django calls for each site."""

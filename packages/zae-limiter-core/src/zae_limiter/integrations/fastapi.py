@@ -92,7 +92,8 @@ class RateLimited:
     request:``, whose parameter FastAPI would read from the query. ``limiter``, ``resource``, ``cost`` (tokens by limit)
     and ``draws`` (further buckets) are values, or dependencies that return them. ``options`` are those of ``acquire``.
     ``refund``: ``"never"`` once the application has begun, or ``"before_answer"``. ``show`` replaces that of
-    ``install`` for these routes.
+    ``install`` for these routes. ``idempotency_key``: ``retry_key``, or another dependency; without one, each request
+    counts.
     """
 
     def __init__(
@@ -105,12 +106,21 @@ class RateLimited:
         draws: Sequence[Draw] | Callable[..., Any] = NO_DRAWS,
         refund: Refund = "never",
         show: Show | None = None,
+        idempotency_key: Callable[..., Any] | None = None,
         **options: Unpack[OwnBucketOptions],
     ) -> None:
-        self._rule = Rule(RateLimiter, limiter, identity, resource, cost, draws, refund, options)
+        self._rule = Rule(RateLimiter, limiter, identity, resource, cost, draws, refund, options, idempotency_key)
         check_show("own" if show is None else show)
         self._show = show
-        given = {"limiter": limiter, "identity": identity, "resource": resource, "cost": cost, "draws": draws}
+        given: dict[str, Any] = {
+            "limiter": limiter,
+            "identity": identity,
+            "resource": resource,
+            "cost": cost,
+            "draws": draws,
+        }
+        if idempotency_key is not None:
+            given["idempotency_key"] = idempotency_key
         for name, value in given.items():
             _check_dependency(name, value)
         self.__signature__ = Signature(  # FastAPI reads it, and so resolves these dependencies
@@ -129,12 +139,13 @@ class RateLimited:
         resource: str,
         cost: Mapping[str, Amount],
         draws: Sequence[Draw] = NO_DRAWS,
+        idempotency_key: str | None = None,
     ) -> Lease | None:
         """Take the tokens. Raises the errors of ``acquire``."""
         if connection.scope["type"] == "websocket" or not check_cost(cost):
             return None
         exchange = Exchange.of(connection.scope)
-        lease = self._rule.acquire(limiter, identity, resource, cost, draws)
+        lease = self._rule.acquire(limiter, identity, resource, cost, draws, idempotency_key)
         return await exchange.acquire(lease, refund=self._rule.refund, show=self._show)
 
 
@@ -146,6 +157,11 @@ def client_address(**options: Unpack[AddressOptions]) -> Callable[[HTTPConnectio
         return of_scope(connection.scope)
 
     return identity
+
+
+async def retry_key(connection: HTTPConnection) -> str | None:
+    """Return the key by which a retried request counts once: an ``idempotency_key``, of its ``Idempotency-Key``."""
+    return None if connection.scope["type"] == "websocket" else asgi.retry_key(connection.scope)
 
 
 def install(app: FastAPI, **options: Unpack[AnswerOptions]) -> None:

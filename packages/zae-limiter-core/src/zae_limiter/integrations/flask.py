@@ -22,6 +22,7 @@ from .addresses import AddressOptions, Proxies
 from .answers import ANSWERED, Answered, AnswerOptions, Answers, NotServed, served
 from .arguments import Rule
 from .leases import Paced, Refund, SyncLeases
+from .retries import FIELD, key_of_request
 
 F = TypeVar("F", bound=Callable[..., Any])
 _EXTENSION: Final = "zae_limiter"  # of app.extensions
@@ -36,6 +37,7 @@ class RateLimited:
     buckets) are values, or functions that return them. The functions take no argument: Flask has ``request`` and ``g``.
     A request that costs nothing (``{}``) is not limited. ``options`` are those of ``acquire``. ``refund``: ``"never"``
     once the view has begun, or ``"before_answer"``. ``show`` replaces that of ``init_app`` for these views.
+    ``idempotency_key``: ``retry_key``, or another function; without one, each request counts.
     """
 
     def __init__(
@@ -48,9 +50,10 @@ class RateLimited:
         draws: Sequence[Draw] | Callable[[], Sequence[Draw]] = NO_DRAWS,
         refund: Refund = "never",
         show: Show | None = None,
+        idempotency_key: Callable[[], str | None] | None = None,
         **options: Unpack[OwnBucketOptions],
     ) -> None:
-        self._rule = Rule(SyncRateLimiter, limiter, identity, resource, cost, draws, refund, options)
+        self._rule = Rule(SyncRateLimiter, limiter, identity, resource, cost, draws, refund, options, idempotency_key)
         check_show("own" if show is None else show)
         self._show = show
 
@@ -88,6 +91,11 @@ def client_address(**options: Unpack[AddressOptions]) -> Callable[[], str]:
     """Return an ``identity``: the address of the client, as ``zae_limiter.integrations.addresses`` finds it."""
     proxies = Proxies(**options)
     return lambda: proxies.of_environ(request.environ)
+
+
+def retry_key() -> str | None:
+    """Return the key by which a retried request counts once: an ``idempotency_key``, of its ``Idempotency-Key``."""
+    return key_of_request(request.method, request.full_path, request.headers.getlist(FIELD))
 
 
 def init_app(app: Flask, **options: Unpack[AnswerOptions]) -> None:
