@@ -28,6 +28,11 @@ _CLASSES: Final = {  # of the libraries of OpenAI and Anthropic, by the type of 
     "response.output_item.done": "ResponseOutputItemDoneEvent",
     "response.incomplete": "ResponseIncompleteEvent",
 }
+_OF_LITELLM: Final = {
+    "ResponseTextDoneEvent": "OutputTextDoneEvent",
+    "ResponseContentPartDoneEvent": "ContentPartDoneEvent",
+    "ResponseOutputItemDoneEvent": "OutputItemDoneEvent",
+}
 _OF_CHUNK: Final = ("id", "object", "created", "model")
 
 
@@ -156,9 +161,12 @@ def _object(kind: Any, document: dict[str, Any]) -> Any:
     if "type" not in document:
         make = getattr(kind, "construct", None) if kind.__module__.startswith("openai.") else None
         return (make or kind)(**document)
-    package = kind.__module__.rpartition(".")[0]
+    name, module = _CLASSES[document["type"]], kind.__module__
+    if module.startswith("litellm."):
+        return getattr(import_module(module), _OF_LITELLM.get(name, name)).model_construct(**document)
+    package = module.rpartition(".")[0]
     prefix = "Beta" if package.endswith(".beta") else ""
-    return getattr(import_module(package), prefix + _CLASSES[document["type"]]).construct(**document)
+    return getattr(import_module(package), prefix + name).construct(**document)
 
 
 def _ends_of_item(place: int, item: Mapping[str, Any]) -> Iterator[dict[str, Any]]:

@@ -27,16 +27,19 @@ except ImportError as error:
     raise ImportError(f"{__name__} needs LiteLLM's proxy: {install_command('litellm')}") from error
 
 from ..aio.limiter import RateLimiter
-from ..exceptions import ZAELimiterError
+from ..exceptions import ValidationError, ZAELimiterError
 from ..flows.acquire.lease import check_most
 from ..flows.acquire.requests import NO_DRAWS
 from ..http import PAYMENT_REQUIRED, STATUS
+from ..streams.aio.pieces import Pieces
 from ..values.draws import Draw
 from ..values.estimates import Estimate
+from ..values.limits import MAX_TOKENS
 from ..values.naming import check_resource
 from ..values.refusal import RateLimitExceeded
 from .answers import ANSWERED, INVALID, Options, split
 from .arguments import calls_cost, check_opened, check_refund, ids_of_client
+from .cut import CutStream
 from .leases import Leases, OpenCalls, Refund, with_end
 from .litellm_routing import (
     ConfigurationError,
@@ -51,7 +54,7 @@ from .litellm_routing import (
 )
 from .litellm_stream import GONE, Stream, goes_on, id_of, is_later, later_id
 from .settlement import assumed_answer, settle, settle_at_least
-from .tokens import estimate
+from .tokens import estimate, estimate_prompt
 from .usage import TokenUsage, read_usage
 
 CLIENT_LEFT: Final = 499
@@ -103,7 +106,9 @@ class RateLimits(CustomLogger):
     ``slots`` name limits; ``None`` leaves one out. A call holds one of the ``slots`` until it ends, with its stream; of
     those that pass on, start a batch or go on in the background, LiteLLM reports no end, so they hold none. ``refund``:
     a call that fails keeps its estimate (``"never"``), or gives it back (``"before_answer"``) unless its answer had
-    begun. ``most_settled`` bounds what a provider may claim that one call used, by default as ``lease.settle`` does.
+    begun. ``piece``: the tokens that a stream takes at once, beside its prompt, in place of its estimate; it is cut
+    where they are refused, as ``zae_limiter.integrations.cut`` says. ``most_settled`` bounds what a provider may claim
+    that one call used, by default as ``lease.settle`` does.
     ``options`` are those of ``acquire``, and those of ``zae_limiter.integrations.answers.Answers``.
     """
 
@@ -119,6 +124,7 @@ class RateLimits(CustomLogger):
         tokens: str | None = "tpm",
         slots: str | None = None,
         refund: Refund = "never",
+        piece: int | None = None,
         most_settled: int | None = None,
         draws: Sequence[Draw] | Callable[[Any, Mapping[str, Any]], Sequence[Draw]] = NO_DRAWS,
         fields: Collection[str] = (),
@@ -133,6 +139,9 @@ class RateLimits(CustomLogger):
         self._resource, self._unnamed = resource, unnamed
         self._calls, self._tokens, self._fields = calls_cost(requests, tokens, slots), tokens, fields
         self._draws = draws
+        if piece is not None and (type(piece) is not int or not 1 <= piece <= MAX_TOKENS):
+            raise ValidationError("piece", piece, "must be the tokens that a stream takes at once, such as 200")
+        self._piece = piece
         check_opened(RateLimiter, limiter)
         if unnamed is not None:
             check_resource("unnamed", unnamed)
@@ -199,9 +208,10 @@ class RateLimits(CustomLogger):
                 yield chunk
             return
         stream = self._stream_of(leases)
+        cut = self._cut_of(leases, response)
         failed: BaseException | None = None
         try:
-            async for chunk in response:
+            async for chunk in cut or response:
                 leases.keep()
                 stream.add(chunk)
                 leases.stall()
@@ -218,7 +228,7 @@ class RateLimits(CustomLogger):
             usage = stream.usage if stream.begun or failed is None else None
             whole, later = stream.whole, stream.later_id
             ending = self._end(request_data, leases, usage, failed, later=later, goes_on=not whole)
-            await asyncio.shield(self._in_background(ending))
+            await asyncio.shield(self._in_background(_after(cut, ending)))
 
     async def async_post_call_failure_hook(
         self,
@@ -303,9 +313,23 @@ class RateLimits(CustomLogger):
 
     def _cost_of(self, data: Mapping[str, Any], call_type: str) -> dict[str, int | Estimate]:
         cost: dict[str, int | Estimate] = {**self._calls}
-        if self._tokens:
+        if self._tokens and self._takes_pieces(data):
+            cost[self._tokens] = estimate_prompt(self._estimated(data, call_type)) + (self._piece or 0)
+        elif self._tokens:
             cost[self._tokens] = self._estimate(self._estimated(data, call_type))
         return cost
+
+    def _takes_pieces(self, data: Mapping[str, Any]) -> bool:
+        return self._piece is not None and bool(data.get("stream")) and not data.get("background")
+
+    def _cut_of(self, call: _Call, response: Any) -> CutStream[Any] | None:
+        """Return the stream of a call as far as its tokens go; ``None`` for one that is not to be cut."""
+        lease = call.last
+        if not self._takes_pieces(call.request) or call.hidden or lease is None or self._tokens not in lease.consumed:
+            return None
+        pieces = Pieces(lease, dict.fromkeys({self._tokens, *lease.weights}, self._piece or 0))
+        request = request_of(call.request, self._fields, hidden=call.hidden)
+        return CutStream(response, pieces, request=request, most=self._most, show=self._answers.show)
 
     def _estimated(self, data: Mapping[str, Any], call_type: str) -> Mapping[str, Any]:
         """Return the request to estimate. A request for embeddings has no answer."""
@@ -387,6 +411,13 @@ class RateLimits(CustomLogger):
             if usage is not None and (lease := call.last):
                 await settle(lease, self._tokens, usage, self._most)
             await call.end()
+
+
+async def _after(cut: CutStream[Any] | None, ending: Awaitable[None]) -> None:
+    """End a call whose stream is closed."""
+    if cut is not None:
+        await cut.aclose()
+    await ending
 
 
 def _models() -> Models:
