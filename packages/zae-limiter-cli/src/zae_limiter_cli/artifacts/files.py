@@ -10,8 +10,8 @@ LEFT_OUT: Final = frozenset({".so", ".pyd", ".dylib", ".dll", ".pyc", ".pyo", ".
 # Of a dist-info directory: what `importlib.metadata` reads, and licences; the rest describes this installation.
 METADATA: Final = frozenset({"METADATA", "entry_points.txt"})
 PATH_FILE: Final = ".pth"
-# Folders of core that no Lambda loads: Lambdas block, and the command line replays.
-NOT_FOR_LAMBDAS: Final = frozenset({"aio", "integrations", "replay", "testing"})
+# Folders of core that no Lambda loads: Lambdas block, the command line replays, and a file of SQLite is of one host.
+NOT_FOR_LAMBDAS: Final = frozenset({"aio", "integrations", "replay", "sqlite", "streams", "testing"})
 # Modules of the manifest with which the command line alone shows plans.
 NOT_OF_MANIFEST: Final = frozenset({"as_json", "as_markdown", "as_text", "consequences", "sections", "views"})
 
