@@ -25,6 +25,7 @@ TROUBLES = (
     "draws",
     "early",
     "overflows",
+    "streams",
     "switches",
     "weighs",
     "signed",
