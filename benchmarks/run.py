@@ -31,6 +31,7 @@ NAMES = (
     "aggregator",
     "waiting",
     "outage",
+    "overshoot",
     "declarative",
     "declared_tree",
     "screens",
