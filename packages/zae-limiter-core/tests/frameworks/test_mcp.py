@@ -12,6 +12,7 @@ pytest.importorskip("fastmcp", reason="fastmcp is not installed: `just test-fram
 import anyio
 import fastmcp
 import httpx2
+from fastmcp.exceptions import ToolError
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.server import MCPServer
@@ -22,7 +23,7 @@ from support.core.web.serving import Served, serving
 from zae_limiter import Draw, RateLimiter, RateLimitExceeded, Repository, ValidationError
 from zae_limiter.integrations import fastmcp as of_fastmcp
 from zae_limiter.integrations import mcp as of_sdk
-from zae_limiter.integrations.mcp import ToolCall, ToolGuard, lease_of, refused, settle
+from zae_limiter.integrations.mcp import ToolCall, ToolGuard, consume, lease_of, refused, settle
 from zae_limiter.integrations.tool_calls import entity_of, in_words, principal
 from zae_limiter.testing import ManualClock
 
@@ -82,7 +83,8 @@ class Tools:
 
     async def more(self) -> Any:
         """Need more than there is, midway."""
-        await lease_of().consume(calls=4)
+        await consume(calls=2)
+        await consume(calls=2)
 
 
 class Tooled:
@@ -322,10 +324,14 @@ async def test_a_cancelled_tool_that_settled_nothing(
     assert left["calls"] == calls
 
 
-async def test_a_refusal_inside_a_tool_is_a_result(limiter: RateLimiter) -> None:
-    served = Tooled("fastmcp", limiter)
+async def test_a_refusal_inside_a_tool_is_a_result(library: str, limiter: RateLimiter) -> None:
+    await limiter.repository.set_resource_defaults("mcp:session", ["calls: 9/min", "usd: $9/day UTC"])
+    served = Tooled(library, limiter, per=["session"])
     result = await served.call("more")
-    assert text(result).startswith("Stopped: the limit calls of this user is used up for now (3 of 4 left, 4 needed)")
+    assert text(result).startswith("Stopped: the limit calls of this user is used up for now (1 of 4 left, 2 needed)")
+    assert (result.structured_content or {})["scope"] == "user"
+    assert await served.left() == {"calls": 1, "usd": 1_000_000, "jobs": 1}
+    assert (await served.left(resource="mcp:session"))["calls"] == 6  # what was refused is in no bucket
     with pytest.raises(RateLimitExceeded) as caught:
         async with limiter.acquire("anonymous", "mcp", {"calls": 4}):
             pass
@@ -515,6 +521,18 @@ async def test_a_guard_answers_the_model_if_it_is_asked_to(served: Tooled, payer
     assert text(result).startswith("Not run: the limit calls of this user is used up for now (0 of 5 left, 5 needed).")
     assert served.tools.done == ["p"]
     assert await payer.available("team", "mcp") == {"calls": 0, "usd": 1_000_000}
+
+
+async def test_fastmcps_client_gets_what_it_knows(payer: RateLimiter) -> None:
+    served = Tooled("fastmcp", payer, user="other")
+    guard = of_fastmcp.ToolGuard(payer, entity_id="run-7", results=True, other={"calls": 6})
+    async with served.client() as client:
+        a = guard.client(client, "a")
+        with pytest.raises(ToolError, match="Not run: this call is larger than the limit calls of this user"):
+            await a.call_tool("fetch", {"page": "p"})
+        result = await a.call_tool("fetch", {"page": "p"}, raise_on_error=False)
+        assert (result.is_error, result.data) == (True, None)
+        assert text(await a.call_tool_mcp("fetch", {"page": "p"})).startswith("Not run: ")
 
 
 async def test_a_guarded_call_keeps_its_cost_when_it_is_cancelled(served: Tooled, payer: RateLimiter) -> None:

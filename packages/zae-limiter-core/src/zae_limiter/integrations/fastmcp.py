@@ -1,13 +1,15 @@
 """Limit the tools of FastMCP's servers, and what its clients call. Needs the extra ``fastmcp``.
 
 ``ToolLimits`` is a middleware: ``server.add_middleware(ToolLimits(limiter, ...))``. Its arguments and its rules are
-those of ``zae_limiter.integrations.mcp``, whose ``ToolGuard`` also limits the calls of FastMCP's ``Client``.
+those of ``zae_limiter.integrations.mcp``. ``ToolGuard`` limits the calls of a ``Client`` before they go out.
 """
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 try:
-    from fastmcp.exceptions import FastMCPError
+    from fastmcp.client.client import CallToolResult
+    from fastmcp.exceptions import FastMCPError, ToolError
     from fastmcp.server.middleware import Middleware
     from fastmcp.tools.base import ToolResult
 except ImportError as error:
@@ -16,18 +18,18 @@ except ImportError as error:
     problem = f"zae_limiter.integrations.fastmcp needs fastmcp 4: {install_command('fastmcp')}"
     raise ImportError(problem) from error
 
-from ..values.refusal import RateLimitExceeded
 from .mcp import (
     GuardedClient,
     ToolCall,
-    ToolGuard,
     call_of,
+    consume,
     lease_of,
     principal,
     refused,
     serving,
     settle,
 )
+from .mcp import ToolGuard as _ToolGuard
 from .mcp import ToolLimits as _ToolLimits
 from .tool_calls import ToolRefused, explain
 
@@ -35,7 +37,17 @@ if TYPE_CHECKING:
     from fastmcp.server.middleware import CallNext, MiddlewareContext
     from mcp_types import CallToolRequestParams
 
-__all__ = ["GuardedClient", "ToolCall", "ToolGuard", "ToolLimits", "lease_of", "principal", "refused", "settle"]
+__all__ = [
+    "GuardedClient",
+    "ToolCall",
+    "ToolGuard",
+    "ToolLimits",
+    "consume",
+    "lease_of",
+    "principal",
+    "refused",
+    "settle",
+]
 
 
 class ToolLimits(Middleware, _ToolLimits):  # type: ignore[misc]  # FastMCP's own call, which calls the hook below
@@ -52,15 +64,32 @@ class ToolLimits(Middleware, _ToolLimits):  # type: ignore[misc]  # FastMCP's ow
             leases = await self._rule.begin(call_of(message.name, message.arguments or {}, request, session, of))
         except ToolRefused as refusal:
             return _result(refusal)
-        try:
-            async with serving(leases) as ended:
+        async with serving(leases) as (running, ended):
+            try:
                 result = await call_next(context)
-                ended(getattr(result, "is_error", False) is True)
-                return result
-        except FastMCPError as error:
-            if isinstance(error.__cause__, RateLimitExceeded):  # a `consume` in the tool was refused
-                return _result(explain(error.__cause__, begun=True))
-            raise
+            except FastMCPError:
+                if running.refusal is None:
+                    raise
+                result = _result(explain(running.refusal, begun=True))
+            ended(getattr(result, "is_error", False) is True)
+            return result
+
+
+class ToolGuard(_ToolGuard):
+    """Limit what a program calls on many servers: the guard of ``zae_limiter.integrations.mcp``, for FastMCP's clients.
+
+    With ``results=True`` a refused ``call_tool`` raises ``ToolError``, as one does that the server refuses, or returns
+    FastMCP's result where the call has ``raise_on_error=False``.
+    """
+
+    def answer(self, method: str, refusal: ToolRefused, options: Mapping[str, Any]) -> Any:
+        """Return the result of a refused call."""
+        if method != "call_tool":
+            return refused(refusal)
+        if options.get("raise_on_error", True):
+            raise ToolError(refusal.text)
+        found = refused(refusal)
+        return CallToolResult(found.content, found.structured_content, None, None, is_error=True)
 
 
 def _result(refusal: ToolRefused) -> ToolResult:

@@ -38,9 +38,11 @@ from .tool_calls import (
     PARTS,
     Cost,
     Part,
+    Running,
     ToolCall,
     ToolRefused,
     ToolRule,
+    consume,
     current,
     explain,
     lease_of,
@@ -53,7 +55,7 @@ if TYPE_CHECKING:
 
     from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
 
-__all__ = ["ToolCall", "ToolGuard", "ToolLimits", "lease_of", "principal", "refused", "settle"]
+__all__ = ["ToolCall", "ToolGuard", "ToolLimits", "consume", "lease_of", "principal", "refused", "settle"]
 
 C = TypeVar("C")
 
@@ -111,11 +113,11 @@ class ToolLimits:
             leases = await self._rule.begin(call)
         except ToolRefused as refusal:
             return refused(refusal)
-        async with serving(leases) as ended:
+        async with serving(leases) as (running, ended):
             result = await call_next(ctx)
             failed = result.get("isError") if isinstance(result, Mapping) else getattr(result, "is_error", False)
             ended(failed is True)
-            return result
+            return refused(running.refusal) if failed is True and running.refusal is not None else result
 
 
 class ToolGuard:
@@ -166,7 +168,7 @@ class ToolGuard:
 
     def client(self, session: C, server: str) -> "GuardedClient[C]":
         """Return a client whose calls of tools are limited; all else is that of ``session``: a ``ClientSession`` or
-        ``Client`` of the SDK, or a ``Client`` of FastMCP. ``server`` is your name of the server.
+        ``Client``. ``server`` is your name of the server.
         """
         if "/" in check_resource("server", server):
             raise ValidationError("server", server, "has a slash: the tool's name follows one")
@@ -177,9 +179,13 @@ class ToolGuard:
         """Return the block of one call: it takes the cost, and raises ``ToolRefused``, caused by the refusal."""
         return self._calling(ToolCall(tool, arguments or {}, context=server), f"{server}/{tool}")
 
+    def answer(self, method: str, refusal: ToolRefused, options: Mapping[str, Any]) -> Any:  # noqa: ARG002 - FastMCP's
+        """Return the result of a refused call, whose method and options are these."""
+        return refused(refusal)
+
     @asynccontextmanager
     async def _calling(self, call: ToolCall, name: str) -> "AsyncIterator[None]":
-        async with running(await self._rule.begin(call, name)):
+        async with held(await self._rule.begin(call, name)):
             yield
 
     def _draws(self, call: ToolCall) -> Sequence[Draw]:
@@ -208,7 +214,7 @@ class GuardedClient(Generic[C]):
                 return await getattr(self._session, method)(name, arguments, *args, **options)
         except ToolRefused as refusal:
             if self._guard.results:
-                return refused(refusal)
+                return self._guard.answer(method, refusal, options)
             raise (refusal.__cause__ or refusal) from None
 
     def __getattr__(self, name: str) -> Any:
@@ -216,14 +222,14 @@ class GuardedClient(Generic[C]):
 
 
 def refused(refusal: ToolRefused | RateLimitExceeded) -> CallToolResult:
-    """Return the result of a call that was not made, for the model: also of a refused ``lease.consume`` in a tool."""
+    """Return the result of a refused call, for the model: also of a refusal that a tool has caught."""
     found = explain(refusal, begun=True) if isinstance(refusal, RateLimitExceeded) else refusal
     text = TextContent(type="text", text=found.text)
     return CallToolResult(content=[text], structured_content=found.structured, is_error=True)
 
 
 @asynccontextmanager
-async def running(leases: Leases | None) -> "AsyncIterator[Callable[[bool], None]]":
+async def held(leases: Leases | None) -> "AsyncIterator[Callable[[bool], None]]":
     """Hold the leases of a call in this block, and end them even where the call is cancelled.
 
     The block says whether its result is an error, which is a failure for the refund.
@@ -246,12 +252,13 @@ async def running(leases: Leases | None) -> "AsyncIterator[Callable[[bool], None
 
 
 @asynccontextmanager
-async def serving(leases: Leases | None) -> "AsyncIterator[Callable[[bool], None]]":
-    """Hold the leases of a call in this block, where they are those of ``lease_of``, as ``running`` does."""
-    async with running(leases) as ended:
-        token = current.set(leases)  # also for none: a program that serves and calls tools has others around this one
+async def serving(leases: Leases | None) -> "AsyncIterator[tuple[Running, Callable[[bool], None]]]":
+    """Hold the leases of a call in this block, where they are those of ``lease_of``, as ``held`` does."""
+    async with held(leases) as ended:
+        call = Running(leases)
+        token = current.set(call)  # also without leases: a program that serves and calls tools has others around it
         try:
-            yield ended
+            yield call, ended
         finally:
             current.reset(token)
 

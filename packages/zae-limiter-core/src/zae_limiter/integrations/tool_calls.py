@@ -17,7 +17,7 @@ from typing import Any, Final, Literal, TypeAlias, get_args
 from unicodedata import normalize
 
 from ..aio.budgets import RunBudget
-from ..aio.lease import Lease
+from ..aio.lease import DrawLease, Lease
 from ..aio.limiter import RateLimiter
 from ..exceptions import (
     ContentionError,
@@ -385,16 +385,49 @@ def _hash(text: str) -> str:
     return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 
-current: ContextVar[Leases | None] = ContextVar("zae_limiter_tool_call", default=None)
-"""The leases of the call of a tool that runs."""
+class Running:
+    """The call of a tool that runs: its leases, and the refusal of a ``consume`` that the tool has asked for."""
+
+    def __init__(self, leases: Leases | None) -> None:
+        self.leases = leases
+        self.refusal: RateLimitExceeded | None = None
+
+
+current: ContextVar[Running | None] = ContextVar("zae_limiter_tool_call", default=None)
 
 
 def lease_of() -> Lease:
     """Return the lease of the tool's call that runs. Raises ``LookupError`` if nothing limits it."""
-    leases = current.get()
-    if leases is None or leases.last is None:
+    return _running()[1]
+
+
+def _running() -> tuple[Running, Lease]:
+    running = current.get()
+    if running is None or running.leases is None or running.leases.last is None:
         raise LookupError("this call of a tool has no lease: nothing limits it")
-    return leases.last
+    return running, running.leases.last
+
+
+async def consume(**amounts: int | Decimal | str) -> None:
+    """Take more for the running call, in all of its buckets: for a tool whose cost shows while it works.
+
+    A refusal raises ``RateLimitExceeded``; if the tool lets it pass, the result of the call says so to the model.
+    Raises ``LookupError`` if nothing limits the call, and the errors of ``Lease.consume``.
+    """
+    running, lease = _running()
+    more: Any = amounts_of("consume", amounts)
+    taken: list[tuple[DrawLease, dict[str, Any]]] = []
+    try:
+        for draw in lease.draws:
+            if draw.as_called and (part := {name: each for name, each in more.items() if name in draw.consumed}):
+                await draw.consume(**part)
+                taken.append((draw, part))
+        await lease.consume(**more)
+    except BaseException as error:
+        running.refusal = error if isinstance(error, RateLimitExceeded) else None
+        for draw, part in taken:  # with the end of the call: until then it has too much, never too little
+            await draw.release(**part)
+        raise
 
 
 async def settle(**amounts: int | Decimal | str) -> None:
