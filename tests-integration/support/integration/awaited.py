@@ -11,6 +11,7 @@ from types import TracebackType
 from typing import Any, Literal
 
 from zae_limiter import DrawLease, Lease, RateLimiter, Repository, RunBudget, RunLease
+from zae_limiter.aio.keyed_lease import KeyedLease
 
 Variant = Literal["async", "sync"]
 TWINS: dict[str, type] = {
@@ -20,6 +21,7 @@ TWINS: dict[str, type] = {
     "SyncDrawLease": DrawLease,
     "SyncRunBudget": RunBudget,
     "SyncRunLease": RunLease,
+    "SyncKeyedLease": KeyedLease,
 }
 
 
