@@ -30,6 +30,7 @@ from zae_limiter import (
 )
 from zae_limiter.exceptions import (
     BudgetEnded,
+    IdempotencyKeyError,
     InfrastructureNotFoundError,
     InvalidNameError,
     LeaseExpiredError,
@@ -200,6 +201,7 @@ async def leases(api_case: ApiCase) -> None:
     await tokens_of_kinds(api_case)
     await draws(api_case)
     await credits_behind_a_quota(api_case)
+    await retried_calls(api_case)
     of_other_variant: Any = len if api_case.harness.variant == "async" else leases
     with pytest.raises(ValidationError, match="must be a function by"):
         limiter.limit("e", "r", {"rpm": 1})(of_other_variant)
@@ -279,12 +281,23 @@ async def credits_behind_a_quota(api_case: ApiCase) -> None:
     for served in ("quota", "credits"):
         async with limiter.acquire("e", "quota", {"calls": 1}) as lease:
             assert (lease.resource, lease.overflowed) == (served, served == "credits")
-            assert (lease.refusal is None) == (served == "quota")
+            assert (lease.refusal is None, lease.overflowed_early) == (served == "quota", None)
     with pytest.raises(RateLimitExceeded, match="; overflow e/credits: 1 calls requested, 0 available"):
         async with limiter.acquire("e", "quota", {"calls": 1}):
             pass
     with pytest.raises(ValidationError, match="is the resource that has refused: name another one"):
         limiter.acquire("e", "quota", {"calls": 1}, on_refused=OnRefused(overflow="quota"))
+
+
+async def retried_calls(api_case: ApiCase) -> None:
+    limiter = api_case.limiter
+    await limiter.set_resource_defaults("retried", [Limit.total("calls", 5)])
+    for repeated in (False, True):
+        async with limiter.acquire("e", "retried", {"calls": 1}, idempotency_key="k#1") as lease:
+            assert lease.repeated == repeated
+    with pytest.raises(IdempotencyKeyError, match="with other amounts or draws: take another key"):
+        await limiter.acquire("e", "retried", {"calls": 2}, idempotency_key="k#1").__aenter__()
+    assert await limiter.available("e", "retried") == {"calls": 4}
 
 
 async def tokens_of_kinds(api_case: ApiCase) -> None:
@@ -328,7 +341,9 @@ async def leases_that_nobody_enters(api_case: ApiCase) -> None:
         "draws",
         "lost_slots",
         "overflowed",
+        "overflowed_early",
         "refusal",
+        "repeated",
         "shadowed",
         "statuses",
     )

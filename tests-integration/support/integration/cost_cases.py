@@ -339,6 +339,8 @@ FREE: Final = {  # methods that ask nothing
     "Lease.keep",
     "Lease.resource",
     "Lease.overflowed",
+    "Lease.overflowed_early",
+    "Lease.repeated",
     "Lease.refusal",
     "LeaseCalls.consumed",
     "Lease.degraded",

@@ -22,10 +22,6 @@ class _Keyed(Lease):
 
     _try: Try
 
-    @property
-    def repeated(self) -> bool:
-        return self._try.repeated
-
     async def __aenter__(self) -> Self:
         if not self._call.enter():  # a lease can be entered once, whatever happens
             raise LeaseExpiredError(self._request.entity_id, self._request.resource)

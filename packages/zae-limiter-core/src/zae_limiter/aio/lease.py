@@ -204,7 +204,7 @@ class Lease(LeaseCalls):
     @property
     def repeated(self) -> bool:
         """Whether a try with the same ``idempotency_key`` was admitted before: this one took nothing but its slots."""
-        return False
+        return bool(self._grant.of_key)
 
     @property
     def overflowed(self) -> bool:

@@ -22,10 +22,6 @@ class _Keyed(SyncLease):
 
     _try: Try
 
-    @property
-    def repeated(self) -> bool:
-        return self._try.repeated
-
     def __enter__(self) -> Self:
         if not self._call.enter():  # a lease can be entered once, whatever happens
             raise LeaseExpiredError(self._request.entity_id, self._request.resource)

@@ -89,11 +89,6 @@ class Try:
         self.life = DAY if life is None else check_life("key_life", life)
         self.id = os.urandom(9).hex()
 
-    @property
-    def repeated(self) -> bool:
-        """Whether the call was admitted before."""
-        return self.role == "repeat"
-
     def address(self, namespace_state: NamespaceState) -> tuple[str, str]:
         """Return the key of the item."""
         return call_key(namespace_state.namespace_id, *self.request.asker, self.key)
@@ -257,7 +252,7 @@ def _grant_of_repeat(namespace_state: NamespaceState, this: Try, kept: KeptCall)
         amounts = kept.amounts if each is grant else kept.draws.get(_place(each.request), NOTHING)
         each.consumed = {name: amounts.get(name, n) for name, n in each.consumed.items()} if each.claims else amounts
         slots = {name for claim in each.claims for name in _slots_of(claim)}
-        each.of_key = {name: amount for name, amount in each.consumed.items() if name not in slots}
+        each.of_key = {name: 0 if name in slots else amount for name, amount in each.consumed.items()}
     return grant
 
 
