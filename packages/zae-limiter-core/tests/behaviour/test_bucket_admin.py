@@ -23,6 +23,10 @@ GIVERS: list[tuple[str, tuple[Any, ...]]] = [("reset_bucket", ()), ("credit_buck
 giver = pytest.mark.parametrize(("method", "arguments"), GIVERS, ids=lambda part: part if isinstance(part, str) else "")
 
 
+def in_an_hour(world: World) -> datetime:
+    return datetime.fromtimestamp(world.clock.now_ms() / 1000 + 3600, UTC)
+
+
 async def newest_event(limiter: RateLimiter, entity_id: str = "e") -> AuditEvent:
     return (await limiter.repository.get_audit_events(entity_id)).events[0]
 
@@ -239,9 +243,56 @@ async def test_the_way_out_of_a_refused_credit_leaves_what_was_asked_for(world: 
     await limiter.set_limits("e", [MONTHLY], "r")
     await take(limiter, "e", "r", usd=225_000_000)
     lifted = Limit.money("usd", 750, per="month")
-    until = datetime.fromtimestamp(world.clock.now_ms() / 1000 + 86_400, UTC)
-    await limiter.set_limits("e", [lifted], "r", override_until=until)
+    await limiter.set_limits("e", [lifted], "r", override_until=in_an_hour(world))
     assert await limiter.available("e", "r") == {"usd": 525_000_000}
+
+
+@pytest.mark.parametrize("shards", [1, 4])
+async def test_a_reset_fills_up_to_the_limits_that_hold_now(world: World, shards: int) -> None:
+    limiter, _ = await world.process()
+    await limiter.set_limits("e", [Limit.per_minute("rpm", 24)], "r")
+    await take(limiter, "e", "r", rpm=2)
+    split_into(world, limiter, shards)
+    await limiter.set_limits("e", [Limit.per_minute("rpm", 48)], "r", override_until=in_an_hour(world))
+    assert await limiter.repository.reset_bucket("e", "r")
+    told = (await newest_event(limiter)).after
+    assert told is not None
+    assert told["available"] == {"rpm": 48}
+    assert await limiter.available("e", "r") == {"rpm": 48}
+    assert await drain(limiter, "e", "r", "rpm") == 48
+
+
+async def test_a_reset_after_lowered_limits_fills_no_fuller_than_they_are(world: World) -> None:
+    limiter, _ = await world.process()
+    other, _ = await world.process()
+    await limiter.set_limits("e", [RPM], "r")
+    await take(limiter, "e", "r", rpm=2)
+    await other.set_limits("e", [Limit.per_minute("rpm", 6)], "r")
+    assert await limiter.repository.reset_bucket("e", "r")
+    assert await drain(limiter, "e", "r", "rpm") == 6
+    assert await drain(other, "e", "r", "rpm") == 0
+
+
+async def test_a_credit_after_raised_limits_has_the_room_that_they_have(world: World) -> None:
+    limiter, _ = await world.process()
+    await limiter.set_limits("e", [RPM, Limit.total("credits", 10)], "r")
+    await take(limiter, "e", "r", rpm=1, credits=1)
+    higher = [Limit.per_minute("rpm", 600), Limit.total("credits", 100)]
+    await limiter.set_limits("e", higher, "r", override_until=in_an_hour(world))
+    assert await limiter.repository.credit_bucket("e", "r", {"rpm": 100, "credits": 1})
+    left = await limiter.available("e", "r")
+    assert left["credits"] == 100
+    assert 158 <= left["rpm"] <= 159
+    assert await drain(limiter, "e", "r", "rpm") == left["rpm"]
+
+
+async def test_a_reset_fills_up_to_what_the_schedule_says_now(world: World) -> None:
+    limiter, _ = await world.process()
+    await limiter.set_limits("e", [Limit.custom("rpm", 6, schedule=["soon: 22:15-22:20 600/min"])], "r")
+    await take(limiter, "e", "r", rpm=1)
+    world.clock.advance(seconds=180)  # it is 22:16
+    assert await limiter.repository.reset_bucket("e", "r")
+    assert await drain(limiter, "e", "r", "rpm") == 600
 
 
 async def test_a_credit_of_a_quota_finds_the_room_on_any_shard(world: World) -> None:

@@ -176,6 +176,16 @@ def test_what_it_proposes_on_a_lifted_key_lowers_nothing_and_lets_the_call_in(
         assert each["override_until"] >= before["buckets"][0]["override_until"]
 
 
+def test_a_reset_after_a_lift_fills_up_to_the_lifted_limits(table: Table) -> None:
+    table.repository.set_limits("key-1", [Limit.per_minute("rpm", 22)], "gpt-4")
+    assert passes(table, rpm=22)
+    (fill,) = [step for step in steps("key-1", "-r", "gpt-4") if " bucket reset " in step]
+    run("lift", "key-1", "-r", "gpt-4", "-l", "rpm:50")
+    assert not passes(table, rpm=50)
+    paste(fill)
+    assert passes(table, rpm=50)
+
+
 def test_what_was_used_of_a_quota_counts_for_the_factor_of_a_lift(table: Table) -> None:
     table.repository.set_resource_defaults("gpt-4", [Limit.per_month("rpm", 25)])
     assert passes(table, rpm=25)

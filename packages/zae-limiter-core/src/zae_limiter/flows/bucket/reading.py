@@ -143,7 +143,7 @@ def in_force(
     told = {
         states[0].id: max((int(each.item[CONFIG_AS_OF]) for each in states if each.is_told), default=0)
         for states in there
-        if _may_differ(states)
+        if may_differ(states)
     }
     configs = (yield from _configs(namespace_state, told, rows)) if told else {}
     now_ms = namespace_state.now()
@@ -166,7 +166,7 @@ def _with_dates(bucket: Bucket) -> Bucket:
     return bucket
 
 
-def _may_differ(states: Sequence[BucketState]) -> bool:
+def may_differ(states: Sequence[BucketState]) -> bool:
     """Return whether other limits may hold than those of the last write."""
     first = states[0]
     blocked = any(limit.blocks for limit in first.limits)

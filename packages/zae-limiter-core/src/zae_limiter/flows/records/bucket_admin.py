@@ -25,7 +25,8 @@ from ...values.money import show_amount
 from ...values.naming import check_idempotency_key, check_limit_name
 from ..bucket.anchors import repair
 from ..bucket.merging import merge_bucket
-from ..bucket.reading import balance, bucket_of, in_force, read_whole
+from ..bucket.obeying import obey
+from ..bucket.reading import balance, bucket_of, read_whole
 from ..bucket.writing import ANY_TTL, Change, write
 from ..optimistic import Write, optimistic
 from ..process.namespace_state import NamespaceState
@@ -185,13 +186,10 @@ def _write_all_shards(
         known = None if change is None else (yield from read(Key(*done_key(bucket, change.key))))
         if change is not None and change.is_done(known, namespace_state.now()):
             return (), (True, ())
-        states = yield from _read_repaired(namespace_state, bucket)
+        states = yield from _read_current(namespace_state, bucket)
         if not states:
             return (), (False, ())
-        if any(state.is_told for state in states):  # its limits have changed, and it does not have them yet
-            [found] = yield from in_force(namespace_state, [states])
-        else:
-            found = bucket_of(states, namespace_state.now())
+        found = bucket_of(states, namespace_state.now())
         changed, event_put = writes(states, found, cause)
         marks = () if change is None else (change.put(known, event_put, namespace_state.now()),)
         return (*changed, event_put, *marks), (True, states)
@@ -210,18 +208,18 @@ def _named(change: Once | None) -> Plain:
     return {} if change is None else {"idempotency_key": change.key}
 
 
-def _read_repaired(namespace_state: NamespaceState, bucket: BucketId) -> Flow[Sequence[BucketState]]:
-    """Return all shards; an anchor in the future is repaired first, because a later repair would take the new tokens
-    away.
+def _read_current(namespace_state: NamespaceState, bucket: BucketId) -> Flow[Sequence[BucketState]]:
+    """Return all shards under the limits that hold now; an anchor in the future is repaired first, because a later
+    repair would take the new tokens away.
     """
     for _ in range(ATTEMPTS):
         [states] = yield from read_whole([bucket])
         now = namespace_state.now()
         late = [state for state in states if state.is_in_future(now)]
-        if not late:
-            return states
         for state in late:
             yield from repair(state, now)
+        if not late and not (yield from obey(namespace_state, states)):
+            return states
     raise RaceLost
 
 
