@@ -34,6 +34,7 @@ INTERNAL = {  # modules of the integrations that only the others import
             "litellm_routing",
             "media",
             "litellm_stream",
+            "retries",
             "settlement",
             "tool_calls",
         )
