@@ -330,6 +330,23 @@ async def test_who_slept_past_the_end_takes_nothing(world: World) -> None:
         await opened(it)
 
 
+async def test_more_that_comes_behind_the_end_goes_back(world: World) -> None:
+    it = await a_process(world)
+    run = await opened(it, amounts={"usd": "$2"}, expires=60)
+    async with run.acquire("gpt-4", {"tpm": 1}, costs={"usd": Decimal(1)}) as lease:
+
+        def sleep() -> None:
+            world.clock.advance(30 * DAY)
+            world.expire()
+
+        it.wire.first(sleep, on=Update)
+        for more in ({"usd": Decimal("0.5")}, {"tpm": 5}):
+            with pytest.raises(BudgetEnded):
+                await lease.consume(**more)
+        assert lease.consumed == {"tpm": 1, "usd": 1_000_000}
+    assert (await left_of(it))["tpm"] == 10_000
+
+
 async def test_a_block_that_outlives_its_run_gives_nothing_to_the_next_one(world: World) -> None:
     it = await a_process(world)
     run = await opened(it, expires=60)

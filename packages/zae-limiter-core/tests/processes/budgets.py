@@ -153,7 +153,9 @@ class History:
     async def main(self) -> None:
         rng = self.rng
         self.processes = [await self.start() for _ in range(rng.randint(2, 4))]
+        slow, self.slow = self.slow, 0.0
         await self.processes[0].limiter.set_limits(TEAM, [f"usd: {self.of_team} total"], "r")
+        self.slow = slow
         self.lost, self.throttled = rng.choice((0.0, 0.0, 0.05)), rng.choice((0.0, 0.05))
         for _ in range(rng.choice((1, 1, 2))):
             for _ in range(rng.randint(10, 40)):
@@ -179,18 +181,18 @@ class History:
         return left
 
     async def start(self) -> Process:
-        process = Process(self)
+        process, slow, self.slow = Process(self), self.slow, 0.0
         await process.open(self)
+        self.slow = slow
         return process
 
     async def kill(self) -> None:
         """A process is gone: nothing that it was about to send is sent, and no caller of it goes on."""
         place = self.rng.randrange(len(self.processes))
-        dead, lost = self.processes[place], self.lost
-        dead.store.alive = False
-        self.lost = 0.0
+        faults, self.lost, self.throttled = (self.lost, self.throttled), 0.0, 0.0
+        self.processes[place].store.alive = False
         self.processes[place] = await self.start()
-        self.lost = lost
+        self.lost, self.throttled = faults
 
     async def live(self, process: Process) -> None:
         rng, runs = self.rng, self.rng.choice(RUNS)

@@ -84,6 +84,8 @@ def _remedies(report: Report, bucket: "BucketExplanation", limit: "LimitExplanat
         yield _Step("End the override, whose limits are lower.", "lift", entity_id, [*place, "--end"])
     elif limit.blocked and stored:
         yield from _opening(bucket, limit)
+    elif bucket.is_over(report.explanation.at):
+        return
     elif _wants_credit(limit):
         more = max(1, (limit.requested or 1) - limit.available)
         text = write_money(more, limit.limit.unit) if limit.limit.unit else f"{more}"

@@ -61,6 +61,8 @@ def _bucket(bucket: "BucketExplanation") -> dict[str, Any]:
         **({} if bucket.pattern is None else {"pattern": bucket.pattern}),
         **({} if bucket.tier is None else {"tier": bucket.tier}),
         "override_until": None if bucket.override_until is None else iso(bucket.override_until),
+        **({} if bucket.run_until is None else {"run_until": iso(bucket.run_until)}),
+        **({} if bucket.run_ended is None else {"run_ended": iso(bucket.run_ended)}),
         "shard_count": bucket.shard_count,
         "admitted": bucket.admitted,
         "refused": bucket.refused,

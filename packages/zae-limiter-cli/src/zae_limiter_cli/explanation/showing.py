@@ -81,7 +81,8 @@ def _verdict(report: Report) -> Iterator[str]:
         on = "" if bucket.resource == found.resource else f" on {bucket.resource}"
         yield f"{what}: refused by {bucket.entity_id}/{limit.limit.name}{on}{WHY.get(limit.reason, '')}."
         yield f"Path: {' -> '.join([*bucket.path, limit.limit.name])}"
-        yield _until(found.passes_at, limit)
+        over = bucket.is_over(found.at)
+        yield "The run is over: open a budget of another name." if over else _until(found.passes_at, limit)
     if found.overflows_to is not None:
         yield f"It asks {found.overflows_to} first: its on_refused says so from here on, so much of a limit is used."
     for line in asked_by(report):
@@ -145,6 +146,10 @@ def _of_levels(bucket: "BucketExplanation") -> Iterator[str]:
     """Yield which limits are not of the level, or the override, that the head names, and that a level is unlimited."""
     if bucket.is_unlimited:
         yield "It is unlimited: every call is admitted and counted."
+    if bucket.run_ended is not None:
+        yield f"It is the budget of a run, which was ended at {both(bucket.run_ended)}."
+    elif bucket.run_until is not None:
+        yield f"It is the budget of a run, until {both(bucket.run_until)}."
     for each in bucket.limits:
         of_head = (each.source, each.override_until) == (bucket.source, bucket.override_until)
         if not of_head or each.pattern not in (None, bucket.pattern):

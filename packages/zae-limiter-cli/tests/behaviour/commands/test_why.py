@@ -1,6 +1,7 @@
 """`why`: who refuses, until when, who changed it, and commands that help when they are pasted."""
 
 import shlex
+import time
 from contextlib import ExitStack
 from datetime import UTC, datetime
 
@@ -490,3 +491,41 @@ def test_why_proposes_the_draw_that_refused(table: Table) -> None:
 def test_why_of_an_unlimited_entity_has_no_amounts(table: Table) -> None:
     table.repository.set_limits("cust-u", UNLIMITED)
     assert run("why", "cust-u", "-r", "gpt-5").stdout.startswith("cust-u on gpt-5: passes now.")
+
+
+def test_the_budget_of_a_run_is_shown_whatever_the_levels_have(table: Table) -> None:
+    table.repository.set_system_defaults(["usd: $5/day", "rpm: 100/min"])
+    limiter = SyncRateLimiter(table.repository)
+    run_1 = limiter.budget("run-1", {"usd": "$2", "calls": 3}, within="team").open()
+    with run_1.acquire("gpt-4", {"rpm": 1}, costs={"usd": 1_500_000}):
+        pass
+    with pytest.raises(RateLimitExceeded), run_1.acquire("gpt-4", {"rpm": 1}, costs={"usd": 600_000}):
+        pass
+    place = ("run:run-1@team", "-r", "budget")
+    lines = run("why", *place, "-c", "usd:$0.60").stdout.splitlines()
+    assert lines[0] == "run:run-1@team on budget, $0.60 usd: refused by run:run-1@team/usd: used up."
+    assert "No more come by themselves: credit the bucket." in lines
+    assert any(line.split()[:4] == ["usd", "$0.60", "$0.50", "$2"] for line in lines)
+    assert any(line.strip().startswith("It is the budget of a run, until ") for line in lines)
+    shown = run("entity", "show", "run:run-1@team").stdout
+    assert [line.split()[:4] for line in shown.splitlines() if line.startswith("budget ")][-2:] == [
+        ["budget", "calls", "2", "3"],
+        ["budget", "usd", "$0.50", "$2"],
+    ]
+    with_draw = run("why", "team", "-r", "gpt-4", "-c", "rpm:1", "--draw", "run:run-1@team on budget usd:$1").stdout
+    assert "run:run-1@team on budget (draw)" in with_draw
+
+
+@pytest.mark.parametrize("ends", [True, False])
+def test_of_a_run_that_is_over_no_credit_is_proposed(table: Table, *, ends: bool) -> None:
+    run_1 = SyncRateLimiter(table.repository).budget("run-1", {"calls": 3}, within="team", expires=0.2).open()
+    if ends:
+        run_1.end()
+    time.sleep(run_1.expires_in)
+    lines = run("why", "run:run-1@team", "-r", "budget").stdout.splitlines()
+    assert lines[0] == "run:run-1@team on budget, 1 calls: refused by run:run-1@team/calls: used up."
+    assert "The run is over: open a budget of another name." in lines
+    told = opened(run("why", "-o", "json", "run:run-1@team", "-r", "budget").stdout)
+    assert not told["passes"]
+    assert ("run_ended" in told["buckets"][0], "run_until" in told["buckets"][0]) == (ends, True)
+    assert not any("credit" in step["command"] for step in told["next"])

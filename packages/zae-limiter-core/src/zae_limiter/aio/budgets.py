@@ -15,6 +15,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, Unpack
 
 from ..exceptions import ValidationError
+from ..flows import acquire as acquiring
 from ..flows.acquire.claims import Grant
 from ..flows.acquire.requests import NO_DRAWS, AcquireRequest, OwnBucketOptions, validate_request
 from ..flows.records import run_budgets as budgets
@@ -289,6 +290,13 @@ class RunLease(Lease):
     async def _take(self, grant: Grant, milli: Mapping[str, int], *, unused: bool = False) -> None:
         self._budget._refuse_if_over(self._request)
         await super()._take(grant, milli, unused=unused)
+        try:
+            self._budget._refuse_if_over(self._request)
+        except BudgetEnded:  # as in __aenter__: what came behind the end goes back with that of the block
+            if not unused:
+                with grant.lock:
+                    acquiring.lease.note_correction(grant, {name: -amount for name, amount in milli.items()})
+            raise
 
     async def consume(self, /, **amounts: int | Decimal) -> None:
         """Take more tokens at once, by limit, of the entity and of the run. Raises as ``Lease.consume``."""

@@ -95,6 +95,14 @@ class BucketExplanation:
     unlimited: tuple[str, ...] = ()
     """The limits that other levels have, and neither ``source`` nor a bucket above: their amounts are admitted and
     counted."""
+    run_until: datetime | None = None
+    """Of the bucket of a run: when its budget expires; ``None`` for any other bucket."""
+    run_ended: datetime | None = None
+    """Of the bucket of a run: when ``end`` ended its budget; ``None`` if it did not."""
+
+    def is_over(self, at: datetime) -> bool:
+        """Return whether it is the bucket of a run whose budget is over: every acquire is refused."""
+        return self.run_ended is not None or (self.run_until is not None and self.run_until <= at)
 
 
 @dataclass(frozen=True, slots=True)

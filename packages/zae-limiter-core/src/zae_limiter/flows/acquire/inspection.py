@@ -6,6 +6,7 @@ reads: the first has the entity's records, the second those of all who were abov
 other shards of its own bucket. One more reads the other shards of those above.
 """
 
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from types import MappingProxyType
@@ -14,7 +15,7 @@ from typing import Any, Final
 from ...operations.values import NOTHING, Item, Key
 from ...runtime.dataclass import replace
 from ...runtime.named_tuple import NamedTuple
-from ...schema.attributes import ACQUIRES, REFUSED, SHADOWED, parse_refused_by, read_ask
+from ...schema.attributes import ACQUIRES, REFUSED, RUN_ENDED, RUN_UNTIL, SHADOWED, parse_refused_by, read_ask
 from ...schema.entities import read_tier
 from ...schema.items import BucketId, BucketState, read_bucket
 from ...values.checks import Check
@@ -40,6 +41,7 @@ from .path import Gap, Known, find_claims, join, walk
 from .requests import AcquireRequest
 
 COUNTS: Final = {"admitted": ACQUIRES, "refused": REFUSED, "shadowed": SHADOWED}
+RUN_TIMES: Final = (RUN_UNTIL, RUN_ENDED)
 
 
 def available(namespace_state: NamespaceState, request: AcquireRequest) -> Flow[dict[str, int]]:
@@ -129,11 +131,11 @@ class _Records:
         bucket = BucketId(self._namespace_id, entity_id, resource)
         if bucket_key(bucket) not in self.items:
             return None
-        resolved = self._levels(bucket).resolve(self._now_ms())
-        if resolved.source is None and self._otherwise == "bucket":
-            rules = {each.name: each for state in self.states(bucket) for each in state.limits}
+        resolved, states = self._levels(bucket).resolve(self._now_ms()), self.states(bucket)
+        if (resolved.source is None and self._otherwise == "bucket") or any(RUN_UNTIL in each.item for each in states):
+            rules = {each.name: each for state in states for each in state.limits}
             limits = tuple(rules[name] for name in sorted(rules))
-            resolved = replace(resolved, config=Config(limits, resolved.config.born_ms))
+            resolved = replace(resolved, config=Config(limits, resolved.config.born_ms), source=None)
         return CachedShard(bucket), resolved, False
 
     def unread(self, claims: Iterable[Claim], gap: Gap | None) -> list[Key]:
@@ -199,6 +201,9 @@ class _Sources(NamedTuple):
 
 def _explained(records: _Records, claim: Claim, asked: "Asked", *, by_prefetch: bool) -> BucketExplanation:
     sources = records.sources(claim)
+    run = {name: state.item[name] for state in asked.view.states[:1] for name in RUN_TIMES if name in state.item}
+    if run and (RUN_ENDED in run or run[RUN_UNTIL] <= asked.view.at_ms):
+        asked = asked._replace(over=True)
     return BucketExplanation(
         entity_id=claim.bucket.entity_id,
         resource=claim.bucket.resource,
@@ -214,6 +219,8 @@ def _explained(records: _Records, claim: Claim, asked: "Asked", *, by_prefetch: 
         unlimited=tuple(sorted(claim.unlimited_names)),
         is_unlimited=claim.config.is_unlimited,
         shard_count=asked.view.states[0].shard_count if asked.view.states else 0,
+        run_until=_instant(run[RUN_UNTIL]) if run else None,
+        run_ended=_instant(run[RUN_ENDED]) if RUN_ENDED in run else None,
         **_counts_of(asked.view.states),
     )
 
@@ -270,13 +277,18 @@ def resolve_switches(namespace_state: NamespaceState, entity_id: str, resource: 
 
 
 class Asked(NamedTuple):
-    """A bucket as it is stored, and what a call asks of it, in millitokens by limit."""
+    """A bucket as it is stored, and what a call asks of it, in millitokens by limit; ``over``: that of a run which is
+    over.
+    """
 
     view: View
     amounts: Mapping[str, int]
+    over: bool = False
 
     def wait(self, name: str, *, by_prefetch: bool) -> float:
         """Return the seconds that a call waits for a limit. ``by_prefetch``: by prefetched tokens."""
+        if self.over and name in self.amounts:
+            return math.inf
         return 0.0 if by_prefetch or name not in self.amounts else self.view.wait(name, self.amounts[name])
 
 
@@ -296,7 +308,7 @@ def used_limits(found: "Sequence[tuple[Claim, Asked]]", percent: int) -> Iterato
     """
     if any(claim.resolved.disables for claim, _ in found):
         return
-    for claim, (view, amounts) in found:
+    for claim, (view, amounts, _) in found:
         if claim.draw or not view.states:
             continue
         for name, amount in amounts.items():
