@@ -256,6 +256,22 @@ async def test_an_outage_does_not_overflow_early(world: World, *, expired: bool)
         await served_by(limiter, on_unavailable="block")
 
 
+@pytest.mark.parametrize("policy", [None, EARLY], ids=["plain", "early"])
+async def test_an_outage_while_expired_limits_are_read_leaves_a_process_its_share(
+    world: World, policy: OnRefused | None
+) -> None:
+    rate = Limit.per_minute("credits", 600)
+    limiter, wire = await opened(world, rate, policy=policy, on_unavailable="share")
+    for _ in range(110):  # the limits were read again after a minute
+        await take(limiter, "acme", "gpt-4", credits=2)
+        world.clock.advance(seconds=1)
+    wire.break_down(Unreachable("away"), on=Operation)
+    world.clock.advance(seconds=15)
+    for _ in range(3):
+        async with limiter.acquire("acme", "gpt-4", {"credits": 1}) as lease:
+            assert (lease.degraded, lease.overflowed) == (True, False)
+
+
 @pytest.mark.parametrize("how", ["settle", "error"])
 async def test_the_lease_settles_where_it_took(world: World, how: str) -> None:
     limiter, _ = await opened(world)

@@ -70,7 +70,11 @@ def _read_again(
         return claims
     for home in stale:
         home.known = False
-    return (yield from find_claims(namespace_state, request))
+    try:
+        return (yield from find_claims(namespace_state, request))
+    finally:
+        for home in stale:
+            home.known = True  # also in an outage, where what was known decides
 
 
 def _failed(error: StoreError) -> Flow[Grant]:
