@@ -149,6 +149,17 @@ def test_a_chat_ends_as_one_that_was_too_long(play: Callable[..., Seen], form: t
         assert (end if isinstance(end, str) else end.decode()) == "data: [DONE]\n\n"
 
 
+def test_text_outside_whole_events_counts_by_its_bytes(play: Callable[..., Seen]) -> None:
+    whole, marks = sent(chunk(WORD)), [": ping\n\n", "event: ping\nid: 7\n\n", "data: [DONE]\n\n"]
+    halves = [half for _ in range(99) for half in (whole[:40], whole[40:])]
+    seen = play(Upstream([whole, *marks, *halves]))
+    assert (seen.parts[:4], seen.parts[-1]) == ([whole, *marks], "data: [DONE]\n\n")
+    assert json.loads(seen.parts[-2].removeprefix("data: "))["choices"][0]["finish_reason"] == "length"
+    assert seen.delivered.output <= 60 - seen.left["tokens"] <= 60
+    delivered = sum(len(part) for part in seen.parts[4:-2])
+    assert delivered <= 4 * 60
+
+
 def test_each_open_choice_ends(play: Callable[..., Seen]) -> None:
     ended = chunk(WORD, 1, "stop")
     last = play(Upstream([chunk(WORD), ended, *(chunk(WORD, 2) for _ in range(99))])).documents()[-1]

@@ -5,9 +5,9 @@ of Anthropic's messages, as objects of their libraries, as mappings, or as serve
 is counted before it is delivered; one that no piece pays for is not, the provider is closed, and the last events say
 ``length`` or ``max_tokens``, with the refusal in their field ``rate_limit``.
 
-What a part counts is an estimate, four bytes to a token or by a ``count`` of yours; at the end the usage of the
-provider settles the lease, exactly, if it came. A stream that is cut, left or broken off is settled for what was
-delivered. Needs no library.
+What a part counts is an estimate, four bytes to a token or by a ``count`` of yours; text outside whole events counts
+by its bytes. At the end the usage of the provider settles the lease, exactly, if it came. A stream that is cut, left or
+broken off is settled for what was delivered. Needs no library.
 """
 
 from collections.abc import (
@@ -80,6 +80,9 @@ class _Cutting(Generic[T, P]):
         self._brought, self._documents = 0, [*documents(part)]
         for document in self._documents:
             self._stream.add(document)
+        if not self._documents and isinstance(part, str | bytes):
+            self._brought = _unread(part)
+            self._stream.hear("part", self._brought)
         return self._stream.usage if self._brought and not self._stream.whole else None
 
     def _note(self, part: T) -> T:
@@ -96,7 +99,8 @@ class _Cutting(Generic[T, P]):
     def _closing(self, part: T) -> Iterator[T]:
         assert self.cut is not None
         why, _ = self._answers.document(self.cut)
-        return like(part, self._ending.documents(self._documents[0], self.delivered, why))
+        refused = self._documents[0] if self._documents else self._ending.last
+        return like(part, self._ending.documents(refused, self.delivered, why))
 
     def _amounts(self, pieces: P, usage: TokenUsage) -> dict[str, int]:
         """Return what a limit without weights counts: the tokens of all kinds."""
@@ -261,6 +265,13 @@ def sync_events_of(lines: Iterable[str]) -> Generator[str, None, None]:
             event.clear()
     if event:
         yield "".join([*event, "\n"])
+
+
+def _unread(part: str | bytes) -> int:
+    """Return the bytes of a part without a whole event or a mark of one: they count as text."""
+    lines = (part if isinstance(part, str) else part.decode(errors="replace")).splitlines()
+    said = [line for line in lines if line and not line.startswith((":", "event:", "id:", "retry:"))]
+    return sum(len(line.encode()) for line in said if line.removeprefix("data:").strip() != "[DONE]")
 
 
 def _has_price(lease: object) -> bool:

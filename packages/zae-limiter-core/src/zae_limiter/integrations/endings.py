@@ -40,7 +40,7 @@ class Ending:
     """Knows what is open in a stream, by the events that were delivered."""
 
     def __init__(self) -> None:
-        self._last: object = None
+        self.last: object = None
         self._choices: dict[int, bool] = {}  # whether each has a text of its own, in place of a delta
         self._blocks: list[int] = []
         self._response: object = None
@@ -50,7 +50,7 @@ class Ending:
 
     def add(self, document: object) -> None:
         """Note an event that is delivered."""
-        self._last = document
+        self.last = document
         kind = part_of(document, "type")
         for choice in part_of(document, "choices") or ():
             self._choices[part_of(choice, "index") or 0] = part_of(choice, "delta") is None
