@@ -2,7 +2,8 @@
 
 Lives here: ours over a file of SQLite, theirs over Redis, as rows of a table. Never: a stream.
 
-LiteLLM runs in an environment of its own, which uv makes: it holds other dependencies back.
+LiteLLM runs in an environment of its own, which uv makes: it holds other dependencies back. It runs in one process
+alone: what each process imports with its first call takes minutes of the two cores.
 """
 
 import json
@@ -74,8 +75,9 @@ def measure() -> list[Overshoot]:
     with ExitStack() as stack:
         folder, redis = stack.enter_context(TemporaryDirectory()), stack.enter_context(redis_server())
         for case in (*OURS, *THEIRS):
+            asked = [cell for cell in cells if case != "litellm" or cell.processes == 1]
             try:
-                for cell, each in zip(cells, run(case, cells, folder if case in OURS else redis), strict=True):
+                for cell, each in zip(asked, run(case, asked, folder if case in OURS else redis), strict=True):
                     found[cell][case] = each
                     print(case, *cell[:2], *each, flush=True)
             except NotHere as reason:
