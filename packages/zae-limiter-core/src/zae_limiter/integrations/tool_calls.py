@@ -34,9 +34,9 @@ from ..values.estimates import Amount, Estimate
 from ..values.limit_status import LimitStatus
 from ..values.limits import MILLI, check_amounts
 from ..values.money import CURRENCIES, MICRO, read_money
+from ..values.naming import RUN_RESOURCE as RUNS
 from ..values.naming import check_identifier, check_limit_name, check_resource
 from ..values.refusal import BudgetEnded, RateLimitExceeded
-from ..values.run_budgets import RESOURCE as RUNS
 from .answers import InvalidClientId
 from .arguments import check_opened, check_refund, ids_of_client, resolve
 from .leases import Leases, Refund

@@ -24,10 +24,10 @@ from ..values.draws import Draw
 from ..values.estimates import Amount
 from ..values.limit_status import LimitStatus
 from ..values.limits import MILLI, Limit
+from ..values.naming import RUN_RESOURCE
 from ..values.refusal import BudgetEnded, RateLimitExceeded
 from ..values.run_budgets import (
     KEPT_SECONDS,
-    RESOURCE,
     check_budget,
     check_costs,
     check_expires,
@@ -217,7 +217,7 @@ class SyncRunBudget:
     ) -> Draw:
         limits = self._found.limits
         amounts = cost_of(self._name, limits, consume, costs)
-        return Draw(self._entity_id, RESOURCE, amounts, cascade=False, by_usage=by_usage, limits=limits)
+        return Draw(self._entity_id, RUN_RESOURCE, amounts, cascade=False, by_usage=by_usage, limits=limits)
 
     def _refuse_if_over(self, request: AcquireRequest | None, cause: BaseException | None = None) -> None:
         """Raise ``BudgetEnded`` if the run, or one above it, is over. A limiter in shadow refuses nothing."""
@@ -232,7 +232,7 @@ class SyncRunBudget:
         statuses = [
             LimitStatus(
                 self._entity_id,
-                RESOURCE,
+                RUN_RESOURCE,
                 limit.name,
                 limit,
                 available=0,
@@ -244,7 +244,7 @@ class SyncRunBudget:
             )
             for limit in self._found.limits
         ]
-        resource = RESOURCE if request is None else request.resource
+        resource = RUN_RESOURCE if request is None else request.resource
         return BudgetEnded(statuses, self._within, resource, self._name, not self._ended)
 
 

@@ -19,6 +19,10 @@ SYSTEM_SUBJECT: Final = "$SYSTEM"  # what audit events of levels are filed under
 RESOURCE_SUBJECT: Final = "$RESOURCE:"
 TIER_SUBJECT: Final = "$TIER:"
 
+RUN_PREFIX: Final = "run:"  # how the entities of runs begin (``run_budgets``)
+RUN_RESOURCE: Final = "budget"
+"""The resource of all buckets of runs."""
+
 LONGEST_IDENTIFIER: Final = 256
 LONGEST_RESOURCE: Final = 128
 _MOST_IDENTIFIER_BYTES: Final = 512  # with those of a resource and the rest, below 1,024 in each sort key

@@ -12,20 +12,17 @@ from ..exceptions import ValidationError
 from ..runtime.dataclass import replace
 from .estimates import Amount
 from .limits import Limit, check_limits
-from .naming import check_identifier
+from .naming import RUN_PREFIX, check_identifier
 
 if TYPE_CHECKING:
     from decimal import Decimal
 
-RESOURCE: Final = "budget"
-"""The resource of all buckets of runs."""
 CALLS: Final = "calls"
 """The limit of a budget that counts each acquire as one, unless the call says otherwise."""
 KEPT_SECONDS: Final = 7 * 24 * 3600
 """How long a bucket stays after the end of its budget, and after its last use: longer than a process sleeps in a call,
 so that no call of a run comes to the bucket of a later one of the same name."""
 LONGEST: Final = 366 * 24 * 3600
-_PREFIX: Final = "run:"
 _EXAMPLE: Final = "must map limits to amounts, like {'usd': '$2', 'calls': 50}"
 
 
@@ -42,12 +39,7 @@ def entity_of(runs: Sequence[str], within: str) -> str:
     """Return the entity of a run's bucket, by the names of the runs from the topmost one to it. Raises
     ``ValidationError``.
     """
-    return check_identifier("entity of the budget", f"{_PREFIX}{'/'.join(runs)}@{within}")
-
-
-def refuser_of(entity_id: str, resource: str) -> str:
-    """Return by whom a refusal is counted: all runs are one, because their number has no bound."""
-    return f"{_PREFIX}*" if resource == RESOURCE and entity_id.startswith(_PREFIX) else entity_id
+    return check_identifier("entity of the budget", f"{RUN_PREFIX}{'/'.join(runs)}@{within}")
 
 
 def check_budget(amounts: object) -> tuple[Limit, ...]:

@@ -8,6 +8,7 @@ from typing import Final, Literal
 from ..exceptions import ValidationError
 from ..runtime.dataclass import dataclass, field
 from ..runtime.named_tuple import NamedTuple
+from .naming import RUN_PREFIX, RUN_RESOURCE
 
 Window = Literal["hourly", "daily"]
 EARLIEST: Final = datetime(1970, 1, 2, tzinfo=UTC)
@@ -27,6 +28,12 @@ class Refuser(NamedTuple):
 
     entity_id: str
     limit_name: str
+
+    @classmethod
+    def of(cls, entity_id: str, resource: str, limit_name: str) -> "Refuser":
+        """Return the limit by its bucket; all runs are one, because their number has no bound."""
+        is_run = resource == RUN_RESOURCE and entity_id.startswith(RUN_PREFIX)
+        return cls(f"{RUN_PREFIX}*" if is_run else entity_id, limit_name)
 
     def __str__(self) -> str:
         return f"{self.entity_id}/{self.limit_name}"

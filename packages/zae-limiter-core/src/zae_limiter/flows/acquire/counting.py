@@ -9,7 +9,6 @@ from typing import Final
 
 from ...operations.errors import BudgetSpent
 from ...schema.attributes import REFUSED, REFUSED_BELOW, parse_refused_by, refused_by
-from ...values import run_budgets
 from ...values.limit_status import LimitStatus
 from ...values.limits import MAX_LIMITS
 from ...values.refusal import LaterStatuses, RateLimitExceeded, short, unread
@@ -63,8 +62,7 @@ def _count(namespace_state: NamespaceState, asker: Place, statuses: Sequence[Lim
         violations = short(statuses)
         if not violations:
             return
-        refusers = ((run_budgets.refuser_of(each.entity_id, each.resource), each.limit_name) for each in violations)
-        counted[own] = _with(own, [Refuser(*each) for each in refusers])
+        counted[own] = _with(own, [Refuser.of(each.entity_id, each.resource, each.limit_name) for each in violations])
         for each in violations:
             counted.setdefault(cached_shard(namespace_state, each.entity_id, each.resource), (REFUSED, REFUSED_BELOW))
         if own.state is None:
@@ -96,7 +94,7 @@ def _limits_to_begin_with(own: CachedShard, short_ones: Iterable[CachedShard]) -
 
 def _by_own(own: CachedShard, names: Sequence[str]) -> Sequence[str]:
     """Return what a refusal by these limits of the bucket itself counts, and remember it: most are by the same."""
-    found = _with(own, [Refuser(run_budgets.refuser_of(own.id.entity_id, own.id.resource), name) for name in names])
+    found = _with(own, [Refuser.of(own.id.entity_id, own.id.resource, name) for name in names])
     if len(own.last_refusal.counted) < MAX_LIMITS:
         own.last_refusal.counted[names] = found
     return found

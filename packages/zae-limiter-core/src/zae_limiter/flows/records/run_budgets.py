@@ -19,7 +19,8 @@ from ...runtime.named_tuple import NamedTuple
 from ...schema.attributes import CASCADE, PK, RUN_ENDED, RUN_UNTIL, SHARD_COUNT, bucket_attributes
 from ...schema.items import ONE_WRITE, WRITES, BucketId, BucketState, LimitBalance, bucket_item, read_bucket
 from ...values.limits import MILLI, Limit
-from ...values.run_budgets import KEPT_SECONDS, RESOURCE
+from ...values.naming import RUN_RESOURCE
+from ...values.run_budgets import KEPT_SECONDS
 from ..bucket.reading import bucket_of, read_whole
 from ..bucket.serving import cached_shard
 from ..process.namespace_state import NamespaceState, bucket_key
@@ -42,7 +43,7 @@ def open_budget(
 
     Raises ``ValidationError`` for other limits than it has, and if there is none.
     """
-    cached = cached_shard(namespace_state, entity_id, RESOURCE)
+    cached = cached_shard(namespace_state, entity_id, RUN_RESOURCE)
     now_ms, item, written = namespace_state.now(), None, 0
     if limits:
         new = _new_item(namespace_state, cached.id, limits, now_ms, until_ms)
@@ -87,13 +88,13 @@ def _shown(limit: Limit) -> str:
 
 def is_ended(namespace_state: NamespaceState, entity_id: str) -> bool:
     """Return whether this process has seen that a budget was ended."""
-    cached = namespace_state.cached_shards.get((entity_id, RESOURCE, 0))
+    cached = namespace_state.cached_shards.get((entity_id, RUN_RESOURCE, 0))
     return cached is not None and cached.state is not None and RUN_ENDED in cached.state.item
 
 
 def left_of(namespace_state: NamespaceState, entity_ids: Sequence[str]) -> Flow[list[Mapping[str, int]]]:
     """Return the whole tokens in the buckets of these runs, by limit; none of a bucket that is gone, or was ended."""
-    found = yield from read_whole([BucketId(namespace_state.namespace_id, each, RESOURCE) for each in entity_ids])
+    found = yield from read_whole([BucketId(namespace_state.namespace_id, each, RUN_RESOURCE) for each in entity_ids])
     now_ms = namespace_state.now()
     return [
         {} if not states or RUN_ENDED in states[0].item else bucket_of(states, now_ms).available for states in found
@@ -102,8 +103,8 @@ def left_of(namespace_state: NamespaceState, entity_ids: Sequence[str]) -> Flow[
 
 def end_budget(namespace_state: NamespaceState, entity_id: str, limits: Sequence[Limit]) -> Flow[None]:
     """End the budget of a run for all processes: one write, a transaction if its bucket has several shards."""
-    bucket = BucketId(namespace_state.namespace_id, entity_id, RESOURCE)
-    now_ms, home = namespace_state.now(), cached_shard(namespace_state, entity_id, RESOURCE)
+    bucket = BucketId(namespace_state.namespace_id, entity_id, RUN_RESOURCE)
+    now_ms, home = namespace_state.now(), cached_shard(namespace_state, entity_id, RUN_RESOURCE)
     item: Item | None
     try:
         item = yield from with_retries(_end(bucket, limits, 1, now_ms))
