@@ -62,7 +62,7 @@ def test_it_holds_no_client_nothing_compiled_and_little_else(name: LambdaName) -
     assert not {entry.split("/")[0] for entry in names} & set(NEVER)
     assert not [entry for entry in names if entry.endswith((".so", ".pyd", ".pyc", ".pth"))]
     assert not [entry for entry in names if entry.startswith("zae_limiter/integrations/") or "/aio/" in entry]
-    assert len(artifact.content) < 3_940_000  # stored, not compressed; core is 1_700_000 of it, warnings are 46_000
+    assert len(artifact.content) < 3_980_000  # stored, not compressed; core is 1_700_000 of it, warnings are 46_000
 
 
 def test_it_holds_what_its_own_imports_need(name: LambdaName) -> None:
