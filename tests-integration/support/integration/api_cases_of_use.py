@@ -87,6 +87,7 @@ async def buckets(api_case: ApiCase) -> None:
         repository.get_bucket("a", "r "),
         repository.get_buckets(" "),
         maintenance_of(repository).get_buckets_at([("a", " ")]),
+        maintenance_of(repository).get_last_calls([" "]),
         repository.get_resource_capacity(""),
         maintenance_of(repository).merge_bucket("a", " "),
         repository.list_buckets(limit=0),
@@ -117,6 +118,7 @@ async def audit_and_usage(api_case: ApiCase) -> None:
     rest = await repository.get_usage_snapshots(entity_id="e", next=first.next)
     assert [*first.snapshots, *rest.snapshots] == hours
     assert (await repository.get_usage_snapshots(resource="r", start=DAY + timedelta(hours=2))).snapshots == (hours[1],)
+    assert await maintenance_of(repository).get_last_calls(["e", "nobody"]) == {"e": hours[1]}
     summary = await repository.get_usage_summary(resource="r")
     assert (summary.windows, summary.total_events, summary.limits[0].total) == (2, 2, 3)
     assert await repository.get_top_usage("r") == (EntityUsage("e", "r", {"rpm": 3}, 2, 15, 0),)
@@ -441,6 +443,7 @@ async def without_the_store(api_case: ApiCase) -> None:
         repository.get_bucket("e", "r"),
         repository.get_buckets("e"),
         maintenance_of(repository).get_buckets_at([("e", "r")]),
+        maintenance_of(repository).get_last_calls(["e"]),
         repository.get_resource_capacity("r"),
         repository.list_buckets(),
         repository.list_entities(),

@@ -171,6 +171,7 @@ BUCKETS = [
         idempotency_key="bill-7",
     ),
     case("get_usage_snapshots", entity_id=KEY, when="of an entity, 24 hours", before=(at.usage(1, 24),)),
+    case("get_last_calls", [KEY], when="24 hours on a resource", before=(at.usage(1, 24),)),
     case("get_usage_snapshots", resource=MODEL, when="of a resource, 100 entities", before=(at.usage(100, 1),)),
     case("get_usage_snapshots", when="of the namespace, 100 entities", before=(at.usage(100, 1),)),
     case("get_usage_summary", entity_id=KEY, when="of an entity, 31 days by the hour", before=(at.usage(1, 744),)),

@@ -35,9 +35,9 @@ NAMES: Final[Mapping[str, str]] = {
 
 # A method or an attribute of a class, or of its blocking variant: what to write instead.
 _FOR_MAINTENANCE: Final = (
-    "count_live_buckets get_buckets_at get_configs get_entity_records get_provisioner_state get_version_record "
-    "list_config_places list_entity_ids list_orphan_namespaces merge_bucket note_applied purge_namespace put_configs "
-    "put_entity_records put_provisioner_state recover_namespace set_version_record"
+    "count_live_buckets get_buckets_at get_configs get_entity_records get_last_calls get_provisioner_state "
+    "get_version_record list_config_places list_entity_ids list_orphan_namespaces merge_bucket note_applied "
+    "purge_namespace put_configs put_entity_records put_provisioner_state recover_namespace set_version_record"
 )
 _MAINTENANCE: Final = "zae_limiter.maintenance.Maintenance(repository)"
 ATTRIBUTES: Final[Mapping[str, Mapping[str, str]]] = {

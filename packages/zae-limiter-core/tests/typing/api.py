@@ -56,6 +56,7 @@ from zae_limiter.values import (
     StoreStats,
     SystemDefaults,
     UsagePage,
+    UsageSnapshot,
     UsageSummary,
 )
 
@@ -278,6 +279,7 @@ async def a_repository_keeps_records(repository: Repository, sync_repository: Sy
     await repository.create_entity("key", parent_ids=7)  # type: ignore[arg-type]
     assert_type(sync_repository.get_bucket("user", "api"), Bucket | None)
     assert_type(await Maintenance(repository).get_buckets_at([("user", "api")]), list[Bucket])
+    assert_type(await Maintenance(repository).get_last_calls(["user"]), dict[str, UsageSnapshot])
     assert_type(sync_repository.get_resource_capacity("api"), ResourceCapacity)
     assert_type(sync_repository.get_namespace_audit_events(AT, kind="limits"), AuditPage)
     sync_repository.get_namespace_audit_events(AT, kind="limit")  # type: ignore[arg-type]

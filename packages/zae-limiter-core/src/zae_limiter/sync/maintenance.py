@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from ..values.bulk import BulkResult
     from ..values.namespaces import Namespace
     from ..values.provisioner import ConfigPlace, ProvisionerState, StoredConfig, StoredEntity
+    from ..values.usage import UsageSnapshot
     from ..values.versions import VersionRecord
     from .repository import SyncRepository
 
@@ -170,6 +171,15 @@ class SyncMaintenance(SyncFlowRunner):
         ``ValidationError``.
         """
         return self._run(bucket.reading.get_buckets_at(self.namespace_state, places))
+
+    def get_last_calls(self, entity_ids: Sequence[str]) -> dict[str, UsageSnapshot]:
+        """Return the newest window of usage of each entity in which a call of it was admitted, on whatever resource;
+        leave out entities that have none.
+
+        Costs a query for each entity and each resource that it has used. Usage is some seconds behind, and windows go
+        when they expire. Raises ``ValidationError``.
+        """
+        return self._run(stored.last_calls.get_last_calls(self.namespace_state, entity_ids))
 
     def merge_bucket(self, entity_id: str, resource: str) -> int:
         """Merge the shards of a bucket into one; return how many have gone: 0 if it has one, or there is none.

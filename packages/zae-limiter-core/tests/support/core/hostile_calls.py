@@ -145,6 +145,7 @@ OWN_CALLS: Final[Mapping[str, Script]] = {
     "get_children": method("get_children", "parent"),
     "get_configs": method("get_configs", [("child", "r"), (None, "r"), (None, None), ("parent", "r")]),
     "get_entity_records": method("get_entity_records", ["child", "parent", "nobody"]),
+    "get_last_calls": method("get_last_calls", ["child", "parent", "nobody"]),
     "get_namespace": method("get_namespace", "other"),
     "get_namespace_audit_events": method("get_namespace_audit_events", START),
     "get_override": method("get_override", "parent", "r"),

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from . import audit as audit
     from . import bucket_admin as bucket_admin
     from . import entities as entities
+    from . import last_calls as last_calls
     from . import levels as levels
     from . import listing as listing
     from . import managed_entities as managed_entities
