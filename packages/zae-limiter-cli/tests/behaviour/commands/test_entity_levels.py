@@ -83,7 +83,7 @@ def test_each_switch_and_what_follows_a_refusal_are_shown_with_their_level(table
 def test_people_see_all_four_levels(table: Table) -> None:
     table.repository.set_system_defaults(limit(1))
     table.repository.set_limits("key", [*limit(3), Limit.per_hour("tph", 5)])
-    assert told("entity", "show", "key", "-r", "gpt-4")[2:-2] == [
+    assert told("entity", "show", "key", "-r", "gpt-4")[3:-2] == [
         ["key", "on", "gpt-4:", "the", "level", "entity_default", "wins."],
         ["LEVEL", "WINS", "LIMIT", "CAPACITY", "BURST", "REFILL"],
         ["entity", "-", "-", "-", "-", "-"],
@@ -95,7 +95,7 @@ def test_people_see_all_four_levels(table: Table) -> None:
 
 
 def test_no_limits_at_all_are_said(table: Table) -> None:
-    assert told("entity", "show", "key", "-r", "gpt-4")[2] == [
+    assert told("entity", "show", "key", "-r", "gpt-4")[3] == [
         "key",
         "on",
         "gpt-4:",
@@ -113,7 +113,7 @@ def test_without_a_resource_each_one_has_the_limits_in_force(table: Table) -> No
     table.repository.set_limits("key", limit(3))
     table.repository.set_limits("key", limit(4), "gpt-5")
     table.repository.set_limits("other", limit(5), "gpt-6")
-    assert told("entity", "show", "key")[2:] == [
+    assert told("entity", "show", "key")[3:] == [
         ["ON", "BY", "LIMIT", "CAPACITY", "BURST", "REFILL"],
         ["gpt-5", "entity", "rpm", "4", "4", "4/min"],
         ["other", "resources", "entity_default", "rpm", "3", "3", "3/min"],

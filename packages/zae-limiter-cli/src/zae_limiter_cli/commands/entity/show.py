@@ -14,6 +14,7 @@ from ...data.places import ALL_RESOURCES, name_of
 from ...data.refusals import say_on_refused
 from ...data.showing import LIMIT_HEAD, limit_cells, override_line, plain_bucket, say_buckets, show_entity
 from ...data.switches import lines_of, plain_resolved, sentences
+from ...last_call import last_call, plain_last_call
 from ...options import OutputForm, output_option
 from ...paging import in_repository
 from ...times import both
@@ -41,6 +42,7 @@ def show(*, repository: "SyncRepository", entity_id: str, resource: str | None, 
     bucket has all its tokens, unless a capacity of 0 blocks. The lists may miss a change of the last second.
     """
     from zae_limiter import EntityNotFoundError
+    from zae_limiter.maintenance import SyncMaintenance
 
     record = repository.get_entity(entity_id)
     tier = None if record is None else record.tier
@@ -51,10 +53,13 @@ def show(*, repository: "SyncRepository", entity_id: str, resource: str | None, 
         found = _read_all(repository, entity_id, tier, {each.resource for each in buckets})
         if record is None and not buckets and not any(map(_own, found.values())):
             raise EntityNotFoundError(entity_id)
+    call = SyncMaintenance(repository).get_last_calls([entity_id]).get(entity_id)
     if output == "json":
-        say_json(_plain(entity_id, record, found, buckets))
+        say_json(_plain(entity_id, record, found, buckets) | {"last_call": plain_last_call(call)})
         return
     _say_record(entity_id, record)
+    when = last_call(call)
+    say_sentence(f"Last call by its usage: {when}{'' if call is None else f' (UTC), on {call.resource}'}.")
     click.echo()
     if resource is not None:
         _say_levels(entity_id, found[resource], tier)

@@ -2,17 +2,20 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict
+from datetime import UTC, datetime
+from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING
 
 import click
+from click.core import ParameterSource
 
-from ...columns import say_json
+from ...columns import say_json, say_sentence
 from ...data.whose import Whose, whose_options
 from ...errors import CommandError
 from ...options import OutputForm, connected, in_namespace, output_option
 from ...paging import every_row, first_rows, open_namespace, rows_option, say_more
-from ...times import iso
+from ...times import both, iso, parse_instant
 from .options import list_options
 
 if TYPE_CHECKING:
@@ -35,6 +38,11 @@ if TYPE_CHECKING:
     type=click.Choice(["used", "refused"]),
     help="List the limits that were never used in these windows; or used, and never refused a call.",
 )
+@click.option(
+    "--idle",
+    metavar="TIME",
+    help="List the entities without a call since this time: 30d ago, or 2024-01-31.",
+)
 @rows_option
 @output_option
 def list_usage(
@@ -46,6 +54,7 @@ def list_usage(
     total: bool,
     plot: bool,
     never: "Never | None",
+    idle: str | None,
     rows: int,
     output: OutputForm,
 ) -> None:
@@ -61,7 +70,15 @@ def list_usage(
     With --never it reads every config, and says of each limit whether the usage has it: `usage list --never refused
     --window daily --since 30d`. Where usage does not say which of an entity's own limits refused, a column says how
     often it or another one did. A shadow limit, which refuses nothing, is marked.
+
+    With --idle, those without any call first: `never` is in all the usage that is kept. It reads the daily windows of
+    90 days, or from --since on, and for each idle entity a page for each resource that it has used.
     """
+    if idle is not None:
+        _check_idle(total=total, plot=plot, never=never)
+        with open_namespace(connection, namespace) as repository:
+            _list_idle(repository, query, idle, whose, rows, output)
+        return
     whose.check_without(entity=query.entity_id, total=total, plot=plot, never=never)
     if never is not None and (total or plot):
         raise CommandError("--never lists limits, and --total and --plot sum up windows: pass one of them")
@@ -74,6 +91,32 @@ def list_usage(
             _show_total(repository, query, output, plot=plot)
         else:
             _list_windows(repository, query, whose, rows, output)
+
+
+def _check_idle(**others: object) -> None:
+    """Raise ``CommandError`` if an option is given that says nothing of idle entities."""
+    source = click.get_current_context().get_parameter_source
+    typed = (name for name in ("entity", "resource", "window", "until") if source(name) is ParameterSource.COMMANDLINE)
+    if given := [*typed, *(name for name, value in others.items() if value)]:
+        raise CommandError(f"--idle and --{given[0]} exclude each other: pass one of them")
+
+
+def _list_idle(
+    repository: "SyncRepository", query: "UsageQuery", idle: str, whose: Whose, rows: int, output: OutputForm
+) -> None:
+    from ...usage.idle import plain_idle, read_idle, say_idle
+
+    since = parse_instant("--idle", idle, datetime.now(UTC))
+    is_given = click.get_current_context().get_parameter_source("since") is ParameterSource.COMMANDLINE
+    found = read_idle(repository, since, query.start if is_given else None, partial(whose.only, repository))
+    if output == "json":
+        say_json({"since": iso(since), "entities": [plain_idle(each) for each in found[:rows]], "total": len(found)})
+    elif found:
+        say_idle(found[:rows])
+    else:
+        say_sentence(f"Every entity{f' {whose}' if whose else ''} was called since {both(since)}.")
+    if output == "table" and len(found) > rows:
+        say_more("entities")
 
 
 def _list_never(
