@@ -40,6 +40,11 @@ if TYPE_CHECKING:
 )
 @click.option("--tier", metavar="NAME", help="Only those that have this tier.")
 @click.option("--begins-with", metavar="TEXT", default="", help="Only ids that begin so.")
+@click.option(
+    "--without-limits",
+    is_flag=True,
+    help="Only those that no level limits on --resource; without it, on resources that no level names.",
+)
 @click.option("--buckets", is_flag=True, help="List buckets with what is left in each; --resource is theirs.")
 @rows_option
 @following_option
@@ -50,6 +55,7 @@ def list_entities(
     resource: str | None,
     tier: str | None,
     begins_with: str,
+    without_limits: bool,
     buckets: bool,
     rows: int,
     following: str | None,
@@ -58,8 +64,19 @@ def list_entities(
     """List the entities that have a record, limits of their own, or a bucket, by id; with --tier those of a tier; with
     --buckets, the buckets by entity and resource.
 
+    --without-limits composes all levels of each entity: its own limits and overrides, its tier, the resource with its
+    patterns, the system. UNLIMITED BY is the level that says so, if one does. Limits that a program passes by itself
+    are not stored.
+
     In JSON, `next` is what --next takes to list the rest. The list may miss a change of the last second.
     """
+    if without_limits:
+        if tier is not None or buckets:
+            raise CommandError(
+                "--without-limits goes with --resource and --begins-with: pass no --tier and no --buckets"
+            )
+        _list_without_limits(repository, resource, begins_with, output, rows=rows, following=following)
+        return
     if tier is not None:
         if buckets or resource is not None:
             raise CommandError("--tier lists the entities of a tier: pass no --resource and no --buckets with it")
@@ -84,6 +101,44 @@ def list_entities(
         of = "" if resource is None else f" with limits of its own on {resource}"
         begin = f" whose id begins with {begins_with!r}" if begins_with else ""
         click.echo(f"There is no entity{of}{begin} in namespace {repository.name}.")
+
+
+def _list_without_limits(
+    repository: "SyncRepository",
+    resource: str | None,
+    begins_with: str,
+    output: OutputForm,
+    *,
+    rows: int,
+    following: str | None,
+) -> None:
+    from ...data.without_limits import Unlimited, only_without_limits
+
+    def fetch(size: int, behind: str | None) -> tuple[Sequence[Unlimited], str | None]:
+        entities, after = _page(repository, begins_with, size, behind)
+        return only_without_limits(repository, entities, resource), after
+
+    found, behind = some_rows(fetch, rows, following)
+    if output == "json":
+        entities = [{**asdict(each.entity), "unlimited_by": each.by} for each in found]
+        say_json({"resource": resource, "entities": entities, "next": behind})
+    elif found:
+        records = ((each, each.entity.record) for each in found)
+        cells = (
+            (
+                each.entity.entity_id,
+                word(record.tier if record else None),
+                word(each.by),
+                word(record.name if record else None),
+            )
+            for each, record in records
+        )
+        say_columns([("ENTITY", "TIER", "UNLIMITED BY", "NAME"), *cells])
+        say_following(behind)
+    else:
+        on = "resources that no level names" if resource is None else resource
+        begin = f" whose id begins with {begins_with!r}" if begins_with else ""
+        say_sentence(f"Every entity{begin} in namespace {repository.name} has limits on {on}.")
 
 
 def _list_tier(
