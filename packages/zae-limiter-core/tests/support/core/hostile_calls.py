@@ -82,6 +82,19 @@ async def draws(limiter: Any, repository: Any) -> None:
         await acquire(limiter, "child", "r", {"rpm": 1}, steps=("consume", "settle"), draws=draws)
 
 
+async def budgets(limiter: Any, repository: Any) -> None:
+    for amounts in ({"rpm": 50}, None):  # opens it, then joins
+        run = await of(limiter.budget("run", amounts, within="child").open())
+        await acquire(run, "r", {"rpm": 1}, steps=("consume", "settle"))
+    await of(run.left())
+    await of(run.end())
+
+
+async def retried(limiter: Any, repository: Any) -> None:
+    for _ in range(2):
+        await acquire(limiter, "child", "r", {"rpm": 1}, steps=("settle",), idempotency_key="order")
+
+
 async def pages(limiter: Any, repository: Any) -> None:
     page = await of(repository.get_usage_snapshots(resource="r", limit=1))
     await of(repository.get_usage_snapshots(resource="r", limit=1, next=page.next))
@@ -131,6 +144,8 @@ OWN_CALLS: Final[Mapping[str, Script]] = {
     "check": method("check", "child", "r", {"rpm": 60}),
     "check with draws": method("check", "child", "r", {"rpm": 60}, draws=[Draw("parent", "other"), Draw("alone")]),
     "acquire with draws": draws,
+    "acquire, retried": retried,
+    "budget": budgets,
     "time_until_available": method("time_until_available", "child", "r", {"rpm": 60}),
     "create_entity": method("create_entity", "another", parent_id="parent"),
     "create_entity with parents": method("create_entity", "another", parent_ids=["parent", "alone"]),

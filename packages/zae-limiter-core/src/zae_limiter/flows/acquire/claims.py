@@ -2,8 +2,6 @@
 
 from _thread import RLock  # that of `threading` is a function around it
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from types import MappingProxyType
-from typing import Final
 
 from ...exceptions import InfrastructureError, ValidationError
 from ...operations.errors import StoreError
@@ -25,7 +23,6 @@ from ..tally import NO_TALLY, ONE, ONE_BELOW, Tally
 from .requests import AcquireRequest
 
 Levels = Mapping[str, tuple[Config, Sequence[str]]]  # the limits of each entity of a path, and who is above
-NO_LEVELS: Final[Levels] = MappingProxyType({})
 
 
 @dataclass  # without slots: what has not happened yet is the class's, and costs an acquire nothing
@@ -53,7 +50,7 @@ class Claim:
     place: int = 0
     draw: int = 0
     unlimited: Mapping[str, int] | None = field(default=None, init=False)
-    levels: Levels = field(default=NO_LEVELS, init=False)
+    levels: Levels | None = field(default=None, init=False)
     turn: Turn | None = field(default=None, init=False)
     decided_by_view: View | None = field(default=None, init=False)
     short_of: Sequence[str] = field(default=(), init=False)
@@ -80,16 +77,16 @@ class Claim:
     @property
     def limited(self) -> Collection[str]:
         """The names of the limits of all buckets of the path."""
-        return {name for config, _ in self.levels.values() for name in config.by_name}
+        return {name for config, _ in (self.levels or {}).values() for name in config.by_name}
 
     @property
     def limited_above(self) -> Collection[str]:
         """The names that the bucket does not limit, and one above it does."""
-        entities, found = [self.path[-1]], set[str]()
+        levels, entities, found = self.levels or {}, [self.path[-1]], set[str]()
         for entity in entities:  # which grow while they are walked
-            config, above = self.levels.get(entity, (self.config, ()))
+            config, above = levels.get(entity, (self.config, ()))
             found.update(config.by_name)
-            entities += [each for each in above if each in self.levels and each not in entities]
+            entities += [each for each in above if each in levels and each not in entities]
         return found.difference(self.config.by_name)
 
     @property
