@@ -360,6 +360,23 @@ async def test_a_repeat_takes_a_slot_of_its_own(world: World) -> None:
     assert (await left(limiter, "open"), await left(limiter)) == (2, 8)
 
 
+async def test_a_repeat_that_gets_no_slot_is_none(world: World) -> None:
+    limiter, _ = await opened(world, CALLS, Limit.concurrent("open", 1))
+    both = {"calls": 1, "open": 1}
+    with suppress(Failed):
+        async with limiter.acquire("acme", "api", both, idempotency_key=KEY):
+            for _ in range(3):
+                with pytest.raises(RateLimitExceeded):
+                    await call(limiter, consume=both)
+            raise Failed
+    assert (await left(limiter, "open"), await left(limiter)) == (1, 9)  # no repeat was admitted: its tokens are back
+    async with limiter.acquire("acme", "api", both, idempotency_key=KEY):
+        for _ in range(3):
+            with pytest.raises(RateLimitExceeded):
+                await call(limiter, consume=both)
+    assert [await call(limiter, consume=both) for _ in range(11)] == [True] * 10 + [False]
+
+
 async def test_shadow_limits_count_once(world: World) -> None:
     limiter, _ = await opened(world, Limit.total("calls", 3, shadow=True))
     for _ in range(3):

@@ -20,6 +20,7 @@ R raises                                              nothing is written: the to
 both raise                                            the tokens stay, for the next retry of this key
 R is refused for lack of tokens, F was admitted       R is admitted: it reads the key before it gives up
 F was refused                                         no item: R is decided anew
+R gets no slot, F was admitted                        R is refused, and is not counted
 R is the eleventh repeat                              it counts, as a call without a key
 F dies before it puts the item                        its tokens are lost, as those of any process that dies
 F dies later                                          the tokens stay, R is admitted
@@ -170,12 +171,21 @@ def _known(namespace_state: NamespaceState, this: Try) -> Flow[Grant | None]:
         found = yield from read(Key(*this.address(namespace_state)))
         if found is None or expiry_of(found) <= namespace_state.now() // 1000:
             return None
-        this.check(kept := read_call(found))
-        if not (yield from _join(namespace_state, this, found, kept)):
-            return None
     except StoreError:
         return None
-    return (yield from with_public_errors(namespace_state.stack, _grant_of_repeat(namespace_state, this, kept)))
+    this.check(kept := read_call(found))
+    if kept.repeats >= MOST_REPEATS:
+        return None
+    # its slots first: a repeat that gets none is refused, and so it is not counted, and holds no tokens of the key
+    grant = yield from with_public_errors(namespace_state.stack, _grant_of_repeat(namespace_state, this, kept))
+    try:
+        joined = yield from _join(namespace_state, this, found, kept)
+    except StoreError:
+        joined = False
+    if not joined:
+        yield from roll_back(namespace_state, grant)
+        return None
+    return grant
 
 
 def claim(namespace_state: NamespaceState, this: Try, grant: Grant) -> Flow[Grant]:
