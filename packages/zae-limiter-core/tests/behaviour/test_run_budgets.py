@@ -313,6 +313,21 @@ async def test_more_is_taken_of_all_or_of_none(world: World) -> None:
     assert await left_of(it) == {"tpm": 9_000, "usd": 98_990_000}
 
 
+@pytest.mark.parametrize("back", ["adjust", "release"])
+async def test_a_correction_that_is_refused_corrects_nothing(world: World, back: str) -> None:
+    it = await world.process(default_limits=[TPM, USD])
+    run = await opened(it)
+    below = await run.budget("search", {"usd": "$1"}).open()
+    for own, of_runs in (("0.50", "0.10"), ("0.10", "0.50")):
+        usd = Decimal("0.30")
+        async with below.acquire("gpt-4", {"usd": Decimal(own)}, costs={"usd": Decimal(of_runs)}) as lease:
+            with pytest.raises(ValidationError, match="no more can go back"):
+                await getattr(lease, back)(usd=-usd if back == "adjust" else usd)
+    assert await run.left() == {"calls": 3, "usd": 1_400_000}
+    assert await below.left() == {"usd": 400_000}
+    assert await left_of(it) == {"tpm": 10_000, "usd": 99_400_000}
+
+
 async def test_who_slept_past_the_end_takes_nothing(world: World) -> None:
     it = await a_process(world)
     run = await opened(it, expires=60)

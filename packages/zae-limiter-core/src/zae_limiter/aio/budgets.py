@@ -300,37 +300,31 @@ class RunLease(Lease):
 
     async def consume(self, /, **amounts: int | Decimal) -> None:
         """Take more tokens at once, by limit, of the entity and of the run. Raises as ``Lease.consume``."""
-        own, of_runs = self._divided(amounts)
-        taken: list[tuple[DrawLease, Amounts]] = []
-        try:
-            for draw, part in of_runs:
-                if part:
-                    await draw.consume(**part)
-                    taken.append((draw, part))
-            if own:
-                await super().consume(**own)
-        except BaseException:
-            for draw, part in taken:  # with the end of the block: until then the run has less, never more
-                await draw.release(**part)
-            raise
+        await self._in_all("consume", amounts, undo=-1)
 
     async def adjust(self, /, **amounts: int | Decimal) -> None:
         """Correct the estimate at the end of the block, of the entity and of the run, as ``Lease.adjust`` does."""
-        own, of_runs = self._divided(amounts)
-        if own:
-            await super().adjust(**own)
-        for draw, part in of_runs:
-            if part:
-                await draw.adjust(**part)
+        await self._in_all("adjust", amounts, undo=-1)
 
     async def release(self, /, **amounts: int | Decimal) -> None:
         """Give tokens back at the end of the block, of the entity and of the run; free slots at once."""
+        await self._in_all("release", amounts, undo=1)
+
+    async def _in_all(self, call: str, amounts: Amounts, *, undo: int) -> None:
+        """Make a call for each bucket that has the limits, or for none."""
         own, of_runs = self._divided(amounts)
-        if own:
-            await super().release(**own)
-        for draw, part in of_runs:
-            if part:
-                await draw.release(**part)
+        done: list[tuple[DrawLease, Amounts]] = []
+        try:
+            for draw, part in of_runs:
+                if part:
+                    await getattr(draw, call)(**part)
+                    done.append((draw, part))
+            if own:
+                await getattr(super(), call)(**own)
+        except BaseException:
+            for draw, part in done:  # with the end of the block: until then the run has less, never more
+                await draw.adjust(**{name: undo * amount for name, amount in part.items()})
+            raise
 
     async def settle(
         self, usage: TokenUsage | None = None, most: int | None = None, /, **amounts: int | Decimal

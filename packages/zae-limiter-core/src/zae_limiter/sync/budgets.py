@@ -300,37 +300,31 @@ class SyncRunLease(SyncLease):
 
     def consume(self, /, **amounts: int | Decimal) -> None:
         """Take more tokens at once, by limit, of the entity and of the run. Raises as ``SyncLease.consume``."""
-        own, of_runs = self._divided(amounts)
-        taken: list[tuple[SyncDrawLease, Amounts]] = []
-        try:
-            for draw, part in of_runs:
-                if part:
-                    draw.consume(**part)
-                    taken.append((draw, part))
-            if own:
-                super().consume(**own)
-        except BaseException:
-            for draw, part in taken:  # with the end of the block: until then the run has less, never more
-                draw.release(**part)
-            raise
+        self._in_all("consume", amounts, undo=-1)
 
     def adjust(self, /, **amounts: int | Decimal) -> None:
         """Correct the estimate at the end of the block, of the entity and of the run, as ``SyncLease.adjust`` does."""
-        own, of_runs = self._divided(amounts)
-        if own:
-            super().adjust(**own)
-        for draw, part in of_runs:
-            if part:
-                draw.adjust(**part)
+        self._in_all("adjust", amounts, undo=-1)
 
     def release(self, /, **amounts: int | Decimal) -> None:
         """Give tokens back at the end of the block, of the entity and of the run; free slots at once."""
+        self._in_all("release", amounts, undo=1)
+
+    def _in_all(self, call: str, amounts: Amounts, *, undo: int) -> None:
+        """Make a call for each bucket that has the limits, or for none."""
         own, of_runs = self._divided(amounts)
-        if own:
-            super().release(**own)
-        for draw, part in of_runs:
-            if part:
-                draw.release(**part)
+        done: list[tuple[SyncDrawLease, Amounts]] = []
+        try:
+            for draw, part in of_runs:
+                if part:
+                    getattr(draw, call)(**part)
+                    done.append((draw, part))
+            if own:
+                getattr(super(), call)(**own)
+        except BaseException:
+            for draw, part in done:  # with the end of the block: until then the run has less, never more
+                draw.adjust(**{name: undo * amount for name, amount in part.items()})
+            raise
 
     def settle(self, usage: TokenUsage | None = None, most: int | None = None, /, **amounts: int | Decimal) -> None:
         """Set what was really used, of the entity and of the run, whose ``by_usage`` says what a ``usage`` costs it.
