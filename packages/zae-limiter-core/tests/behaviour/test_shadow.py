@@ -10,6 +10,7 @@ import pytest
 from support.core.shards import aim_at, split_into, states
 from support.core.worlds import Awaited, World, passes, take
 from zae_limiter import Limit, RateLimiter, RateLimiterUnavailable, RateLimitExceeded, SyncRateLimiter
+from zae_limiter.exceptions import BudgetEnded
 from zae_limiter.http import headers, problem
 from zae_limiter.observers import AcquireEvent
 from zae_limiter.operations.errors import Unreachable
@@ -177,6 +178,20 @@ async def test_limits_of_a_call_may_be_in_shadow(world: World) -> None:
         assert [status.limit for status in lease.shadowed] == [RPM]
     with pytest.raises(RateLimitExceeded):
         await limiter.acquire("e", "r", {"rpm": 6}, limits=[replace(RPM, shadow=False)]).__aenter__()
+
+
+async def test_a_budget_that_is_over_refuses_nothing_in_shadow(world: World) -> None:
+    limiter, _ = await world.process(default_limits=[TPM])
+    shadow = in_shadow(world, limiter, default_limits=[TPM])
+    budgets = [of.budget("run-1", {"calls": 1}, within="team-a", expires=60) for of in (limiter, shadow, shadow)]
+    await budgets[0].open()
+    await budgets[1].open()
+    world.clock.advance(61)
+    for run in budgets[1], await budgets[2].open():
+        async with run.acquire("gpt-4", {"tpm": 1}):
+            pass
+    with pytest.raises(BudgetEnded):
+        await budgets[0].open()
 
 
 async def test_a_capacity_of_0_in_shadow_blocks_nobody(world: World) -> None:

@@ -222,7 +222,7 @@ class SyncRunBudget:
     def _refuse_if_over(self, request: AcquireRequest | None, cause: BaseException | None = None) -> None:
         """Raise ``BudgetEnded`` if the run, or one above it, is over. A limiter in shadow refuses nothing."""
         over = next((each for each in self._chain if each._is_over), None)
-        if over is not None and not (request is not None and request.shadow):
+        if over is not None and not self._limiter._shadow:
             raise over._refusal(request) from cause
 
     def _refusal(self, request: AcquireRequest | None) -> BudgetEnded:
