@@ -20,10 +20,11 @@ from ..data.effective import read_effective
 from ..data.places import ALL_RESOURCES
 from ..data.switches import plain_resolved, sentences
 from ..paging import every_row
-from ..times import both, duration, iso
+from ..times import both, iso
 from .next_steps import NextStep
-from .report import LAST
-from .showing import WHY
+from .plain import plain_instant
+from .report import LAST, passes_at
+from .showing import WHY, waiting
 from .unknown import Unknown, unknown_entity
 
 if TYPE_CHECKING:
@@ -169,7 +170,7 @@ def _now(each: Refusals) -> str:
     if now.binding is None:
         return "passes"
     bucket, limit = now.binding
-    wait = "" if math.isinf(now.wait_seconds) else f", {duration(now.wait_seconds)} to wait"
+    wait = "" if math.isinf(now.wait_seconds) else f", {waiting(limit)}"
     return f"refused by {bucket.entity_id}/{limit.limit.name}{WHY.get(limit.reason, '')}{wait}"
 
 
@@ -186,7 +187,7 @@ def _plain(each: Refusals) -> dict[str, Any]:
         "refused_by": [{**refuser._asdict(), "refused": count} for refuser, count in each.refused_by.items()],
         "passes": None if now is None else now.passes,
         "reason": None if now is None else now.reason,
-        "passes_at": None if now is None or now.passes_at is None else iso(now.passes_at),
+        "passes_at": None if now is None else plain_instant(passes_at(now)),
         "disabled": None if now is None or now.disabled is None else now.disabled.entity_id,
         "binding": binding,
     }

@@ -76,7 +76,7 @@ def _remedies_of_all(report: Report) -> Iterator[_Step]:
 def _remedies(report: Report, bucket: "BucketExplanation", limit: "LimitExplanation") -> Iterator[_Step]:
     entity_id, on, name = bucket.entity_id, ["-r", bucket.resource], limit.limit.name
     where_set = [] if limit.source == "entity_default" else on
-    stored, until = limit.source in OF_THE_STORE, _until(report, bucket)
+    stored = limit.source in OF_THE_STORE
     if limit.override_until is not None and all(each.blocked for each in bucket.limits):
         yield _Step(f"Let {entity_id} in again.", "enable", entity_id, where_set)
     elif limit.override_until is not None and _end_helps(report, bucket, limit):
@@ -91,14 +91,27 @@ def _remedies(report: Report, bucket: "BucketExplanation", limit: "LimitExplanat
         text = write_money(more, limit.limit.unit) if limit.limit.unit else f"{more}"
         yield _Step(f"Give {entity_id} {text} {name} now.", "bucket credit", entity_id, [*on, "-t", f"{name}:{text}"])
     elif stored and (factor := _factor(report, bucket, limit)) is not None:
-        is_lifted = (entity_id, bucket.resource) in report.beneath
-        whose = "the limits that it has without the override" if is_lifted else "its limits"
-        time, end = (f"until {until}", ["--until", until]) if until else ("for an hour", [])
-        does = f"Give {entity_id} {factor} times {whose} {time}{_passes_after(report, bucket, limit, factor)}."
-        yield _Step(does, "lift", entity_id, [*on, "--by", str(factor), *end])
+        after = _seconds_after(report, bucket, limit, factor)
+        if after is None or after < limit.wait_seconds:
+            yield _lift(report, bucket, factor, after)
     if not math.isinf(limit.wait_seconds):
-        yield _Step(f"Fill the bucket of {entity_id} once.", "bucket reset", entity_id, on)
+        if limit.limit.kind != "concurrent":  # slots stay with their holders
+            yield _Step(f"Fill the bucket of {entity_id} once.", "bucket reset", entity_id, on)
         yield _Step(f"See who consumes {name}.", "usage top", None, [*on, "--by", name])
+
+
+def _lift(report: Report, bucket: "BucketExplanation", factor: int, after: float | None) -> _Step:
+    """Return a lift of the limits of a bucket by a factor; ``after`` so many seconds the call passes."""
+    entity_id, until = bucket.entity_id, _until(report, bucket)
+    whose = (
+        "the limits that it has without the override"
+        if (entity_id, bucket.resource) in report.beneath
+        else "its limits"
+    )
+    time, end = (f"until {until}", ["--until", until]) if until else ("for an hour", [])
+    later = "" if after is None else f": the call passes {duration(after)} later"
+    does = f"Give {entity_id} {factor} times {whose} {time}{later}."
+    return _Step(does, "lift", entity_id, ["-r", bucket.resource, "--by", str(factor), *end])
 
 
 def _opening(bucket: "BucketExplanation", limit: "LimitExplanation") -> Iterator[_Step]:
@@ -146,16 +159,18 @@ def _rate(limit: "Limit") -> float:
     return limit.refill_amount / limit.refill_period if limit.kind == "token_bucket" else 0.0
 
 
-def _passes_after(report: Report, bucket: "BucketExplanation", limit: "LimitExplanation", factor: int) -> str:
-    """Return in which time the missing tokens come after a lift, in words; empty where they are there at once, and for
-    slots, which others have to release.
+def _seconds_after(report: Report, bucket: "BucketExplanation", limit: "LimitExplanation", factor: int) -> float | None:
+    """Return in how many seconds the missing tokens come after a lift, which leaves what is there; ``None`` where they
+    are there at once, and for slots, which others have to release.
     """
     beneath = report.beneath.get((bucket.entity_id, bucket.resource), {})
     per_second = _rate(beneath.get(limit.limit.name) or in_force(limit)) * factor
-    missing = (limit.requested or 0) - limit.available
-    if not (limit.refuses and bucket.shard_count and per_second and missing > 0):
-        return ""
-    return f": the call passes {duration(missing / per_second)} later"
+    if not (limit.refuses and bucket.shard_count and per_second):
+        return None
+    missing: float = (limit.requested or 0) - limit.available
+    if not math.isinf(limit.wait_seconds):
+        missing = limit.wait_seconds * _rate(in_force(limit))  # without the part of a token that is there
+    return missing / per_second if missing > 0 else None
 
 
 def _until(report: Report, bucket: "BucketExplanation") -> str:
@@ -163,7 +178,7 @@ def _until(report: Report, bucket: "BucketExplanation") -> str:
     ends = [each.override_until for each in bucket.limits if each.override_until is not None]
     if not ends or max(ends) <= report.explanation.at + timedelta(hours=1):
         return ""
-    return f"{max(ends) + timedelta(seconds=59):%Y-%m-%dT%H:%MZ}"
+    return f"{max(ends) + timedelta(seconds=60, microseconds=-1):%Y-%m-%dT%H:%MZ}"
 
 
 def _enabling_all(report: Report) -> Iterator[_Step]:

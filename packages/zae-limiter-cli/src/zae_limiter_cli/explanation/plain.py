@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from ..audit.changes import plain_event
@@ -9,7 +10,7 @@ from ..data.switches import plain_resolved
 from ..rates import in_money
 from ..times import iso
 from .next_steps import NextStep
-from .report import Report, in_force
+from .report import Report, in_force, passes_at
 
 if TYPE_CHECKING:
     from zae_limiter.values import BucketExplanation, LimitExplanation, Refuser
@@ -32,7 +33,7 @@ def plain_report(report: Report, steps: Sequence[NextStep]) -> dict[str, Any]:
         "passes": found.passes,
         "reason": found.reason,
         "wait_seconds": _seconds(found.wait_seconds),
-        "passes_at": None if found.passes_at is None else iso(found.passes_at),
+        "passes_at": plain_instant(passes_at(found)),
         **({} if found.overflows_to is None else {"overflows_to": found.overflows_to}),
         "disabled": None if found.disabled is None else found.disabled.entity_id,
         "binding": binding,
@@ -97,6 +98,11 @@ def _limit(each: "LimitExplanation") -> dict[str, Any]:
 
 def _refused_by(counts: "Mapping[Refuser, int]") -> list[dict[str, Any]]:
     return [{**refuser._asdict(), "refused": count} for refuser, count in counts.items()]
+
+
+def plain_instant(at: datetime | None) -> str | None:
+    """Return an instant as JSON has it."""
+    return None if at is None else iso(at)
 
 
 def _seconds(wait: float) -> float | None:

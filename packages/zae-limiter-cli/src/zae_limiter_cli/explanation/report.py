@@ -188,6 +188,12 @@ def in_force(each: "LimitExplanation") -> "Limit":
     return each.in_force or each.limit
 
 
+def passes_at(found: "Explanation") -> datetime | None:
+    """Return from when on a call passes; ``None`` for never, and where the holders of slots decide."""
+    held = found.binding is not None and found.binding[1].limit.kind == "concurrent"
+    return None if held else found.passes_at
+
+
 def _most_often(
     explanation: "Explanation", refused_by: "Mapping[Refuser, int]"
 ) -> "tuple[BucketExplanation, LimitExplanation] | None":

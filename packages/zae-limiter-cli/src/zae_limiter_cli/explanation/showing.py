@@ -81,8 +81,7 @@ def _verdict(report: Report) -> Iterator[str]:
         on = "" if bucket.resource == found.resource else f" on {bucket.resource}"
         yield f"{what}: refused by {bucket.entity_id}/{limit.limit.name}{on}{WHY.get(limit.reason, '')}."
         yield f"Path: {' -> '.join([*bucket.path, limit.limit.name])}"
-        over = bucket.is_over(found.at)
-        yield "The run is over: open a budget of another name." if over else _until(found.passes_at, limit)
+        yield until(report)
     if found.overflows_to is not None:
         yield f"It asks {found.overflows_to} first: its on_refused says so from here on, so much of a limit is used."
     for line in asked_by(report):
@@ -116,6 +115,19 @@ def asked_by(report: Report) -> Iterator[str]:
         yield "How much its refused calls asked for is not known, so it asks for 1."
 
 
+def until(report: Report) -> str:
+    """Return when a call passes that a limit refuses."""
+    found = report.explanation
+    if found.binding is None:
+        return ""
+    bucket, limit = found.binding
+    return (
+        "The run is over: open a budget of another name."
+        if bucket.is_over(found.at)
+        else _until(found.passes_at, limit)
+    )
+
+
 def _until(passes_at: datetime | None, limit: "LimitExplanation") -> str:
     if limit.blocked:
         if limit.override_until is not None:
@@ -128,8 +140,16 @@ def _until(passes_at: datetime | None, limit: "LimitExplanation") -> str:
         most = amount(max(each.usable_burst for each in values_of(limit.limit)), unit)
         asked = amount(limit.requested or 0, unit)
         return f"Never passes: it asks for {asked}, and the bucket holds {most} at most."
+    if limit.limit.kind == "concurrent":
+        longest = duration(2 * limit.limit.expires)
+        return f"Passes when a holder frees its slot; a holder that is gone loses it within {longest}."
     at = passes_at if not passes_at.microsecond else passes_at + timedelta(seconds=1)
     return f"Passes in {duration(limit.wait_seconds)}, at {at:%Y-%m-%d %H:%M:%S} (UTC), if no other call comes first."
+
+
+def waiting(limit: "LimitExplanation") -> str:
+    """Return how long a call waits for a limit, which of slots their holders decide."""
+    return "held" if limit.limit.kind == "concurrent" else f"{duration(limit.wait_seconds)} to wait"
 
 
 def values_of(limit: "Limit") -> list["Limit"]:
@@ -188,7 +208,7 @@ def _notes(each: "LimitExplanation") -> Iterator[str]:
         yield "blocked"
     elif each.wait_seconds:
         verb = "would refuse" if each.limit.shadow else "REFUSES"
-        wait = "above the burst" if math.isinf(each.wait_seconds) else f"{duration(each.wait_seconds)} to wait"
+        wait = "above the burst" if math.isinf(each.wait_seconds) else waiting(each)
         yield f"{verb}: {wait}"
     elif each.requested is not None:
         yield "enough"

@@ -277,6 +277,35 @@ def test_slots_get_a_larger_limit_and_no_credit(table: Table) -> None:
             assert lease.consumed == {"calls": 1}
 
 
+def test_held_slots_have_no_time_and_no_step_that_leaves_them(table: Table) -> None:
+    table.repository.set_limits("key-1", [Limit.concurrent("streams", 1, expires=60)], "gpt-4")
+    with SyncRateLimiter(table.repository).acquire("key-1", "gpt-4", {"streams": 1}):
+        done = run("why", "key-1", "-r", "gpt-4").stdout
+        assert "Passes when a holder frees its slot; a holder that is gone loses it within 2 min." in " ".join(
+            done.split()
+        )
+        assert "REFUSES: held" in done
+        assert "Passes in" not in done
+        assert not any("bucket reset" in step for step in steps("key-1", "-r", "gpt-4"))
+        assert document("why", "key-1", "-r", "gpt-4")["passes_at"] is None
+        assert "refused by key-1/streams: too many at once, held" in run("why", "key-1").stdout
+        assert document("why", "key-1")["resources"][0]["passes_at"] is None
+        near = run("usage", "near", "--every", "0.1").stdout.splitlines()
+        assert near[1].split()[-1] == "held"
+
+
+def test_a_lift_says_when_the_call_passes_with_what_has_come_so_far(table: Table) -> None:
+    table.repository.set_limits("key-1", [Limit.custom("rpm", 1, refill_amount=1, refill_period=4)], "gpt-4")
+    assert passes(table)
+    time.sleep(2)
+    told = document("why", "key-1", "-r", "gpt-4")
+    [lift, *_] = told["next"]
+    later = float(lift["does"].partition(": the call passes ")[2].removesuffix(" s later."))
+    assert later == pytest.approx(told["wait_seconds"] / 2, abs=0.2)
+    paste(lift["command"])
+    assert document("why", "key-1", "-r", "gpt-4")["wait_seconds"] <= later
+
+
 @pytest.mark.parametrize("limit", [Limit.per_month("usd", 30), Limit.total("usd", 30)])
 def test_a_limit_whose_tokens_come_at_once_gets_a_credit_and_no_lift(table: Table, limit: Limit) -> None:
     table.repository.set_resource_defaults("gpt-4", [limit])

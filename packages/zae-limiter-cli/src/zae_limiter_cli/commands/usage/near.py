@@ -190,7 +190,7 @@ def _cells(each: "Near", *, shadow: bool) -> tuple[str, ...]:
 def _lasts(each: "Near") -> str:
     if each.used_per_second is None:
         return "-"
-    if each.limit.kind == "concurrent" and each.available > 0:
+    if each.limit.kind == "concurrent":
         return "held"
     if each.seconds_left is None:
         return "refills first" if each.used_per_second else "unused"
