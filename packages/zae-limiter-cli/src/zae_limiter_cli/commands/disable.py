@@ -16,7 +16,6 @@ from ..data.overrides import (
     blocks,
     end_options,
     known_resources,
-    limited_resources,
     own_configs,
     places_in_words,
     set_override,
@@ -197,7 +196,7 @@ def _switch_off(
 
 def _exempt_on(repository: "SyncRepository", entity_id: str) -> list[str]:
     """Return the resources on which an entity is enabled whatever its switch on all resources says."""
-    found = own_configs(repository, entity_id, known_resources(repository, entity_id))
+    found = own_configs(repository, entity_id)
     return [place for place, each in found.items() if place != ALL_RESOURCES and each.switches.disabled is False]
 
 
@@ -233,7 +232,7 @@ def _blocked(repository: "SyncRepository", entity_id: str, resource: str | None)
         composed = read_effective(repository, entity_id, tier_of(repository, entity_id), [resource])[resource].composed
         found = {resource: [*composed.limits]}
     else:
-        own = own_configs(repository, entity_id, limited_resources(repository))
+        own = own_configs(repository, entity_id)
         own.pop(ALL_RESOURCES, None)
         found = {
             place: [*config.limits, *(config.override.limits if config.override else ())]
@@ -288,8 +287,7 @@ def _let_in(
     """End the switches and the blocks of an entity, and say which, and what still disables it."""
     ended: list[dict[str, Any]] = []
     live = 0
-    places = [resource] if resource is not None else known_resources(repository, entity_id)
-    for place, config in own_configs(repository, entity_id, places).items():
+    for place, config in own_configs(repository, entity_id, None if resource is None else [resource]).items():
         if config.switches.disabled:
             live = max(live, repository.set_switches(entity_id, place, disabled=None, principal=principal))
             ended.append({"resource": place, "what": "switch", "reason": config.switches.reason})
@@ -329,7 +327,7 @@ def _let_in(
 
 def _still_disabled(repository: "SyncRepository", entity_id: str, resource: str | None) -> "dict[str, SetSwitch]":
     """Return what disables an entity by resource: on the one in question, or on all that are known."""
-    names = [resource] if resource is not None else [*repository.list_resources_with_defaults(), ALL_RESOURCES]
+    names = [resource] if resource is not None else known_resources(repository, entity_id)
     found = read_effective(repository, entity_id, None, names)
     resolved = {name: each.switches for name, each in found.items()}
     return {name: each.disabled for name, each in resolved.items() if each and each.disables and each.disabled}
@@ -344,7 +342,8 @@ def _everywhere(repository: "SyncRepository", entity_id: str, resource: str | No
 
 def _by(entity_id: str, place: str, switch: "SetSwitch") -> str:
     """Return what disables an entity, and the command that ends that for all."""
-    ends = {"system": "enable --system", "resource": f"enable -r {shlex.quote(place)}"}
+    shared = f"enable -r {shlex.quote(switch.pattern or place)}"
+    ends = {"system": "enable --system", "resource": shared, "pattern": shared}
     way = ends.get(switch.source, f"enable {shlex.quote(entity_id)}")
     return f"it is disabled by {switch.setter}{switch.because}; `{way}` ends that, --exempt lets it in alone"
 

@@ -9,7 +9,7 @@ import click
 from ..columns import say_columns, say_json, say_sentence
 from ..confirmation import confirm
 from ..data.bare_money import warn_of_bare_money
-from ..data.overrides import End, blocks, end_options, limited_resources, own_configs, places_in_words, set_override
+from ..data.overrides import End, blocks, end_options, own_configs, places_in_words, set_override
 from ..data.parsing import limits_option, parse_new_values
 from ..data.places import composed_beneath
 from ..data.showing import VALUES_HEAD, plain_limits, values_cells
@@ -132,8 +132,8 @@ def _end(
     yes: bool,
 ) -> None:
     """End the override on a resource, or those on all."""
-    places = [resource] if resource is not None else limited_resources(repository)
-    found = [place for place, config in own_configs(repository, entity_id, places).items() if config.override]
+    own = own_configs(repository, entity_id, None if resource is None else [resource])
+    found = [place for place, config in own.items() if config.override]
     if not found:
         on = "" if resource is None else f" on {resource}"
         raise CommandError(f"there is no override of {entity_id}{on} in namespace {repository.name}: nothing was ended")

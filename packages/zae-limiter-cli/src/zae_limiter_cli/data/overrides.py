@@ -80,29 +80,30 @@ def set_override(
         raise CommandError(f"{end.option} {end.text!r}: {error.problem}") from error
 
 
-def own_configs(repository: "SyncRepository", entity_id: str, resources: Iterable[str]) -> "dict[str, StoredConfig]":
-    """Return what an entity has of its own by resource, in their order."""
+def own_configs(
+    repository: "SyncRepository", entity_id: str, resources: Iterable[str] | None = None
+) -> "dict[str, StoredConfig]":
+    """Return what an entity has of its own by resource, switches without limits, too: on these, or on all that it has
+    any on; last ``_default_``, as a change of what holds on all of them invalidates every bucket.
+    """
     from zae_limiter.maintenance import SyncMaintenance
 
-    places: list[ConfigPlace] = [(entity_id, each) for each in resources]
-    found = SyncMaintenance(repository).get_configs(places)
+    maintenance = SyncMaintenance(repository)
+    own = maintenance.list_own_resources(entity_id) if resources is None else resources
+    places: list[ConfigPlace] = [(entity_id, each) for each in own]
+    found = maintenance.get_configs(places)
     return {place[1]: found[place] for place in places if place in found and place[1] is not None}
 
 
-def limited_resources(repository: "SyncRepository") -> list[str]:
-    """Return the resources on which any entity has limits of its own, and last ``_default_``: a change of what holds on
-    all of them invalidates every bucket.
-    """
-    return [*(each for each in repository.list_resources_with_entity_configs() if each != ALL_RESOURCES), ALL_RESOURCES]
-
-
 def known_resources(repository: "SyncRepository", entity_id: str) -> list[str]:
-    """Return the resources on which an entity may have anything of its own, switches without limits, too; ``_default_``
-    last, as in ``limited_resources``.
+    """Return the resources that an entity uses, or that have defaults, and last ``_default_``. A pattern is none: what
+    it says holds on the resources that it matches.
     """
-    names = {*limited_resources(repository), *repository.list_resources_with_defaults()}
+    from zae_limiter.values.patterns import is_pattern
+
+    names = {each for each in repository.list_resources_with_defaults() if not is_pattern(each)}
     names |= {each.resource for each in repository.get_buckets(entity_id)}
-    return [*sorted(names - {ALL_RESOURCES}), ALL_RESOURCES]
+    return [*sorted(names), ALL_RESOURCES]
 
 
 def blocks(override: "Override | None") -> bool:

@@ -2,7 +2,7 @@
 
 from support.cli.by_hand import document, effective, refused, run, told
 from support.cli.tables import Table
-from zae_limiter import Limit
+from zae_limiter import AccessDisabled, Limit, Options, RateLimitExceeded, SyncRateLimiter, SyncRepository
 
 RPM, TPM = Limit.per_minute("rpm", 100), Limit.per_minute("tpm", 5)
 
@@ -56,3 +56,47 @@ def test_a_switch_of_a_pattern_is_named_and_ended(table: Table) -> None:
 def test_audit_lists_changes_of_a_pattern(table: Table) -> None:
     run("resource", "set-defaults", "a/*", "-l", "rpm:1")
     assert "a/*" in run("audit", "list", "--resource", "a/*").stdout
+
+
+def admits(table: Table) -> bool:
+    """Whether a process that begins now admits `k1` on a resource of the pattern `a/*`."""
+    limiter = SyncRateLimiter(SyncRepository.over(table.store, Options(stack="my-app", read_timeout=30)))
+    try:
+        with limiter.acquire("k1", "a/b", {"rpm": 1}):
+            return True
+    except (AccessDisabled, RateLimitExceeded):
+        return False
+
+
+def test_an_entity_is_disabled_and_enabled_on_what_a_pattern_matches(table: Table) -> None:
+    table.repository.set_resource_defaults("a/*", [RPM])
+    assert admits(table)
+    run("disable", "k1", "--yes")
+    assert not admits(table)
+    run("enable", "k1")
+    assert admits(table)
+
+
+def test_a_resource_of_a_pattern_that_was_exempt_is_disabled_with_the_entity(table: Table) -> None:
+    table.repository.set_resource_defaults("a/*", [RPM])
+    run("enable", "k1", "-r", "a/b", "--exempt")
+    run("disable", "k1", "--yes")
+    assert not admits(table)
+
+
+def test_an_entity_is_disabled_for_a_time_on_what_a_pattern_matches(table: Table) -> None:
+    table.repository.set_resource_defaults("a/*", [RPM])
+    run("disable", "k1", "--for", "1h", "--yes")
+    assert not admits(table)
+    assert "its override has ended" in run("enable", "k1").stdout
+    assert admits(table)
+
+
+def test_enable_says_that_a_pattern_still_disables_what_the_entity_uses(table: Table) -> None:
+    table.repository.set_resource_defaults("*", [RPM])
+    assert admits(table)
+    run("disable", "-r", "a/*", "--yes")
+    run("disable", "k1", "--yes")
+    said = run("enable", "k1").stderr
+    assert "k1 on a/b stays disabled: it is disabled by the config of the pattern a/*" in said
+    assert "`enable -r 'a/*'` ends that" in said

@@ -102,6 +102,12 @@ class Maintenance(FlowRunner):
         """Return the patterns of resources that have limits, or switches, by name."""
         return sorted(await self._run(stored.listing.read_patterns(self.namespace_state)))
 
+    async def list_own_resources(self, entity_id: str) -> list[str]:
+        """Return the resources on which an entity has limits, switches or an override of its own, by name; last
+        ``_default_``. Raises ``ValidationError``.
+        """
+        return await self._run(stored.listing.own_resources(self.namespace_state, entity_id))
+
     async def get_entity_records(
         self, entity_ids: Sequence[str], *, skip_unreadable: bool = False
     ) -> dict[str, StoredEntity]:

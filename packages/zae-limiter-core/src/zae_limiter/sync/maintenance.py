@@ -102,6 +102,12 @@ class SyncMaintenance(SyncFlowRunner):
         """Return the patterns of resources that have limits, or switches, by name."""
         return sorted(self._run(stored.listing.read_patterns(self.namespace_state)))
 
+    def list_own_resources(self, entity_id: str) -> list[str]:
+        """Return the resources on which an entity has limits, switches or an override of its own, by name; last
+        ``_default_``. Raises ``ValidationError``.
+        """
+        return self._run(stored.listing.own_resources(self.namespace_state, entity_id))
+
     def get_entity_records(
         self, entity_ids: Sequence[str], *, skip_unreadable: bool = False
     ) -> dict[str, StoredEntity]:

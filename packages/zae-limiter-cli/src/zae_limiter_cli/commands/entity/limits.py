@@ -8,7 +8,7 @@ import click
 from ...columns import say_columns, say_json
 from ...confirmation import confirm
 from ...data.changing import Change, before_change
-from ...data.overrides import End, end_options, limited_resources, own_configs, set_override
+from ...data.overrides import End, end_options, own_configs, set_override
 from ...data.parsing import level_options
 from ...data.places import ALL_RESOURCES, composed_beneath
 from ...data.refusals import on_refused_option, plain_on_refused, say_on_refused, stored_on_refused
@@ -90,7 +90,7 @@ def set_limits(
 
 def _say_still_limited(repository: "SyncRepository", entity_id: str) -> None:
     """Say where an entity that is unlimited on all resources has limits on one, which come first."""
-    own = own_configs(repository, entity_id, limited_resources(repository))
+    own = own_configs(repository, entity_id)
     places = [place for place, config in own.items() if place != ALL_RESOURCES and config.limits]
     if places:
         way_out = f"`entity set-limits {shlex.quote(entity_id)} -r {shlex.quote(places[0])} --unlimited`"

@@ -15,7 +15,7 @@ from ...operations.values import Item, Key, Page, Query
 from ...runtime.dataclass import replace
 from ...schema import keys
 from ...schema.attributes import GSI3SK, GSI4SK, PK, RESOURCE
-from ...schema.configs import Row
+from ...schema.configs import Row, read_own_place
 from ...schema.entities import read_entity
 from ...schema.items import BucketId, BucketState
 from ...schema.keys import EntityConfigAddress
@@ -23,7 +23,7 @@ from ...schema.patterns import pattern_items
 from ...schema.record import reads
 from ...values.buckets import BucketPage
 from ...values.entities import EntityPage, KnownEntity
-from ...values.naming import check_identifier, check_resource
+from ...values.naming import DEFAULT_RESOURCE, check_identifier, check_resource
 from ...values.resolution import Said
 from ..bucket.reading import bucket_of_row, checked_state
 from ..bucket.reading import in_force as buckets_in_force
@@ -128,6 +128,17 @@ def resources_with_entity_limits(namespace_state: NamespaceState) -> Flow[list[s
             query = replace(query, after=behind, start=None, limit=ENTRIES_PER_PAGE)
         else:  # no row of the page could be used
             query = replace(query, start=page.next, limit=ENTRIES_OF_FIRST_PAGE)
+
+
+def own_resources(namespace_state: NamespaceState, entity_id: str) -> Flow[list[str]]:
+    """Return the resources on which an entity has a config of its own, limits or switches alone, sorted by name; last
+    ``_default_``. It is read from the table itself, so that no change is missing.
+    """
+    rows = IndexRows(namespace_state.namespace_id)
+    pk = keys.pk_entity(namespace_state.namespace_id, check_identifier("entity_id", entity_id))
+    found = yield from query_rows(Query(pk, begins_with=keys.CONFIG_PREFIX), rows, lambda item: read_own_place(item)[1])
+    yield from report(rows)
+    return sorted(found, key=lambda resource: (resource == DEFAULT_RESOURCE, resource))
 
 
 def in_force(addresses: Iterable[EntityConfigAddress], namespace_state: NamespaceState) -> list[EntityConfigAddress]:
