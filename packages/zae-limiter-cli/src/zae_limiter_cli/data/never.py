@@ -3,8 +3,11 @@
 The problem: usage is of buckets, and a limit is of a level that many buckets share. The choice: for each bucket with
 usage the levels are composed as an acquire composes them, and what it used counts at the level that its limit is of.
 Every config and the records of entities with usage are read, a hundred with a request. The price: where usage does not
-say which of a bucket's own limits refused, and several could, each of them ``may_have_refused``, and is listed apart;
+say which of a bucket's limits refused, and several could, each of them ``may_have_refused``, and is listed apart;
 and a refusal for which an ancestor was short, too, counts at the ancestor alone. A shadow limit refuses nothing.
+
+Usage names a limit that refused by its entity alone. It is one of the bucket on the resource of the call, or of a draw:
+of a bucket of the same entity elsewhere, which counts what it refused for others.
 """
 
 from collections import Counter
@@ -18,6 +21,7 @@ from .places import ALL_RESOURCES, as_level, name_of, places_of
 
 if TYPE_CHECKING:
     from zae_limiter import Limit, SyncRepository, UsageSnapshot
+    from zae_limiter.values import Refuser
     from zae_limiter.values.provisioner import ConfigPlace, StoredConfig
 
 Never = Literal["used", "refused"]
@@ -30,11 +34,15 @@ class _Bucket(NamedTuple):
 
 @dataclass(slots=True)
 class _Use:
-    """What a bucket used by limit, and how often a limit of its own refused a call of its entity."""
+    """What a bucket used by limit; how often it refused a call of its entity for a limit that is not named, and one of
+    others; and whom it ``named``, with the counts. One without ``windows`` is named alone.
+    """
 
+    windows: int = 0
     consumed: Counter[str] = field(default_factory=Counter)
     refused: int = 0
-    refused_for: Counter[str] = field(default_factory=Counter)
+    refused_below: int = 0
+    named: "Counter[Refuser]" = field(default_factory=Counter)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,11 +89,13 @@ def _uses_of(snapshots: "Iterable[UsageSnapshot]") -> dict[_Bucket, _Use]:
     uses: dict[_Bucket, _Use] = {}
     for each in snapshots:
         use = uses.setdefault(_Bucket(each.entity_id, each.resource), _Use())
+        use.windows += 1
         use.consumed.update(each.consumed)
         use.refused += max(0, each.total_refused - each.total_refused_below - sum(each.refused_by.values()))
-        for refuser, count in each.refused_by.items():
-            above = uses.setdefault(_Bucket(refuser.entity_id, each.resource), _Use())
-            above.refused_for[refuser.limit_name] += count
+        use.refused_below += each.total_refused_below
+        use.named.update(each.refused_by)
+        for refuser in each.refused_by:
+            uses.setdefault(_Bucket(refuser.entity_id, each.resource), _Use())
     return uses
 
 
@@ -97,19 +107,49 @@ def _limit_uses(
 ) -> Iterator[LimitUse]:
     used: Counter[tuple[ConfigPlace, str]] = Counter()
     refused, maybe, buckets = used.copy(), used.copy(), used.copy()
+    owners = {bucket: _owners(bucket, configs, tiers.get(bucket.entity_id), patterns) for bucket in uses}
+    by_name = _refused_by_name(uses, owners)
     for bucket, use in uses.items():
-        owners = _owners(bucket, configs, tiers.get(bucket.entity_id), patterns)
-        suspects = [name for name, (_, limit) in owners.items() if not limit.shadow]
-        for name, (place, _) in owners.items():
+        suspects = [name for name, (_, limit) in owners[bucket].items() if not limit.shadow]
+        unclear = use.refused + max(0, use.refused_below - sum(by_name.below[bucket].values()))
+        for name, (place, _) in owners[bucket].items():
             key = place, name
             used[key] += max(0, use.consumed[name])
-            refused[key] += use.refused_for[name] + (use.refused if suspects == [name] else 0)
-            maybe[key] += use.refused if name in suspects and len(suspects) > 1 else 0
-            buckets[key] += 1
+            refused[key] += by_name.own[bucket][name] + by_name.below[bucket][name]
+            refused[key] += unclear if suspects == [name] else 0
+            maybe[key] += unclear if name in suspects and len(suspects) > 1 else 0
+            buckets[key] += 1 if use.windows else 0
     for place, config in configs.items():
         for limit in config.said.limits:
             key = place, limit.name
             yield LimitUse(place, limit, used[key], refused[key], buckets[key], maybe[key])
+
+
+class _ByName(NamedTuple):
+    """Refusals by the bucket and the limit that was short: of calls of its own entity, and of others."""
+
+    own: Mapping[_Bucket, Counter[str]]
+    below: Mapping[_Bucket, Counter[str]]
+
+
+def _refused_by_name(uses: Mapping[_Bucket, _Use], owners: Mapping[_Bucket, Mapping[str, object]]) -> _ByName:
+    """Return the refusals whose limit is named, each at the bucket on the resource of the call if that has the limit;
+    where it has not, or no usage, at those of the same entity that refused calls of others.
+    """
+    found = _ByName({each: Counter() for each in uses}, {each: Counter() for each in uses})
+    elsewhere: dict[str, Counter[str]] = {}
+    for asker, use in uses.items():
+        for (entity_id, name), count in use.named.items():
+            bucket = _Bucket(entity_id, asker.resource)
+            if name in owners[bucket]:
+                (found.own if bucket == asker else found.below)[bucket][name] += count
+            if name not in owners[bucket] or not uses[bucket].windows:
+                elsewhere.setdefault(entity_id, Counter())[name] += count
+    for bucket, use in uses.items() if elsewhere else ():
+        for name, count in elsewhere.get(bucket.entity_id, Counter[str]()).items() if use.refused_below else ():
+            if name in owners[bucket]:
+                found.below[bucket][name] += min(count, use.refused_below)
+    return found
 
 
 def _owners(

@@ -101,3 +101,28 @@ def test_it_costs_the_usage_and_a_request_for_a_hundred_configs(used: Table) -> 
 
 def test_windows_and_limits_contradict_each_other(table: Table) -> None:
     assert refused("usage", "list", "--never", "used", "--total").startswith("--never lists limits")
+
+
+def test_a_limit_that_refused_draws_has_refused(table: Table) -> None:
+    """A call on `gpt-4` drew on budgets of others: what was short is named by its entity, and counted at its bucket."""
+    usd = Limit.per_minute("usd", 10)
+    table.repository.set_resource_defaults("gpt-4", [RPM])
+    table.repository.set_limits("team-a", [usd], "budget")
+    table.repository.set_limits("team-b", [usd, TPM], "budget")
+    table.repository.set_limits("team-c", [usd], "budget")
+    by = {("team-a", "usd"): 5, ("team-b", "usd"): 2}
+    table.used("key", "gpt-4", TODAY, "daily", refused=7, refused_by=by, rpm=4)
+    table.used("team-a", "budget", TODAY, "daily", refused=5, refused_below=5, usd=4)
+    table.used("team-b", "budget", TODAY, "daily", refused=2, refused_below=2, usd=4, tpm=9)
+    table.used("team-c", "budget", TODAY, "daily", usd=4)
+    assert never("refused") == [
+        ("resource", "gpt-4", "rpm"),
+        ("entity", "team-b", "tpm"),
+        ("entity", "team-c", "usd"),
+    ]
+    of_budget = document("usage", "list", "--never", "refused", *DAYS, "-r", "budget")["limits"]
+    assert [(each["entity_id"], each["limit_name"], each["may_have_refused"]) for each in of_budget] == [
+        ("team-b", "tpm", 2),
+        ("team-b", "usd", 2),
+        ("team-c", "usd", 0),
+    ]

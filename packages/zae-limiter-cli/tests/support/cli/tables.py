@@ -35,12 +35,13 @@ class Table:
         shadowed: int = 0,
         uncounted: int = 0,
         below: int = 0,
+        refused_below: int = 0,
         **consumed: int,
     ) -> None:
         """Have the table hold a snapshot."""
         by = {Refuser(*at): number for at, number in (refused_by or {}).items()}
         snapshot = UsageSnapshot(
-            entity, resource, window, start, consumed, events, refused, shadowed, by, uncounted, below
+            entity, resource, window, start, consumed, events, refused, shadowed, by, uncounted, below, refused_below
         )
         self.store.perform(Put(usage_item(self.repository.namespace_id, snapshot)))
 

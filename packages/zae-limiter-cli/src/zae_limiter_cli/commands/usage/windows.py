@@ -68,7 +68,7 @@ def list_usage(
     cascades counts once, at the entity that was asked.
 
     With --never it reads every config, and says of each limit whether the usage has it: `usage list --never refused
-    --window daily --since 30d`. Where usage does not say which of an entity's own limits refused, a column says how
+    --window daily --since 30d`. Where usage does not say which of a bucket's limits refused, a column says how
     often it or another one did. A shadow limit, which refuses nothing, is marked.
 
     With --idle, those without any call first: `never` is in all the usage that is kept. It reads the daily windows of
