@@ -375,6 +375,19 @@ async def test_a_block_that_outlives_its_run_gives_nothing_to_the_next_one(world
     assert await again.left() == {"calls": 4, "usd": 1_000_000}
 
 
+async def test_a_handle_of_a_former_run_does_nothing_to_the_next_one(world: World) -> None:
+    it = await a_process(world)
+    former = await opened(it, expires=60)
+    world.clock.advance(WEEK + 3600)
+    assert world.expire() >= 1
+    run = await opened(await a_process(world))
+    await former.end()
+    await spend(run)
+    with pytest.raises(BudgetEnded):
+        await former.budget("search", {"usd": "$1"}).open()
+    await spend(await run.budget("search", {"usd": "$1"}).open())
+
+
 async def test_a_wait_ends_with_the_budget(world: World) -> None:
     it = await world.process(default_limits=[Limit.per_hour("tpm", 100)])
     run = await opened(it, expires=60)

@@ -86,6 +86,7 @@ class RunBudget:
             await above.open()
         until_ms = state.now() + self._life_ms
         if above is not None:
+            above._refuse_if_over(None)  # its name may be that of another run by now, which finds no bucket of this one
             until_ms = min(until_ms, above._found.until_ms)
         flow = budgets.open_budget(state, self._name, self._entity_id, self._given, until_ms)
         self._open = await self._limiter._run(flow)
@@ -158,7 +159,8 @@ class RunBudget:
     async def end(self) -> None:
         """End the budget, and those below it, for all processes: one write. What was admitted may still settle."""
         state = self._limiter.namespace_state
-        await self._limiter._run(budgets.end_budget(state, self._entity_id, self._found.limits))
+        if not self._is_gone:  # by now the name may be that of another run
+            await self._limiter._run(budgets.end_budget(state, self._entity_id, self._found.limits))
         self._ended = True
 
     @property
