@@ -388,6 +388,12 @@ async def test_a_handle_of_a_former_run_does_nothing_to_the_next_one(world: Worl
     await spend(await run.budget("search", {"usd": "$1"}).open())
 
 
+async def test_a_run_below_lasts_as_long_as_the_one_above(world: World) -> None:
+    await opened(await a_process(world), expires=DAY)
+    joined = await opened(await a_process(world), amounts={})
+    assert (await joined.budget("search", {"usd": "$1"}).open()).expires_in == DAY
+
+
 async def test_a_wait_ends_with_the_budget(world: World) -> None:
     it = await world.process(default_limits=[Limit.per_hour("tpm", 100)])
     run = await opened(it, expires=60)

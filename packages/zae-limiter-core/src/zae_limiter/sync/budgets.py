@@ -28,6 +28,7 @@ from ..values.naming import RUN_RESOURCE
 from ..values.refusal import BudgetEnded, RateLimitExceeded
 from ..values.run_budgets import (
     KEPT_SECONDS,
+    LONGEST,
     check_budget,
     check_costs,
     check_expires,
@@ -106,7 +107,7 @@ class SyncRunBudget:
         self, name: str, amounts: Mapping[str, str | int | Decimal] | None = None, *, expires: float = math.inf
     ) -> SyncRunBudget:
         """Return the budget of a run below this one: its calls count in both. It ends with this one at the latest."""
-        seconds = self._life_ms / 1000 if expires == math.inf else expires
+        seconds = LONGEST if expires == math.inf else expires
         return type(self)(self._limiter, name, amounts, within=self._within, expires=seconds, above=self)
 
     def acquire(
