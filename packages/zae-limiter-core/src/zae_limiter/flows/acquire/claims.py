@@ -30,7 +30,7 @@ class Claim:
     """One bucket that an acquire draws on: the entity's own, or that of an entity above it.
 
     ``home`` is its shard 0, ``target`` the shard asked next, chosen at random. ``last``: the requests of the last
-    try. ``decided_by_view``: what decided without a request; ``short_of``: the limits that were short then, if known.
+    try. ``decided_by_view``: what decided without a request.
     ``path``: the entities from the one that asks to this one, the claim of ``place`` 0 being its own. Both begin with
     the entity of a ``draw``, if it belongs to one (from 1). ``unlimited``: the amounts that are counted in this bucket
     and not limited by it (``counted_names``). ``levels``: the limits of all buckets of the path, with who is above, by
@@ -53,7 +53,6 @@ class Claim:
     levels: Levels | None = field(default=None, init=False)
     turn: Turn | None = field(default=None, init=False)
     decided_by_view: View | None = field(default=None, init=False)
-    short_of: Sequence[str] = field(default=(), init=False)
     requests: list[BucketRequest] = field(default_factory=list, init=False)
     last: Sequence[BucketRequest] = field(default=(), init=False)
     among_others: bool = field(default=False, init=False)

@@ -24,43 +24,42 @@ def refuse_by_copies(namespace_state: NamespaceState, request: AcquireRequest, c
     The refusal shows every claim, so this process must know each of them well enough.
     """
     now = namespace_state.now()
-    short = [claim for claim in claims if _is_short(namespace_state, claim, now)]
+    short = {rank: names for rank, claim in enumerate(claims) if (names := _short_of(namespace_state, claim, now))}
     if not short:
         return
     shown: list[View] = []
-    for claim in claims:
+    for rank, claim in enumerate(claims):
         view = View(namespace_state.states(claim.home), claim.config, now)
-        if not _is_presentable(namespace_state, claim, view, is_short=claim in short):
+        if not _is_presentable(namespace_state, claim, view, is_short=rank in short):
             for each in short:
-                each.target.short_ms = now
+                claims[each].target.short_ms = now
             return
         shown.append(view)
     for claim, seen in zip(claims, shown, strict=True):
         claim.decided_by_view = seen
-    raise refusal_of(request, claims, now)
+    raise refusal_of(request, claims, now, short_of=short[0] if 0 in short and len(shown[0].states) == 1 else ())
 
 
-def _is_short(namespace_state: NamespaceState, claim: Claim, now_ms: int) -> bool:
-    """Return whether fresh copies of all shards lack the amounts, also with what calls under way give back."""
+def _short_of(namespace_state: NamespaceState, claim: Claim, now_ms: int) -> Sequence[str]:
+    """Return what the first shard of a claim lacks, if fresh copies of all shards lack the amounts, also with what
+    calls under way give back; else nothing.
+    """
     state, checked = claim.target.state, claim.checked
     # the shard that is asked first has them, mostly; then no other one matters
     if state is None or not (names := state.short_of(checked, now_ms)):
-        return False
+        return ()
     states = complete_states(namespace_state, claim, now_ms)
-    if not states:
-        return False
-    if len(states) == 1:
-        claim.short_of = names
-    elif View(states, claim.config, now_ms).fits(checked):
-        return False
+    if not states or (len(states) > 1 and View(states, claim.config, now_ms).fits(checked)):
+        return ()
     back: Mapping[str, int] = NOTHING
     for shard in namespace_state.shards(claim.home):
         if shard.waiting or shard.busy:
             back = sums(back, shard.coming_back())
-    if not back:
-        return True
-    less = {name: max(0, amount - back.get(name, 0)) for name, amount in checked.items()}
-    return not View(states, claim.config, now_ms).fits(less)
+    if back:
+        less = {name: max(0, amount - back.get(name, 0)) for name, amount in checked.items()}
+        if View(states, claim.config, now_ms).fits(less):
+            return ()
+    return names
 
 
 def _is_presentable(namespace_state: NamespaceState, claim: Claim, view: View, *, is_short: bool) -> bool:

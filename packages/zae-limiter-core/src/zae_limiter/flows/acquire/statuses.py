@@ -22,7 +22,11 @@ ONE_MILLISECOND = 0.001
 
 
 def refusal_of(
-    request: AcquireRequest, claims: Sequence[Claim], now_ms: int, least_seconds: float = ONE_MILLISECOND
+    request: AcquireRequest,
+    claims: Sequence[Claim],
+    now_ms: int,
+    least_seconds: float = ONE_MILLISECOND,
+    short_of: Sequence[str] = (),
 ) -> RateLimitExceeded:
     """Return the refusal of a call that draws on these claims. Every refusal by a bucket's balance is made here; one by
     a share, by a switch, or behind an overflow is made where it is decided.
@@ -30,11 +34,12 @@ def refusal_of(
     It has every limit that the call draws on. A limit counts as exceeded if it is short of the amount after everything
     before the call in its batch or line. If none is short by now (others came first, or tokens came back), the one that
     was short last counts. The limit with the longest wait waits for at least ``least_seconds``. The statuses are made
-    when somebody reads them, from what is known now.
+    when somebody reads them, from what is known now. ``short_of``: the limits of the first claim that were short, if
+    that is known already.
     """
     buckets = {(claim.home.id.entity_id, claim.home.id.resource) for claim in claims}
     later = LaterStatuses(partial(refusal_statuses, claims, now_ms, least_seconds), buckets)
-    later.short_of = claims[0].short_of
+    later.short_of = short_of
     return RateLimitExceeded(later, *request.asker)
 
 
