@@ -19,12 +19,14 @@ from .limit_text import write_limit
 from .manifest import LimitsManifest
 from .money import show_amount
 from .naming import DEFAULT_RESOURCE, matching
+from .overrides import LiveOverride
 from .plan import Plan
 from .shares import Shared
 
 SHOWN: Final = 3
 """The most levels that extend a changed one, and the most resources of a changed tier, that are named."""
 
+AT_ONCE: Final = " at once"
 _RESOURCES: Final = 20  # changed ones, on which levels for all resources are looked at
 _SLOTS: Final = "concurrent"
 _WINDOW: Final = ("kind", "window", "timezone", "starts_on", "refill_period")
@@ -131,7 +133,10 @@ def consequences_of(manifest: LimitsManifest, plan: Plan) -> Consequences:
     together = {change.address: [*_own(change.address, before, after)] for change in plan.changes}
     for at, lines in _of_extending(plan, before, after).items():
         together[at] += lines
-    used = {change.address: tuple(_used(change, before, after)) for change in plan.changes}
+    overrides = {each.address: each for each in plan.overrides}
+    used = {
+        change.address: tuple(_used(change, before, after, overrides.get(change.address))) for change in plan.changes
+    }
     quotas = [at for at, lines in used.items() if lines and not at.is_record]
     return Consequences(
         {at: tuple(lines) for at, lines in together.items() if lines},
@@ -180,11 +185,13 @@ def _steps(old: _Composed, new: _Composed) -> Iterator[str]:
             yield f"{name} {was} -> {now}"
 
 
-def _used(change: Change, before: _Levels, after: _Levels) -> Iterator[str]:
-    """Yield what becomes of what was used of each quota that callers of a changed level have otherwise afterwards."""
+def _used(change: Change, before: _Levels, after: _Levels, override: LiveOverride | None) -> Iterator[str]:
+    """Yield what becomes of what was used of each quota that callers of a changed level have otherwise afterwards, or
+    once an override ends.
+    """
     at = change.address
     if not at.is_record:
-        yield from _used_at(at.entity, at.resource, before, after)
+        yield from _used_at(at.entity, at.resource, before, after, override)
         return
     tiers = [side.tier if isinstance(side, RecordDecl) else None for side in (change.before, change.after)]
     if tiers[0] != tiers[1]:
@@ -193,11 +200,17 @@ def _used(change: Change, before: _Levels, after: _Levels) -> Iterator[str]:
         yield from _few(lines, "more on other resources")
 
 
-def _used_at(entity: str | None, resource: str | None, before: _Levels, after: _Levels) -> Iterator[str]:
+def _used_at(
+    entity: str | None, resource: str | None, before: _Levels, after: _Levels, override: LiveOverride | None = None
+) -> Iterator[str]:
     (old, _), (new, _) = (levels.composed(entity, resource) for levels in (before, after))
     for name, has in sorted(old.items()):
         now = new.get(name)
         said = _gone(has.limit) if now is None else what_becomes(has.limit, now.limit)
+        if said and override is not None and override.decides(name):
+            if now is not None and said.endswith(AT_ONCE):
+                said = f"{_kept(has.limit, now.limit)}: {_text(now.limit)} in place of {_text(has.limit)}"
+            said = f"the override stays until {override.until}; then {said}"
         if said:
             yield f"{name}: {said}"
 
@@ -230,7 +243,7 @@ def what_becomes(before: LimitDecl, after: LimitDecl) -> str:
     more = after.capacity - before.capacity
     if not more or before.schedule or after.schedule or not (_is_quota(before) and _is_quota(after)):
         return kept
-    return f"{kept}: {_amount(abs(more), after)} {'more' if more > 0 else 'less'} at once"
+    return f"{kept}: {_amount(abs(more), after)} {'more' if more > 0 else 'less'}{AT_ONCE}"
 
 
 def _kept(before: LimitDecl, after: LimitDecl) -> str:

@@ -20,6 +20,10 @@ class LiveOverride:
     until: str = field(validator=instance_of(str))
     decl: ResourceDecl = field(validator=instance_of(ResourceDecl))
 
+    def decides(self, name: str) -> bool:
+        """Return whether a limit of this name at the address is without effect until the override ends."""
+        return name in self.decl.limits or not self.decl.extends
+
     def to_dict(self) -> dict[str, Any]:
         """Return plain values that `from_dict` reads back as an equal value."""
         limits = {name: CONVERTER.unstructure(limit) for name, limit in self.decl.limits.items()}

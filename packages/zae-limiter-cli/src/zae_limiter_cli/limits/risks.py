@@ -13,13 +13,15 @@ from typing import TYPE_CHECKING, Final
 
 from zae_limiter import Limit, SyncRateLimiter
 from zae_limiter.maintenance import given_in, period_seconds
+from zae_limiter.values import Refuser
 from zae_limiter.values.limits import MILLI, ConfigSource
 from zae_limiter.values.resolution import LEVELS
-from zae_limiter_manifest import Address, Change, LimitDecl, LimitsManifest, Plan, RecordDecl
+from zae_limiter_manifest import Address, Change, LimitDecl, LimitsManifest, LiveOverride, Plan, RecordDecl
 from zae_limiter_manifest.consequences import consequences_of
 from zae_limiter_manifest.cuts import largest_cut
 from zae_limiter_manifest.naming import DEFAULT_RESOURCE, matching
 
+from ..columns import counted
 from ..connection import Connection
 from ..paging import open_namespace
 from ..rates import amount
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
     from zae_limiter.values import Bucket
 
 _Quotas = Mapping[str, tuple[LimitDecl, LimitDecl]]
+_Overrides = Mapping[Address, LiveOverride]
 
 LARGEST_CUTS: Final = 20
 """The most cuts of one namespace that are looked up, with a query each."""
@@ -74,8 +77,9 @@ def risks_of(
         cuts, quotas = _largest_cuts(plan), [*_changed_quotas(of[plan.namespace], plan).items()]
         if cuts or quotas:
             with open_namespace(connection, plan.namespace) as repository:
-                lines = [(change.address, _risk(repository, change, at)) for change in cuts]
-                lines += [(address, _left(repository, address, sides)) for address, sides in quotas]
+                overrides = {each.address: each for each in plan.overrides}
+                lines = [(each.address, _risk(repository, each, at, overrides.get(each.address))) for each in cuts]
+                lines += [(address, _left(repository, address, sides, overrides)) for address, sides in quotas]
                 lines += [(change.address, _binds(repository, change, at)) for change in _shared_cuts(plan)]
             own = found.setdefault(plan.namespace, {})
             for address, line in lines:
@@ -92,7 +96,7 @@ def _changed_quotas(manifest: LimitsManifest, plan: Plan) -> dict[Address, _Quot
     return {address: quotas[address] for address in (*shared, *own)}
 
 
-def _left(repository: "SyncRepository", address: Address, quotas: _Quotas) -> str:
+def _left(repository: "SyncRepository", address: Address, quotas: _Quotas, overrides: _Overrides) -> str:
     """Return what live buckets have of changed quotas now, and what they have after the change."""
     if address.level == "entity":
         on = None if address.resource == DEFAULT_RESOURCE else address.resource
@@ -109,7 +113,8 @@ def _left(repository: "SyncRepository", address: Address, quotas: _Quotas) -> st
         held = [each.limit.name for each in bucket.limits if each.limit.name in quotas]
         before = {name: quotas[name][0] for name in held}
         if names := _names_of(repository, address, (bucket.entity_id, bucket.resource), before):
-            lines.append(_steps(repository, bucket, {name: quotas[name][1] for name in names}, address))
+            after = {name: quotas[name][1] for name in names}
+            lines.append(_steps(repository, bucket, after, address, overrides))
         if len(lines) == AFFECTED:
             break
     more = len(affected) - looked_at
@@ -167,19 +172,37 @@ def _rule(limit: Limit) -> Limit:
     return replace(limit, alert=(), weights={}, shadow=False)
 
 
-def _steps(repository: "SyncRepository", bucket: "Bucket", after: Mapping[str, LimitDecl], address: Address) -> str:
-    """Return what a bucket has of quotas before and after: `usd: 9,257 of 150,000 left -> 1,359,257 of 1,500,000`."""
+def _steps(
+    repository: "SyncRepository",
+    bucket: "Bucket",
+    after: Mapping[str, LimitDecl],
+    address: Address,
+    overrides: _Overrides,
+) -> str:
+    """Return what a bucket has of quotas before and after: `usd: 9,257 of 150,000 left -> 1,359,257 of 1,500,000`; of
+    those of an override, until when, and what it would have then.
+    """
+    own = Address(bucket.resource, bucket.entity_id)
+    override = overrides.get(own, overrides.get(address))
     rules = {each.limit.name: each.limit for each in bucket.limits}
     limits = [Limit(name, **after[name].values) if name in after else rule for name, rule in rules.items()]
     there = SyncRateLimiter(repository).available(bucket.entity_id, bucket.resource, limits)
-    whose = "" if Address(bucket.resource, bucket.entity_id) == address else f"{bucket.entity_id}/{bucket.resource} "
+    whose = "" if own == address else f"{bucket.entity_id}/{bucket.resource} "
     found = []
     for each in bucket.limits:
         if (name := each.limit.name) in after:
             unit, new = each.limit.unit, after[name]
             now = f"{amount(each.available, unit)} of {amount(each.limit.capacity, unit)} left"
-            found.append(f"{whose}{name}: {now} -> {amount(there[name], new.unit)} of {amount(new.capacity, new.unit)}")
+            then = f"{amount(there[name], new.unit)} of {amount(new.capacity, new.unit)}"
+            until = _until(override, name)
+            step = f" -> {then}" if until is None else f" until {until}, by an override, then {then}"
+            found.append(f"{whose}{name}: {now}{step}")
     return "; ".join(found)
+
+
+def _until(override: LiveOverride | None, name: str) -> str | None:
+    """Return when an override of a limit ends, if that limit has one."""
+    return override.until if override is not None and override.decides(name) else None
 
 
 def _largest_cuts(plan: Plan) -> list[Change]:
@@ -218,11 +241,12 @@ _Caller = tuple[str, str]  # an entity, and a resource
 def _over(
     repository: "SyncRepository", address: Address, limit: Limit, now: datetime
 ) -> tuple[list[_Caller], bool, str]:
-    """Return who used more of a limit than it gives, the largest use first; whether those are all; and how it is known:
-    of a limit whose time is a day at most from usage, of others from live buckets.
+    """Return who used more of a limit than it gives or was refused by it, the largest use first; whether those are all;
+    and how it is known: of a limit whose time is a day at most from usage, of others from live buckets.
     """
     on = None if address.is_pattern or address.resource == DEFAULT_RESOURCE else address.resource
     used: dict[_Caller, float] = {}
+    refused = set[_Caller]()
     if _fits_in_a_day(limit):
         given, _ = _given(limit)
         span, length = ("hour", HOUR) if _is_hourly(limit) else ("24 hours", DAY)
@@ -232,6 +256,8 @@ def _over(
         for each in page.snapshots:
             caller = each.entity_id, each.resource
             used[caller] = used.get(caller, 0) + each.consumed.get(limit.name, 0)
+            if _refused_by_own(each, limit.name):
+                refused.add(caller)
         is_whole, by = page.next is None, f"the use of the last whole {span}"
     else:
         given, listed = limit.capacity, repository.list_buckets(on, limit=BUCKETS)
@@ -240,11 +266,12 @@ def _over(
                 if held.limit.name == limit.name:
                     used[bucket.entity_id, bucket.resource] = held.limit.capacity - held.available
         is_whole, by = listed.next is None, "what live buckets have used"
-    over = [caller for caller, amount_used in used.items() if amount_used > given and _is_on(address, caller[1])]
-    return sorted(over, key=lambda caller: -used[caller]), is_whole, by
+    bound = {*refused, *(caller for caller, amount_used in used.items() if amount_used > given)}
+    over = [caller for caller in bound if _is_on(address, caller[1])]
+    return sorted(over, key=lambda caller: (-used[caller], caller)), is_whole, by
 
 
-def _risk(repository: "SyncRepository", change: Change, now: datetime) -> str | None:
+def _risk(repository: "SyncRepository", change: Change, now: datetime, override: LiveOverride | None) -> str | None:
     cut, address = largest_cut(change), change.address
     if (
         cut is None
@@ -256,23 +283,44 @@ def _risk(repository: "SyncRepository", change: Change, now: datetime) -> str | 
         or address.is_pattern
     ):
         return None  # usage is kept by entity and by resource
-    limit = Limit(cut.limit, **change.after.limits[cut.limit].values)
+    after = Limit(cut.limit, **change.after.limits[cut.limit].values)
     if address.entity is None:
-        return _of_resource(repository, str(address.resource), cut.limit, limit, now)
-    return _of_entity(repository, address, cut.limit, limit, now)
+        return _of_resource(repository, str(address.resource), cut.limit, after, now)
+    live = getattr(change.before, "limits", {}).get(cut.limit)
+    before = after if live is None else Limit(cut.limit, **live.values)
+    return _of_entity(repository, address, cut.limit, (before, after), now, _until(override, cut.limit))
 
 
-def _of_entity(repository: "SyncRepository", address: Address, name: str, limit: Limit, now: datetime) -> str:
+def _of_entity(
+    repository: "SyncRepository",
+    address: Address,
+    name: str,
+    cut: tuple[Limit, Limit],
+    now: datetime,
+    until: str | None,
+) -> str:
+    before, limit = cut
     summary = repository.get_usage_summary(
         entity_id=address.entity, resource=address.resource, start=now - timedelta(days=1), end=now
     )
     use = next((each for each in summary.limits if each.limit_name == name), None)
+    refused = sum(calls for by, calls in summary.refused_by.items() if by == (address.entity, name))
     if use is None:
-        return f"{name}: no use in the last 24 h"
+        refusals = f", and {counted(refused, 'refusal')} by it" if refused else ""
+        return f"{name}: no use in the last 24 h{refusals}"
     most = use.maximum if _is_hourly(limit) else use.total
     given, period = _given(limit)
-    verdict = ": over it" if most > given else ": within it" if _fits_in_a_day(limit) else ""
-    return f"{name}: {use.total:,} in 24 h, at most {use.maximum:,} in an hour; {given:,} {period} from now on{verdict}"
+    if most > given:
+        verdict = ": over it"
+    elif refused and _is_hourly(limit):
+        verdict = ": bursts within the hour were over it"
+    else:
+        verdict = ": within it" if _fits_in_a_day(limit) and not refused else ""
+    total, largest = (amount(each, before.unit) for each in (use.total, use.maximum))
+    refusals = f", {counted(refused, 'call')} refused by it" if refused else ""
+    begin = "now" if until is None else until
+    then = f"{amount(given, limit.unit)} {period} from {begin} on{verdict}"
+    return f"{name}: {total} in 24 h, at most {largest} in an hour{refusals}; {then}"
 
 
 def _of_resource(repository: "SyncRepository", resource: str, name: str, limit: Limit, now: datetime) -> str:
@@ -281,11 +329,20 @@ def _of_resource(repository: "SyncRepository", resource: str, name: str, limit: 
     end = now.replace(minute=0, second=0, microsecond=0)
     page = repository.get_usage_snapshots(resource=resource, start=end - length, end=end, limit=SNAPSHOTS)
     used = _by_entity(page.snapshots, name)
+    refused = {each.entity_id for each in page.snapshots if _refused_by_own(each, name)}
     over = sum(each > given for each in used.values())
     at_least = "at least " if page.next else ""
     span = "hour" if _is_hourly(limit) else "24 hours"
-    more = f"{at_least}{over:,} of {len(used):,} entities used more, also those with limits of their own"
-    return f"{name}: {given:,} {period} from now on; in the last whole {span}, {more}"
+    refusals = (
+        f" and {at_least}{len(refused):,} {'was' if len(refused) == 1 else 'were'} refused by it" if refused else ""
+    )
+    more = f"{at_least}{over:,} of {len(used):,} entities used more{refusals}, also those with limits of their own"
+    return f"{name}: {amount(given, limit.unit)} {period} from now on; in the last whole {span}, {more}"
+
+
+def _refused_by_own(snapshot: "UsageSnapshot", name: str) -> bool:
+    """Return whether a limit of this name, of the entity itself, refused calls in the window."""
+    return bool(snapshot.refused_by.get(Refuser(snapshot.entity_id, name)))
 
 
 def _by_entity(snapshots: "Iterable[UsageSnapshot]", name: str) -> dict[str, int]:

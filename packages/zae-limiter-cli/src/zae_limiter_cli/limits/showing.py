@@ -52,7 +52,7 @@ def show_plans(
             click.echo(_fitted(as_text.render_plan(*plans, color=_colour(), view=view)), nl=False)
             say_replays(replays, full=view.full)
             say_warnings(warnings)
-            text = f"\nPlan hash: {plans_hash(plans)}\n" if any(plan.changes for plan in plans) else ""
+            text = f"\nHash: {plans_hash(plans)}\n" if any(plan.changes for plan in plans) else ""
     click.echo(text, nl=False)
 
 

@@ -14,7 +14,7 @@ EMPTY = "namespace: tenant-alpha\n"
 
 
 def hash_of_plan(stack: Stack, *files: str) -> str:
-    return stack.ok("plan", *files).splitlines()[-1].removeprefix("Plan hash: ")
+    return stack.ok("plan", *files).splitlines()[-1].removeprefix("Hash: ")
 
 
 def test_quiet_prints_the_result_alone(stack: Stack) -> None:

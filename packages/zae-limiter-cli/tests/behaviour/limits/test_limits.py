@@ -38,7 +38,7 @@ def test_a_plan_shows_what_would_change_and_writes_nothing(stack: Stack) -> None
     told = stack.ok("plan", "-f", stack.write(ALPHA))
     assert told.splitlines()[0] == "Namespace tenant-alpha"
     assert "  + resource gpt-4\n      + rpm: 500/min\n" in told
-    assert re.search(r"\nPlan: 3 to create, 0 to update, 0 to delete\.\n\nPlan hash: sha256:[0-9a-f]{64}\n$", told)
+    assert re.search(r"\nPlan: 3 to create, 0 to update, 0 to delete\.\n\nHash: sha256:[0-9a-f]{64}\n$", told)
     assert stack.world.items() == []
     assert stack.paths == [PLANNER]
 

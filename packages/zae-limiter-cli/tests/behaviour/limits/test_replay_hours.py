@@ -224,7 +224,7 @@ def test_a_plan_without_a_past_is_shown_and_says_that_nothing_could_be_replayed(
     assert "Plan: " in head
     said = f"UTC:\nnothing could be replayed: {why}.\n{''.join(f'-  {note.capitalize()}' for note in notes)}"
     assert said in rest
-    assert "Plan hash: sha256:" in rest
+    assert "Hash: sha256:" in rest
     (found,) = json.loads(told(*words, "-o", "json"))["replays"]
     assert (found["nothing_replayed"], found["notes"]) == (why, notes)
     assert (found["source"], found["buckets"], found["findings"]) == (None, 0, [])
@@ -256,7 +256,7 @@ def test_a_replay_fits_a_terminal_of_60_columns() -> None:
         [sys.executable, "-c", code], stdout=follower, stderr=subprocess.PIPE, env=environment, check=True
     )
     os.close(follower)
-    shown = os.read(leader, 100_000).decode().replace("\r\n", "\n").partition("Replay of")[2].partition("Plan hash")[0]
+    shown = os.read(leader, 100_000).decode().replace("\r\n", "\n").partition("Replay of")[2].partition("Hash: ")[0]
     assert not done.stderr
     assert "key-b" in shown
     assert max(map(len, shown.splitlines())) <= 60

@@ -1,5 +1,6 @@
 """A plan says, on request, what the limits that it changes were used for."""
 
+import re
 import threading
 import time
 from collections import Counter
@@ -179,11 +180,13 @@ def test_use_shows_the_buckets_of_a_shared_quota_that_have_least_afterwards() ->
             pass
     Path("limits.yaml").write_text(SHARED.format(50))
     plan = told("plan", "-f", "limits.yaml", "--use")
-    assert "! e4/s calls: 60 of 100 left -> 10 of 50; e3/s calls: 70 of 100 left -> 20 of 50; e2/s calls:" in plan
+    assert "! e4/s calls: 60 of 100 left -> 10 of 50\n        e3/s calls: 70 of 100 left -> 20 of 50\n" in plan
     assert (
-        "! g1/t calls: 40 of 100 left -> 0 of 50; calls: binds 1 entity now, by what live buckets have used\n" in plan
+        "! g1/t calls: 40 of 100 left -> 0 of 50\n        calls: binds 1 entity now, by what live buckets have used\n"
+        in plan
     )
-    assert "g1/r usd: $30 of $100 left -> $0 of $50; " in plan
+    assert "g1/r usd: $30 of $100 left -> $0 of $50\n" in plan
+    assert max(map(len, plan.splitlines())) <= 80
     assert "more buckets with a limit of that name" in plan
     assert "own/s" not in plan
 
@@ -301,3 +304,98 @@ def test_it_reads_a_bounded_number_of_entities_and_says_at_least_where_it_stops(
     assert line.startswith("rpm: binds at least ")
     assert reads["get_usage_snapshots"] == 1
     assert (reads["resolve_limits"], reads["list_buckets"]) == (CHECKED, 0)
+
+
+TEAMS = """namespace: t
+entities:
+  team-a: {{resources: {{gpt-4: {{limits: {{usd: ${0}/day UTC, rpm: 500/min}}}}}}}}
+  team-b: {{resources: {{gpt-4: {{limits: {{usd: $99/day UTC, rpm: {1}/min}}}}}}}}
+"""
+
+
+def teams(usd: str, rpm: int) -> None:
+    Path("limits.yaml").write_text(TEAMS.format(usd, rpm))
+
+
+@pytest.mark.parametrize("form", ["text", "markdown", "json"])
+def test_every_number_of_a_limit_of_money_is_money(form: str) -> None:
+    teams("12", 100)
+    told("apply", "--yes", "-f", "limits.yaml")
+    with SyncRateLimiter(repository=SyncRepository.sqlite("limits.db", "t")) as limiter:
+        for _ in range(2):
+            with limiter.acquire("team-a", "gpt-4", {"usd": 4_785_000}):
+                pass
+    teams("3", 100)
+    commands = (
+        ("plan", "-f", "limits.yaml", "--use", "--replay", "24h"),
+        ("diff", "-f", "limits.yaml"),
+        ("apply", "--yes", "-f", "limits.yaml"),
+        ("status", "-N", "t"),
+    )
+    for command in commands:
+        if command[0] == "status" and form == "markdown":
+            continue
+        said = told(*command, "-o", form)
+        if command[0] == "plan":
+            assert "usd: $9.57 in 24 h, at most $9.57 in an hour" in said
+            assert "$3 in 24 h from now on: over it" in said
+            assert "usd: $2.43 of $12 left -> $0 of $3" in said.replace("\\u003e", ">")
+        if form != "json":  # programs have millionths beside them
+            assert not re.search(r"[0-9],?[0-9]{3},?[0-9]{3}\b", re.sub("[0-9a-f]{64}", "", said)), said
+
+
+def test_a_cut_of_a_rate_that_refused_is_never_said_to_be_within_the_use() -> None:
+    teams("12", 8)
+    told("apply", "--yes", "-f", "limits.yaml")
+    with SyncRateLimiter(repository=SyncRepository.sqlite("limits.db", "t")) as limiter:
+        refused = 0
+        for _ in range(20):
+            try:
+                with limiter.acquire("team-b", "gpt-4", {"rpm": 1}):
+                    pass
+            except RateLimitExceeded:
+                refused += 1
+    teams("12", 4)
+    plan = told("plan", "-f", "limits.yaml", "--use")
+    assert f"{refused} calls refused by it" in plan
+    assert "240 an hour from now on: bursts within the hour were over it\n" in plan
+    assert "within it" not in plan
+    assert max(map(len, plan.splitlines())) <= 80
+
+
+def test_a_cut_for_many_names_those_that_the_limit_refused() -> None:
+    manifest = "namespace: a\nresources: {{gpt-4: {{limits: {{rpm: {}/min}}}}}}\n"
+    Path("limits.yaml").write_text(manifest.format(9))
+    told("apply", "--yes", "-f", "limits.yaml")
+    with SyncRateLimiter(repository=SyncRepository.sqlite("limits.db", "a")) as limiter:
+        with limiter.acquire("burst", "gpt-4", {"rpm": 9}):
+            pass
+        with pytest.raises(RateLimitExceeded), limiter.acquire("burst", "gpt-4", {"rpm": 9}):
+            pass
+    sides = [ResourceDecl({"rpm": LimitDecl(each)}) for each in (9, 4)]
+    plan = Plan("a", (Change(Address("gpt-4"), *sides),))
+    line = risks(plan, datetime.now(UTC) + timedelta(hours=1))[Address("gpt-4")]
+    assert "0 of 3 entities used more and 1 was refused by it, also" in line
+    assert "rpm: binds 1 entity now" in line
+
+
+def test_a_plan_says_that_an_override_stays_and_what_holds_from_its_end_on() -> None:
+    teams("4", 8)
+    told("apply", "--yes", "-f", "limits.yaml")
+    ends = (datetime.now(UTC) + timedelta(hours=1)).strftime("%Y-%m-%dT%H:%M:00Z")
+    with SyncRateLimiter(repository=SyncRepository.sqlite("limits.db", "t")) as limiter:
+        until = datetime.fromisoformat(ends)
+        limiter.set_limits("team-a", ["usd: $50/day UTC", "rpm: 500/min"], "gpt-4", override_until=until)
+        with limiter.acquire("team-a", "gpt-4", {"usd": 5_720_000}):
+            pass
+    teams("3", 8)
+    plan = told("plan", "-f", "limits.yaml", "--use")
+    said = " ".join(plan.split())
+    assert f"= usd: the override stays until {ends} then what was used stays used: $3/day UTC in place of" in said
+    assert "at once" not in said
+    assert f"$3 in 24 h from {ends} on: over it" in said
+    assert f"usd: $44.28 of $50 left until {ends}, by an override, then $0 of $3" in said
+    assert max(map(len, plan.splitlines())) <= 80
+    told("apply", "--yes", "-f", "limits.yaml")
+    with SyncRateLimiter(repository=SyncRepository.sqlite("limits.db", "t")) as limiter:
+        assert limiter.available("team-a", "gpt-4")["usd"] == 44_280_000

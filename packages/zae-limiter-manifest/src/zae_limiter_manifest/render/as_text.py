@@ -1,6 +1,8 @@
 """Render plans and answers as text for a terminal, with colours on request."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain, repeat
+from textwrap import wrap
 from typing import Final
 
 from ..changes import Change
@@ -13,6 +15,7 @@ from .views import EVERYTHING, Alike, View, by_level, cut_note, digested, narrow
 
 _COLORS: Final = {"+": "\x1b[32m", "~": "\x1b[33m", "-": "\x1b[31m"}
 _SHOWN: Final = 20
+_FACTS_WIDTH: Final = 72  # with their mark, 80 columns
 _ROOM: Final = 12  # lines for kinds of changes: with all around, they fit a terminal of 24 lines
 _MOST_LINES: Final = 6  # of one kind
 _FEW_OVERRIDES: Final = 1
@@ -93,11 +96,23 @@ def _change(change: Change, note: str = "") -> Iterator[str]:
 def _beside(plan: Plan, change: Change, view: View) -> Iterator[str]:
     yield from _notes(plan, change, view)
     if risk := view.risk(plan.namespace, change):
-        yield f"      ! {risk}"
+        yield from _facts("!", risk)
+
+
+def _facts(mark: str, facts: str) -> Iterator[str]:
+    """Yield lines of whole facts, as far as they fit into 80 columns: so each one is found by grep."""
+    lines = list[str]()
+    for fact in facts.split("; "):
+        if lines and len(lines[-1]) + len(fact) + 2 <= _FACTS_WIDTH:
+            lines[-1] += f"; {fact}"
+        else:
+            lines += wrap(fact, _FACTS_WIDTH, break_long_words=False, break_on_hyphens=False)
+    yield from map("".join, zip(chain((f"      {mark} ",), repeat(" " * 8)), lines, strict=False))
 
 
 def _notes(plan: Plan, change: Change, view: View) -> Iterator[str]:
-    yield from (f"      = {note}" for note in view.notes_on(plan.namespace, change))
+    for note in view.notes_on(plan.namespace, change):
+        yield from _facts("=", note)
 
 
 def _kinds(changes: Sequence[Change], lines_of: Callable[[Change], Iterable[str]]) -> Iterator[str]:
