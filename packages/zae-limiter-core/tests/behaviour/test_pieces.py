@@ -297,3 +297,32 @@ async def test_a_file_has_the_same(tmp_path: Path) -> None:
 
 def test_both_variants_say_the_same() -> None:
     assert {name for name in dir(Pieces) if name[0] != "_"} == {name for name in dir(SyncPieces) if name[0] != "_"}
+
+
+@pytest.mark.parametrize(("of_team", "of_run", "flows"), [(1000, 50, 50), (50, 1000, 50)])
+async def test_a_run_is_counted_with_its_lease(world: World, of_team: int, of_run: int, flows: int) -> None:
+    limiter, _ = await world.process(default_limits=[Limit.custom("tokens", of_team, kind="total")])
+    outer = await limiter.budget("run", {"tokens": of_run}, within="e").open()
+    run = await outer.budget("sub", {"tokens": 900}).open()
+    async with run.acquire("r", {"tokens": 10}) as lease:
+        pieces = pieces_of(lease, {"tokens": 10})
+        with pytest.raises(RateLimitExceeded):
+            for _ in range(100):
+                await pieces.add(tokens=5)
+        with pytest.raises(LeaseExpiredError):
+            await pieces.add(tokens=0)
+    assert await limiter.available("e", "r") == {"tokens": of_team - flows}
+    assert (await outer.left(), await run.left()) == ({"tokens": of_run - flows}, {"tokens": min(of_run, 900) - flows})
+
+
+async def test_a_stream_of_a_run_ends_once(world: World) -> None:
+    limiter, wire = await world.process(default_limits=[TOTAL])
+    run = await limiter.budget("run", {"tokens": 100}, within="e").open()
+    async with run.acquire("r", {"tokens": 10}) as lease:
+        pieces = pieces_of(lease, {"tokens": 10})
+        await pieces.add(tokens=25)
+        pieces.end()
+        await lease.settle(tokens=12)
+        wire.sent()
+    assert await limiter.available("e", "r") == {"tokens": 988}
+    assert await run.left() == {"tokens": 88}

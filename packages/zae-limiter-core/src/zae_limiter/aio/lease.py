@@ -99,6 +99,11 @@ class LeaseCalls:
     def _grant(self) -> Grant:
         raise NotImplementedError
 
+    @property
+    def _runs(self) -> tuple["DrawLease", ...]:
+        """The draws that count what the lease counts: of its run, and of those above it."""
+        return ()
+
     async def _take(self, grant: Grant, milli: Mapping[str, int], *, unused: bool = False) -> None:
         raise NotImplementedError
 

@@ -97,6 +97,11 @@ class SyncLeaseCalls:
     def _grant(self) -> Grant:
         raise NotImplementedError
 
+    @property
+    def _runs(self) -> tuple["SyncDrawLease", ...]:
+        """The draws that count what the lease counts: of its run, and of those above it."""
+        return ()
+
     def _take(self, grant: Grant, milli: Mapping[str, int], *, unused: bool = False) -> None:
         raise NotImplementedError
 

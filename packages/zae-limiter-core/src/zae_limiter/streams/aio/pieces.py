@@ -2,6 +2,7 @@
 """A lease that takes more while tokens flow. The rules are in flows.acquire.pieces."""
 
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from ...aio.lease import DrawLease, Lease
@@ -28,7 +29,8 @@ class Pieces:
     refused, what is left is taken, once in a row.
 
     From here on the lease is kept, and from the first count on it is settled for what was counted: the end of its block
-    gives the rest back, however it ends. Raises ``ValidationError``, ``LeaseExpiredError``.
+    gives the rest back, however it ends. What is taken and counted for a lease of a run is also the run's, by the
+    limits that it has. Raises ``ValidationError``, ``LeaseExpiredError``.
     """
 
     def __init__(
@@ -41,6 +43,8 @@ class Pieces:
     ) -> None:
         self._lease = lease
         self._sizes = pieces.Sizes(leases.weighed(lease._grant, "sizes", sizes, None), growth, most)
+        shared = [(draw, {name: sizes[name] for name in draw.consumed if name in sizes}) for draw in lease._runs]
+        self._of_runs = [Pieces(draw, part, growth=growth, most=most) for draw, part in shared if part]
         self._used: Mapping[str, int] = {}
         self._turn = Turn()
         self._ended = False
@@ -89,6 +93,8 @@ class Pieces:
         """
         with self._lease._grant.lock:
             self._ended = True
+        for each in self._of_runs:
+            each.end()
 
     @property
     def _open(self) -> Grant:
@@ -100,8 +106,24 @@ class Pieces:
     async def _reach(self, used: Mapping[str, int]) -> None:
         if unknown := used.keys() - self._sizes.names:
             raise ValidationError("sizes", sorted(self._sizes.names), f"name a size of {', '.join(sorted(unknown))}")
-        while missing := self._advance(used):
-            await self._take(missing)
+        before = [each._counted for each in self._of_runs]
+        try:
+            for each in self._of_runs:
+                await each._reach({name: amount for name, amount in used.items() if name in each.sizes})
+            while missing := self._advance(used):
+                await self._take(missing)
+        except BaseException as error:
+            if isinstance(error, RateLimitExceeded | InfrastructureError):
+                self._cut = error
+            with suppress(LeaseExpiredError):
+                for each, counted in zip(self._of_runs, before, strict=True):
+                    pieces.advance(each.lease._grant, counted)
+            raise
+
+    @property
+    def _counted(self) -> dict[str, int]:
+        consumed = self._lease._grant.consumed
+        return {name: consumed.get(name, 0) for name in self._sizes.names}
 
     def _advance(self, used: Mapping[str, int]) -> dict[str, int]:
         with self._lease._grant.lock:
@@ -114,15 +136,11 @@ class Pieces:
         """Take what is missing in whole pieces, or what is left of them."""
         asked = self._sizes.next(missing)
         try:
-            try:
-                await self._lease._take(self._lease._grant, asked, unused=True)
-            except RateLimitExceeded as refusal:
-                rest = self._sizes.rest(refusal, asked, missing)
-                if not rest:
-                    raise
-                await self._lease._take(self._lease._grant, rest, unused=True)
-            else:
-                self._sizes.took()
-        except (RateLimitExceeded, InfrastructureError) as error:
-            self._cut = error
-            raise
+            await self._lease._take(self._lease._grant, asked, unused=True)
+        except RateLimitExceeded as refusal:
+            rest = self._sizes.rest(refusal, asked, missing)
+            if not rest:
+                raise
+            await self._lease._take(self._lease._grant, rest, unused=True)
+        else:
+            self._sizes.took()
