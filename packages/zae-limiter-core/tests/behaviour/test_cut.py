@@ -216,6 +216,15 @@ def test_the_usage_of_the_provider_settles_exactly(play: Callable[..., Seen]) ->
     assert (seen.parts, seen.left, seen.delivered.total) == (parts, {"tokens": 30}, 30)
 
 
+async def test_the_usage_of_the_provider_settles_each_limit() -> None:
+    limits = [Limit.custom(name, 100, kind="total") for name in ("tpm", "tpd")]
+    limiter = RateLimiter(Repository.in_memory(), default_limits=limits)
+    parts = Upstream([*(chunk(WORD) for _ in range(20)), {"choices": [], "usage": USAGE}])
+    async with limiter.acquire("ann", "m", {"tpm": 1, "tpd": 1}) as lease:
+        assert [each async for each in CutStream(parts, Pieces(lease, {"tpm": 8, "tpd": 8}))]
+    assert await limiter.available("ann", "m") == {"tpm": 70, "tpd": 70}
+
+
 def test_the_prompt_counts_until_the_provider_says(play: Callable[..., Seen]) -> None:
     request = {"messages": [{"role": "user", "content": "x" * 100}], "max_tokens": 10**6}
     seen = play(Upstream([chunk(WORD)] * 99), request=request)

@@ -108,10 +108,10 @@ class _Cutting(Generic[T, P]):
             {} if _has_price(pieces.lease) else dict.fromkeys(pieces.sizes - pieces.lease.weights.keys(), usage.total)
         )
 
-    def _tokens(self) -> str | None:
-        """Return the limit of the lease that counts the tokens of all kinds, if there is one."""
+    def _tokens(self) -> set[str]:
+        """Return the limits of the lease that count the tokens of all kinds."""
         own = [each for each in self._pieces if not isinstance(each.lease, DrawLease | SyncDrawLease)]
-        return next((name for each in own for name in self._amounts(each, self.delivered)), None)
+        return {name for each in own for name in self._amounts(each, self.delivered)}
 
 
 class CutStream(_Cutting[T, Pieces]):

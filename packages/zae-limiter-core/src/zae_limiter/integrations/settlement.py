@@ -9,9 +9,9 @@ The answer is there when a price is missing, so what ``by_usage`` raises is logg
 
 import logging
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypeAlias
 
 from ..aio.lease import DrawLease, Lease, LeaseCalls
 from ..sync.lease import SyncDrawLease, SyncLease, SyncLeaseCalls
@@ -19,11 +19,12 @@ from ..values.refusal import RateLimitExceeded
 from ..values.token_usage import MOST_TOKENS, TokenUsage
 from .tokens import estimate
 
+Tokens: TypeAlias = str | Collection[str] | None
 log = logging.getLogger(__name__)
 
 
-def settle_sync(lease: SyncLease, tokens: str | None, usage: TokenUsage, most: int | None = None) -> None:
-    """Settle what a call used. ``tokens`` names the limit that its estimate was taken from, if any."""
+def settle_sync(lease: SyncLease, tokens: Tokens, usage: TokenUsage, most: int | None = None) -> None:
+    """Settle what a call used. ``tokens`` names the limits that its estimate was taken from."""
     for each in (lease, *(draw for draw in lease.draws if draw.as_called)):
         amounts = _unweighted(each, tokens, usage)
         if amounts or each.weights:
@@ -34,7 +35,7 @@ def settle_sync(lease: SyncLease, tokens: str | None, usage: TokenUsage, most: i
                 draw.settle(usage)
 
 
-async def settle(lease: Lease, tokens: str | None, usage: TokenUsage, most: int | None = None) -> None:
+async def settle(lease: Lease, tokens: Tokens, usage: TokenUsage, most: int | None = None) -> None:
     """Settle what a call used, as ``settle_sync`` does."""
     for each in (lease, *(draw for draw in lease.draws if draw.as_called)):
         amounts = _unweighted(each, tokens, usage)
@@ -46,7 +47,7 @@ async def settle(lease: Lease, tokens: str | None, usage: TokenUsage, most: int 
                 await draw.settle(usage)
 
 
-def settle_at_least_sync(lease: SyncLease, tokens: str | None, usage: TokenUsage, most: int | None = None) -> None:
+def settle_at_least_sync(lease: SyncLease, tokens: Tokens, usage: TokenUsage, most: int | None = None) -> None:
     """Settle what a call has used until now, as ``settle_at_least`` does."""
     settled = (lease, *lease.draws)
     estimated = [each.consumed for each in settled]
@@ -56,7 +57,7 @@ def settle_at_least_sync(lease: SyncLease, tokens: str | None, usage: TokenUsage
         each.settle(**{name: amount for name, amount in amounts.items() if used[name] < amount})
 
 
-async def settle_at_least(lease: Lease, tokens: str | None, usage: TokenUsage, most: int | None = None) -> None:
+async def settle_at_least(lease: Lease, tokens: Tokens, usage: TokenUsage, most: int | None = None) -> None:
     """Settle what a call has used until now: its estimate stays where it is larger, because more may have been used."""
     settled = (lease, *lease.draws)
     estimated = [each.consumed for each in settled]
@@ -81,9 +82,10 @@ def _kept(draw: DrawLease | SyncDrawLease) -> Iterator[None]:
         log.exception("%s/%s keeps its estimate: its by_usage failed", draw.entity_id, draw.resource)
 
 
-def _unweighted(held: LeaseCalls | SyncLeaseCalls, tokens: str | None, usage: TokenUsage) -> dict[str, int]:
-    known = tokens and tokens in held.consumed and tokens not in held.weights
-    return {tokens: min(usage.total, MOST_TOKENS)} if tokens and known else {}
+def _unweighted(held: LeaseCalls | SyncLeaseCalls, tokens: Tokens, usage: TokenUsage) -> dict[str, int]:
+    names = (tokens,) if isinstance(tokens, str) else tokens or ()
+    known = [name for name in names if name in held.consumed and name not in held.weights]
+    return dict.fromkeys(known, min(usage.total, MOST_TOKENS))
 
 
 def assumed_answer(error: RateLimitExceeded, tokens: str, request: Mapping[str, Any], by: Callable[..., object]) -> str:
