@@ -94,7 +94,7 @@ async def cut(answer: httpx.Response, lease: Lease, asked: dict[str, Any]) -> As
     """Yield the events that the key pays for, then the end of a stream that was too long."""
     pieces = Pieces(lease, {"tokens": PIECE}, growth=2)
     try:
-        async with CutStream(events_of(answer.aiter_lines()), pieces, request=asked) as stream:
+        async with CutStream(events_of(answer.aiter_bytes()), pieces, request=asked) as stream:
             async for event in stream:
                 yield event
     finally:

@@ -160,6 +160,26 @@ def test_text_outside_whole_events_counts_by_its_bytes(play: Callable[..., Seen]
     assert delivered <= 4 * 60
 
 
+@pytest.mark.parametrize("form", [str, bytes])
+def test_what_follows_a_whole_event_in_its_part_counts_by_its_bytes(play: Callable[..., Seen], form: type) -> None:
+    text = sent(chunk(WORD)) + "data: " + "x" * 100
+    seen = play(Upstream([text if form is str else text.encode(), ": the same line\n\n", ": ping\n\n"]))
+    assert seen.delivered.output == 2 + -(-(106 + len(": the same line")) // 4)
+
+
+def test_the_rest_of_a_line_is_no_comment(play: Callable[..., Seen]) -> None:
+    seen = play(Upstream(['data: {"text"', f': "{WORD * 9}"}}\n\n', ": a comment\n\n"]))
+    assert seen.delivered.output == -(-len(f'data: {{"text": "{WORD * 9}"}}') // 4)
+
+
+@pytest.mark.parametrize("separator", ["\u2028", "\x85"])
+def test_a_text_may_have_separators_of_lines(play: Callable[..., Seen], separator: str) -> None:
+    event = f"data: {json.dumps(chunk(f'{WORD}{separator}'), ensure_ascii=False)}\n\n"
+    assert play(Upstream([event])).delivered.output == 3
+    raw = event.replace("\n", "\r\n").encode()
+    assert list(sync_events_of([raw[at : at + 7] for at in range(0, len(raw), 7)])) == [event]
+
+
 def test_each_open_choice_ends(play: Callable[..., Seen]) -> None:
     ended = chunk(WORD, 1, "stop")
     last = play(Upstream([chunk(WORD), ended, *(chunk(WORD, 2) for _ in range(99))])).documents()[-1]
@@ -267,6 +287,8 @@ async def test_lines_become_whole_events() -> None:
     events = ["event: a\ndata: {}\n\n", ": ping\n\n", "data: [DONE]\n\n"]
     assert list(sync_events_of(lines)) == events
     assert [event async for event in events_of(Upstream(lines))] == events
+    sent_as = "\n".join(lines).encode()
+    assert [event async for event in events_of(Upstream([sent_as[:9], sent_as[9:]]))] == events
 
 
 async def test_a_draw_without_pieces_is_settled_too() -> None:

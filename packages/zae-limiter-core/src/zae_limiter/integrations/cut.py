@@ -38,7 +38,7 @@ from .endings import Ending, like
 from .litellm_stream import Stream, heard_of
 from .settlement import settle, settle_sync
 from .tokens import BYTES_PER_TOKEN, estimate_prompt
-from .usage import documents
+from .usage import documents, lines_of, parsed
 
 T = TypeVar("T")
 P = TypeVar("P", Pieces, SyncPieces)
@@ -65,6 +65,7 @@ class _Cutting(Generic[T, P]):
         self._stream = Stream({}, least=least, measure=self._measure)
         self._ending = Ending()
         self._brought = 0
+        self._broken = False  # whether the last part ended within a line that counted as text
         self._documents: list[object] = []
         self.delivered = TokenUsage(input=least)
 
@@ -80,10 +81,22 @@ class _Cutting(Generic[T, P]):
         self._brought, self._documents = 0, [*documents(part)]
         for document in self._documents:
             self._stream.add(document)
-        if not self._documents and isinstance(part, str | bytes):
-            self._brought = _unread(part)
-            self._stream.hear("part", self._brought)
+        if isinstance(part, str | bytes) and (unread := self._unread(part)):
+            self._brought += unread
+            self._stream.hear("part", unread)
         return self._stream.usage if self._brought and not self._stream.whole else None
+
+    def _unread(self, part: str | bytes) -> int:
+        """Return the bytes of a part outside whole events, without marks and comments: they count as text."""
+        first, *others = lines_of(part)
+        said = [line for line in others if _is_said(line)]
+        if first and (self._broken or _is_said(first)):  # the rest of a line is text, whatever it begins with
+            said.insert(0, first)
+        if len(said) == len(self._documents) or (len(self._documents) == 1 and parsed(part) is not None):
+            said = []
+        unread = [line for line in said if parsed(line.removeprefix("data:")) is None]
+        self._broken = bool(unread) and [first, *others][-1] == unread[-1]
+        return sum(len(line.encode(errors="replace")) for line in unread)
 
     def _note(self, part: T) -> T:
         for document in self._documents:
@@ -243,35 +256,59 @@ class SyncCutStream(_Cutting[T, SyncPieces]):
             settle_sync(lease, self._tokens(), self.delivered, self._most)
 
 
-async def events_of(lines: AsyncIterable[str]) -> AsyncGenerator[str, None]:
-    """Yield whole server-sent events from lines, such as those of ``response.aiter_lines()`` of httpx."""
-    event: list[str] = []
-    async for line in lines:
-        event.append(f"{line}\n")
-        if not line:
-            yield "".join(event)
-            event.clear()
-    if event:
-        yield "".join([*event, "\n"])
+async def events_of(parts: AsyncIterable[str] | AsyncIterable[bytes]) -> AsyncGenerator[str, None]:
+    """Yield whole server-sent events from bytes, such as those of ``response.aiter_bytes()`` of httpx, or from lines.
+
+    The lines of ``response.aiter_lines()`` also end within a text, at characters such as U+2028.
+    """
+    events = _Events()
+    async for part in parts:
+        for event in events.add(part):
+            yield event
+    for event in events.end():
+        yield event
 
 
-def sync_events_of(lines: Iterable[str]) -> Generator[str, None, None]:
-    """Yield whole server-sent events from lines, such as those of ``response.iter_lines()`` of httpx."""
-    event: list[str] = []
-    for line in lines:
-        event.append(f"{line}\n")
-        if not line:
-            yield "".join(event)
-            event.clear()
-    if event:
-        yield "".join([*event, "\n"])
+def sync_events_of(parts: Iterable[str] | Iterable[bytes]) -> Generator[str, None, None]:
+    """Yield whole server-sent events from bytes, such as those of ``response.iter_bytes()`` of httpx, or from lines."""
+    events = _Events()
+    for part in parts:
+        yield from events.add(part)
+    yield from events.end()
 
 
-def _unread(part: str | bytes) -> int:
-    """Return the bytes of a part without a whole event or a mark of one: they count as text."""
-    lines = (part if isinstance(part, str) else part.decode(errors="replace")).splitlines()
-    said = [line for line in lines if line and not line.startswith((":", "event:", "id:", "retry:"))]
-    return sum(len(line.encode()) for line in said if line.removeprefix("data:").strip() != "[DONE]")
+class _Events:
+    """Puts server-sent events together."""
+
+    def __init__(self) -> None:
+        self._line = b""
+        self._lines: list[str] = []
+
+    def add(self, part: str | bytes) -> Iterator[str]:
+        """Take a line, or bytes; yield the events that are whole by now."""
+        if isinstance(part, str):
+            lines = [part]
+        else:
+            *found, self._line = (self._line + part).split(b"\n")
+            lines = [line.removesuffix(b"\r").decode(errors="replace") for line in found]
+        for line in lines:
+            self._lines.append(f"{line}\n")
+            if not line:
+                yield "".join(self._lines)
+                self._lines.clear()
+
+    def end(self) -> Iterator[str]:
+        """Yield what is left."""
+        if self._line:
+            yield from self.add(b"\n")
+        if self._lines:
+            yield "".join([*self._lines, "\n"])
+
+
+def _is_said(line: str) -> bool:
+    """Whether a line may have text, unlike comments, and marks such as ``[DONE]``."""
+    mark = line.startswith((":", "event:", "id:", "retry:")) or line.removeprefix("data:").strip() == "[DONE]"
+    return bool(line) and not mark
 
 
 def _has_price(lease: object) -> bool:

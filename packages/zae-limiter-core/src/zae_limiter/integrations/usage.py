@@ -276,23 +276,28 @@ def documents(answer: object) -> Iterator[object]:
     """Yield the answer itself; of text its JSON, or the JSON of each line: of ``data`` lines alone if there are any."""
     part = part_of(part_of(answer, "chunk"), "bytes")  # Bedrock's streams hold JSON
     answer = answer if part is None else part
-    if isinstance(answer, bytes | bytearray):
-        answer = answer.decode(errors="replace")
-    if not isinstance(answer, str):
+    if not isinstance(answer, str | bytes | bytearray):
         yield answer
         return
-    if (whole := _parsed(answer)) is not None:
+    if (whole := parsed(answer)) is not None:
         yield whole
         return
-    lines = answer.splitlines()
+    lines = lines_of(answer)
     events = [line.removeprefix(_DATA) for line in lines if line.startswith(_DATA)]
     for line in events or lines:
-        if (found := _parsed(line)) is not None:
+        if (found := parsed(line)) is not None:
             yield found
 
 
-def _parsed(text: str) -> Any:
+def lines_of(text: str | bytes | bytearray) -> list[str]:
+    """Return the lines of server-sent events: a text within one may have any other separator."""
+    text = text if isinstance(text, str) else text.decode(errors="replace")
+    return text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+
+
+def parsed(text: str | bytes | bytearray) -> Any:
+    """Return what a text of JSON has; ``None`` for another text."""
     try:
-        return json.loads(text)
+        return json.loads(text if isinstance(text, str) else text.decode(errors="replace"))
     except (ValueError, RecursionError):  # a document in two parts, or a mark like [DONE]
         return None
