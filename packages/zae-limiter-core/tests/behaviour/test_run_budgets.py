@@ -482,6 +482,20 @@ async def test_a_name_takes_no_bucket_of_another(world: World) -> None:
         await opened(it, amounts=())
 
 
+@pytest.mark.parametrize("given", [None, [Limit.per_second("usd", 10**7)]])
+async def test_no_limits_of_others_widen_a_budget(world: World, given: Any) -> None:
+    it, other = await a_process(world), await a_process(world)
+    run = await opened(it)
+    await it.limiter.set_system_defaults([Limit.per_second("usd", 10**7)])
+    for _ in range(2):  # a client's names may be those of the bucket
+        async with other.limiter.acquire(run.entity_id, "budget", {"usd": 10_000}, limits=given):
+            pass
+        assert await spends(run, Decimal("0.9"))
+        world.clock.advance(120)
+    assert await run.left() == {"calls": 3, "usd": 180_000}
+    assert not await spends(run, Decimal("0.9"))
+
+
 async def test_refusals_by_any_number_of_runs_need_one_place(world: World) -> None:
     it = await a_process(world)
     for number in range(40):

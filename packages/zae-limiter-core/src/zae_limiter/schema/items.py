@@ -129,7 +129,8 @@ class BucketState(NamedTuple):
 
         ``another time``: they shaped it, as of another time of their schedules. ``newer`` limits shape it, ``older``
         ones go by it, because the store has nothing newer. ``outdated`` ones are to be read again, also different ones
-        that were read in the millisecond of the shape: nothing shows which are newer.
+        that were read in the millisecond of the shape: nothing shows which are newer. The budget of a run keeps its
+        shape, whatever limits others have for its entity.
         """
         since_ms = self.item[CONFIG_AS_OF]
         if config.born_ms < since_ms and config.read_at_ms < since_ms:
@@ -137,7 +138,7 @@ class BucketState(NamedTuple):
         if self.is_of(config):
             return "same" if self.has_values_of(config) else "another time"
         if config.born_ms > since_ms:
-            return "newer"
+            return "older" if RUN_UNTIL in self.item else "newer"
         return "older" if config.read_at_ms > since_ms else "outdated"
 
     @property
