@@ -21,10 +21,11 @@ from ..data.places import ALL_RESOURCES
 from ..data.switches import plain_resolved, sentences
 from ..paging import every_row
 from ..times import both, iso
+from .draws import Drawing, Drawn
 from .next_steps import NextStep
-from .plain import plain_instant
+from .plain import plain_drawn, plain_instant
 from .report import LAST, passes_at
-from .showing import WHY, waiting
+from .showing import WHY, drawn_by, waiting
 from .unknown import Unknown, unknown_entity
 
 if TYPE_CHECKING:
@@ -44,11 +45,20 @@ class Refusals:
     refused: int
     refused_by: "Mapping[Refuser, int]"
     now: "Explanation | None"
+    drawn: Drawn | None = None
 
     @property
-    def rank(self) -> tuple[bool, int, str]:
-        """What comes first as the smallest: what refuses now, then what refused most."""
-        return self.now is None or self.now.passes, -self.refused, self.resource
+    def passes(self) -> bool | None:
+        """Whether one token of each limit passes; ``None`` where it is not known, or a draw decides."""
+        if self.now is not None and self.drawn is not None:
+            return False if self.drawn.is_short else None
+        return None if self.now is None else self.now.passes
+
+    @property
+    def rank(self) -> tuple[int, int, str]:
+        """What comes first as the smallest: what refuses now, what a draw may refuse, then what refused most."""
+        order = 0 if self.passes is False else 1 if self.drawn is not None else 2
+        return order, -self.refused, self.resource
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,10 +99,15 @@ def read_everywhere(repository: "SyncRepository", entity_id: str, *, cascade: bo
     recent = {each.resource for each in buckets if each.refused or any(left <= 0 for left in each.available.values())}
     found = sorted({*(name for name, count in refused.items() if count), *recent}, key=lambda name: -refused[name])
     explained = {name: _explained(repository, entity_id, name, cascade=cascade) for name in found[:EXPLAINED]}
-    rows = [
-        Refusals(name, admitted[name], refused[name], dict(by.get(name, ())), explained.get(name)) for name in found
-    ]
-    worst = [row for row in rows if row.refused or (row.now is not None and not row.now.passes)]
+    counted_by = {each.resource: each.refused_by for each in buckets}
+    drawing, rows = Drawing(repository), list[Refusals]()
+    for name in found:
+        now_there, refusers = explained.get(name), by.setdefault(name, Counter())
+        drawn = None
+        if now_there is not None and now_there.passes:
+            drawn = drawing.find(now_there, {**counted_by.get(name, {}), **refusers})
+        rows.append(Refusals(name, admitted[name], refused[name], refusers, now_there, drawn))
+    worst = [row for row in rows if row.refused or (row.now is not None and not row.passes)]
     switches = read_effective(repository, entity_id, None, [ALL_RESOURCES])[ALL_RESOURCES].switches
     known = bool(admitted or buckets or (switches is not None and switches.disables))
     unknown = [] if known else [*unknown_entity(repository, entity_id)]
@@ -167,6 +182,8 @@ def _now(each: Refusals) -> str:
         return "not asked"
     if now.disabled is not None:
         return f"refused: {now.disabled.entity_id} is disabled"
+    if each.drawn is not None:
+        return drawn_by(each.drawn)
     if now.binding is None:
         return "passes"
     bucket, limit = now.binding
@@ -185,9 +202,10 @@ def _plain(each: Refusals) -> dict[str, Any]:
         "admitted": each.admitted,
         "refused": each.refused,
         "refused_by": [{**refuser._asdict(), "refused": count} for refuser, count in each.refused_by.items()],
-        "passes": None if now is None else now.passes,
+        "passes": each.passes,
         "reason": None if now is None else now.reason,
         "passes_at": None if now is None else plain_instant(passes_at(now)),
         "disabled": None if now is None or now.disabled is None else now.disabled.entity_id,
+        **({} if each.drawn is None else {"drawn": plain_drawn(each.drawn)}),
         "binding": binding,
     }

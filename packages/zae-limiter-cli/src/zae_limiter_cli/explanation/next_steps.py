@@ -63,6 +63,8 @@ def _remedies_of_all(report: Report) -> Iterator[_Step]:
         return
     bucket, limit = report.suspect
     steps = list(_remedies(report, bucket, limit))
+    if _is_drawn(report, limit) and limit.limit.kind == "token_bucket":
+        steps.sort(key=lambda step: step.verb != "bucket reset")  # a lift only makes them come faster
     yield from steps[:1]
     for other in report.explanation.buckets:
         refusing = [each for each in other.limits if each.refuses]
@@ -86,7 +88,7 @@ def _remedies(report: Report, bucket: "BucketExplanation", limit: "LimitExplanat
         yield from _opening(bucket, limit)
     elif bucket.is_over(report.explanation.at):
         return
-    elif _wants_credit(limit):
+    elif _wants_credit(limit) and not _is_drawn(report, limit):
         more = max(1, (limit.requested or 1) - limit.available)
         text = write_money(more, limit.limit.unit) if limit.limit.unit else f"{more}"
         yield _Step(f"Give {entity_id} {text} {name} now.", "bucket credit", entity_id, [*on, "-t", f"{name}:{text}"])
@@ -98,6 +100,11 @@ def _remedies(report: Report, bucket: "BucketExplanation", limit: "LimitExplanat
         if limit.limit.kind != "concurrent":  # slots stay with their holders
             yield _Step(f"Fill the bucket of {entity_id} once.", "bucket reset", entity_id, on)
         yield _Step(f"See who consumes {name}.", "usage top", None, [*on, "--by", name])
+
+
+def _is_drawn(report: Report, limit: "LimitExplanation") -> bool:
+    """Return whether a limit is of a draw whose amounts are not known, so that no credit is right."""
+    return report.drawn is not None and report.drawn.found is not None and report.drawn.found[1] is limit
 
 
 def _lift(report: Report, bucket: "BucketExplanation", factor: int, after: float | None) -> _Step:
@@ -230,12 +237,27 @@ def _views(report: Report) -> Iterator[_Step]:
 def _draws(report: Report) -> Iterator[_Step]:
     """Yield how to ask the bucket that refused most often, if the call does not take from it: a draw of the service."""
     found, refused_by = report.explanation, report.usage.refused_by or report.explanation.buckets[0].refused_by
+    if (drawn := report.drawn) is not None and drawn.found is not None:
+        asks = ["--cascade"] if drawn.of_parent else ["--draw", _a_draw(*drawn.found, drawn.left)]
+        does = f"Ask with what the call draws there, such as {asks[-1].rpartition(':')[2]}."
+        if drawn.of_parent:
+            does = f"Ask with {drawn.refuser.entity_id}, its parent."
+        yield _Step(does, "why", found.entity_id, ["-r", found.resource, *asks])
+        return
     asked = {bucket.entity_id for bucket in found.buckets}
     others = {each: count for each, count in refused_by.items() if each.entity_id not in asked}
     if others:
         whom = max(others, key=lambda each: others[each])
         does = f"Ask for a draw on {whom.entity_id}, whose {whom.limit_name} refused {others[whom]:,} calls."
         yield _Step(does, "why", found.entity_id, ["-r", found.resource, "--draw", whom.entity_id])
+
+
+def _a_draw(bucket: "BucketExplanation", limit: "LimitExplanation", left: int) -> str:
+    """Return a draw of a little more than is left, as an option has it."""
+    name, unit = limit.limit.name, limit.limit.unit
+    some = min(max(0, left) + (MICRO // 100 if unit else 1), max(1, in_force(limit).usable_burst))
+    text = write_money(some, unit).replace(" ", "") if unit else f"{some}"
+    return f"{bucket.entity_id} on {bucket.resource} {name}:{text}"
 
 
 def _wants_credit(limit: "LimitExplanation") -> bool:

@@ -9,6 +9,7 @@ from ..audit.changes import plain_event
 from ..data.switches import plain_resolved
 from ..rates import in_money
 from ..times import iso
+from .draws import Drawn
 from .next_steps import NextStep
 from .report import Report, in_force, passes_at
 
@@ -30,12 +31,13 @@ def plain_report(report: Report, steps: Sequence[NextStep]) -> dict[str, Any]:
         "asked": {**report.asked.amounts},
         "asked_by": report.asked.by,
         "unknown": [each.plain() for each in report.unknown],
-        "passes": found.passes,
+        "passes": report.passes,
         "reason": found.reason,
         "wait_seconds": _seconds(found.wait_seconds),
         "passes_at": plain_instant(passes_at(found)),
         **({} if found.overflows_to is None else {"overflows_to": found.overflows_to}),
         "disabled": None if found.disabled is None else found.disabled.entity_id,
+        **({} if report.by_draw is None else {"drawn": plain_drawn(report.by_draw)}),
         "binding": binding,
         "parent_id": found.parent_id,
         "parent_ids": list(found.parent_ids),
@@ -98,6 +100,18 @@ def _limit(each: "LimitExplanation") -> dict[str, Any]:
 
 def _refused_by(counts: "Mapping[Refuser, int]") -> list[dict[str, Any]]:
     return [{**refuser._asdict(), "refused": count} for refuser, count in counts.items()]
+
+
+def plain_drawn(drawn: Drawn) -> dict[str, Any]:
+    """Return the draw that refused calls."""
+    bucket, limit = drawn.found or (None, None)
+    return {
+        **drawn.refuser._asdict(),
+        "resource": None if bucket is None else bucket.resource,
+        "refused": drawn.refused,
+        "available": None if limit is None else limit.available,
+        "full_seconds": _seconds(drawn.full_seconds),
+    }
 
 
 def plain_instant(at: datetime | None) -> str | None:

@@ -7,7 +7,7 @@ call is, whatever it asks for.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
@@ -17,12 +17,13 @@ from ..data.parsing import refuse_bare_money
 from ..data.places import composed_beneath
 from ..data.showing import in_force as limit_in_force
 from ..errors import CommandError
+from .draws import Drawing, Drawn
 from .unknown import Unknown, unknown_entity, unknown_names, unknown_resource
 
 if TYPE_CHECKING:
     from decimal import Decimal
 
-    from zae_limiter import Draw, Explanation, Limit, SyncRepository
+    from zae_limiter import Draw, Explanation, Limit, SyncRateLimiter, SyncRepository
     from zae_limiter.values import AuditEvent, BucketExplanation, LimitExplanation, Refuser, UsageSummary
     from zae_limiter.values.explanation import LimitsFrom
 
@@ -48,7 +49,8 @@ class Report:
     ``usage``: what was counted of the caller since ``since``, the begin of an hour. ``suspect``: the limit that
     refuses, or that refused the caller most often, and its bucket. ``changes``: the newest of the limits of this
     bucket, or of the caller's own; ``subject`` is whose they are. ``unknown``: the names that nothing is stored under.
-    ``beneath``: the limits in force without an override, by name, of each bucket with one.
+    ``beneath``: the limits in force without an override, by name, of each bucket with one. ``drawn``: what refused
+    calls that take from a bucket which was not asked for, or by amounts that are not known.
     """
 
     explanation: "Explanation"
@@ -60,11 +62,25 @@ class Report:
     changes: "tuple[AuditEvent, ...]"
     unknown: tuple[Unknown, ...] = ()
     beneath: "Mapping[tuple[str, str], Mapping[str, Limit]]" = field(default_factory=dict)
+    drawn: Drawn | None = None
 
     @property
     def was_refused(self) -> bool:
         """Whether calls of the entity were refused, as far as it was counted."""
         return _was_refused(self.explanation, self.usage)
+
+    @property
+    def by_draw(self) -> Drawn | None:
+        """The draw that decides: no limit of the call's own path refuses it."""
+        found, drawn = self.explanation, self.drawn
+        if drawn is None or found.disabled is not None:
+            return None
+        return drawn if found.binding is None or found.binding == drawn.found else None
+
+    @property
+    def passes(self) -> bool | None:
+        """Whether the call passes now; ``None`` if that depends on how much it draws."""
+        return None if self.by_draw is not None and self.explanation.passes else self.explanation.passes
 
     @property
     def deciding(self) -> "BucketExplanation":
@@ -91,6 +107,7 @@ def read_report(
 
     limiter = SyncRateLimiter(repository)
     try:
+        draws, asked_draws = _known_draws(limiter, entity_id, resource, amounts, draws, cascade=cascade)
         explanation = limiter.explain(entity_id, resource, amounts, cascade=cascade, draws=draws)
     except ValidationError as error:
         if error.field != "limits":
@@ -114,13 +131,49 @@ def read_report(
         if likely.amounts != asked.amounts:
             explanation = limiter.explain(entity_id, resource, likely.amounts, cascade=cascade, draws=draws)
         asked = likely
+    drawn = None
+    if asked_draws or explanation.passes:
+        refused_by = {**dict.fromkeys(asked_draws, 0), **explanation.buckets[0].refused_by, **usage.refused_by}
+        drawn = Drawing(repository).find(explanation, refused_by, asked_draws)
     suspect = explanation.binding or _most_often(explanation, usage.refused_by)
+    if drawn is not None and drawn.found is not None:
+        suspect = explanation.binding or drawn.found
+        explanation = replace(explanation, buckets=(*explanation.buckets, drawn.found[0]))
     bucket = explanation.buckets[0] if suspect is None else suspect[0]
     subject = _switched_by(explanation.disabled) or subject_of(bucket, suspect[1].source if suspect else bucket.source)
     changes = repository.get_audit_events(subject, limit=CHANGES).events
     unknown = tuple(unknown_names(repository, explanation, usage))
     beneath = _beneath(repository, explanation)
-    return Report(explanation, asked, since, usage, suspect, subject, changes, unknown, beneath)
+    return Report(explanation, asked, since, usage, suspect, subject, changes, unknown, beneath, drawn)
+
+
+def _known_draws(
+    limiter: "SyncRateLimiter",
+    entity_id: str,
+    resource: str,
+    amounts: "Mapping[str, int | Decimal] | None",
+    draws: "Sequence[Draw]",
+    *,
+    cascade: bool,
+) -> "tuple[Sequence[Draw], dict[Refuser, str]]":
+    """Return the draws that take known amounts, and of the others each limit with its resource: a draw without amounts
+    takes those of the call, and the limits of its bucket have none of their names.
+    """
+    from zae_limiter.values import Refuser
+
+    if all(draw.consume is not None for draw in draws):
+        return draws, {}
+    found = limiter.explain(entity_id, resource, cascade=cascade, draws=draws)
+    asked = {*(amounts or _limits_of(found))}
+    names = {id(draw): {*_limits_of(found, draw.entity_id, draw.resource)} for draw in draws}
+    others = [draw for draw in draws if draw.consume is None and names[id(draw)] and asked.isdisjoint(names[id(draw)])]
+    of_others = {(draw.entity_id or entity_id, draw.resource or resource) for draw in others}
+    return [draw for draw in draws if draw not in others], {
+        Refuser(bucket.entity_id, each.limit.name): bucket.resource
+        for bucket in found.buckets
+        if (bucket.entity_id, bucket.resource) in of_others
+        for each in bucket.limits
+    }
 
 
 def _beneath(repository: "SyncRepository", found: "Explanation") -> dict[tuple[str, str], "Mapping[str, Limit]"]:

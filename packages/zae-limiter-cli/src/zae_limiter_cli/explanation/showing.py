@@ -11,6 +11,7 @@ from ..columns import counted, say_command, say_wrapped
 from ..data.switches import sentences
 from ..rates import amount, rate
 from ..times import both, duration, shown
+from .draws import Drawn
 from .next_steps import NextStep
 from .report import Report, in_force
 
@@ -72,6 +73,8 @@ def _verdict(report: Report) -> Iterator[str]:
     if shut is not None:
         yield f"{what}: refused, because {shut.entity_id} is disabled."
         yield f"Path: {' -> '.join(shut.path)}"
+    elif report.by_draw is not None:
+        yield from by_draw(report, what)
     elif found.binding is None:
         yield f"{what}: passes now."
         if report.suspect is not None:
@@ -113,6 +116,41 @@ def asked_by(report: Report) -> Iterator[str]:
         yield f"It asks for the mean of its admitted calls since {shown(asked.since)} (UTC)."
     elif asked.by == "one" and report.was_refused and report.explanation.passes:
         yield "How much its refused calls asked for is not known, so it asks for 1."
+
+
+def by_draw(report: Report, what: str) -> Iterator[str]:
+    """Yield what a draw decides: nothing is recorded of how much the calls take there."""
+    drawn = report.by_draw
+    if drawn is None:
+        return
+    yield f"{what}: {drawn_by(drawn)}."
+    if drawn.refused:
+        yield f"{drawn.refuser} refused {counted(drawn.refused, 'call')}; how much they draw there is not recorded."
+    if drawn.found is None:
+        yield "Its own limits let it pass, and no bucket of that name and limit is left, which is like a full one."
+        return
+    bucket, limit = drawn.found
+    left, most = (amount(each, limit.limit.unit) for each in (drawn.left, in_force(limit).usable_burst))
+    if not drawn.is_short:
+        yield f"A call that draws {left} or less passes."
+    if bucket.is_over(report.explanation.at):
+        yield "The run is over: open a budget of another name."
+    elif math.isinf(drawn.full_seconds):
+        yield "No more come by themselves: credit the bucket."
+    elif drawn.full_seconds:
+        at = report.explanation.at + timedelta(seconds=drawn.full_seconds)
+        yield f"It has all {most} again in {duration(drawn.full_seconds)}, at {both(at)}, if no call draws."
+
+
+def drawn_by(drawn: Drawn) -> str:
+    """Return which draw refuses, and what is left there."""
+    whose = "parent" if drawn.of_parent else "draw"
+    if drawn.found is None:
+        return f"a {whose} on {drawn.refuser} refused it"
+    bucket, limit = drawn.found
+    left = amount(drawn.left, limit.limit.unit)
+    state = f", which has {left} left" if drawn.is_short else f", if it draws more than {left}"
+    return f"refused by a {whose} on {drawn.refuser} on {bucket.resource}{state}"
 
 
 def until(report: Report) -> str:
