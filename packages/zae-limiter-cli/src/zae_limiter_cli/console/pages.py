@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from ..audit.changes import changes
 from ..explanation.next_steps import next_steps
 from ..explanation.report import in_force, read_report, subject_of
-from ..explanation.showing import amounts_of, asked_by, by_draw, until
+from ..explanation.showing import amounts_of, asked_by, by_draw, served, until
 from ..live.health import Health
 from ..live.minutes import Minutes
 from ..live.reading import Reader
@@ -235,6 +235,7 @@ class Pages:
             "in_force": in_force,
             "rate": rate_of,
             "asked": amounts_of(report),
+            "served": served(report),
             "until": until(report),
             "drawn": " ".join(by_draw(report, f"An acquire of {amounts_of(report)}")),
             "notes": [*(each.sentence for each in report.unknown), *asked_by(report)],

@@ -23,9 +23,10 @@ from ..paging import every_row
 from ..times import both, iso
 from .draws import Drawing, Drawn
 from .next_steps import NextStep
-from .plain import plain_drawn, plain_instant
+from .overflow import read_overflow
+from .plain import plain_drawn, plain_instant, plain_overflow
 from .report import LAST, passes_at
-from .showing import WHY, drawn_by, waiting
+from .showing import WHY, drawn_by, served_by, waiting
 from .unknown import Unknown, unknown_entity
 
 if TYPE_CHECKING:
@@ -46,10 +47,13 @@ class Refusals:
     refused_by: "Mapping[Refuser, int]"
     now: "Explanation | None"
     drawn: Drawn | None = None
+    overflow: "Explanation | None" = None
 
     @property
     def passes(self) -> bool | None:
         """Whether one token of each limit passes; ``None`` where it is not known, or a draw decides."""
+        if self.overflow is not None and self.overflow.passes:
+            return True
         if self.now is not None and self.drawn is not None:
             return False if self.drawn.is_short else None
         return None if self.now is None else self.now.passes
@@ -85,6 +89,7 @@ class Everywhere:
 
 def read_everywhere(repository: "SyncRepository", entity_id: str, *, cascade: bool) -> Everywhere:
     """Read where an entity was refused; write nothing."""
+    from zae_limiter import SyncRateLimiter
     from zae_limiter.values.usage import window_start
 
     now = datetime.fromtimestamp(repository.namespace_state.now() / 1000, UTC)  # the store's time
@@ -100,13 +105,14 @@ def read_everywhere(repository: "SyncRepository", entity_id: str, *, cascade: bo
     found = sorted({*(name for name, count in refused.items() if count), *recent}, key=lambda name: -refused[name])
     explained = {name: _explained(repository, entity_id, name, cascade=cascade) for name in found[:EXPLAINED]}
     counted_by = {each.resource: each.refused_by for each in buckets}
-    drawing, rows = Drawing(repository), list[Refusals]()
+    limiter, drawing, rows = SyncRateLimiter(repository), Drawing(repository), list[Refusals]()
     for name in found:
         now_there, refusers = explained.get(name), by.setdefault(name, Counter())
         drawn = None
         if now_there is not None and now_there.passes:
             drawn = drawing.find(now_there, {**counted_by.get(name, {}), **refusers})
-        rows.append(Refusals(name, admitted[name], refused[name], refusers, now_there, drawn))
+        there = None if now_there is None else read_overflow(limiter, now_there, None, cascade=cascade)
+        rows.append(Refusals(name, admitted[name], refused[name], refusers, now_there, drawn, there))
     worst = [row for row in rows if row.refused or (row.now is not None and not row.passes)]
     switches = read_effective(repository, entity_id, None, [ALL_RESOURCES])[ALL_RESOURCES].switches
     known = bool(admitted or buckets or (switches is not None and switches.disables))
@@ -188,6 +194,8 @@ def _now(each: Refusals) -> str:
         return "passes"
     bucket, limit = now.binding
     wait = "" if math.isinf(now.wait_seconds) else f", {waiting(limit)}"
+    if each.overflow is not None and each.overflow.passes:
+        return f"refused by {bucket.entity_id}/{limit.limit.name}, {served_by(each.overflow)}"
     return f"refused by {bucket.entity_id}/{limit.limit.name}{WHY.get(limit.reason, '')}{wait}"
 
 
@@ -207,5 +215,6 @@ def _plain(each: Refusals) -> dict[str, Any]:
         "passes_at": None if now is None else plain_instant(passes_at(now)),
         "disabled": None if now is None or now.disabled is None else now.disabled.entity_id,
         **({} if each.drawn is None else {"drawn": plain_drawn(each.drawn)}),
+        **({} if each.overflow is None else {"overflow": plain_overflow(each.overflow)}),
         "binding": binding,
     }

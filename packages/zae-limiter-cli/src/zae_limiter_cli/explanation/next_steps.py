@@ -220,6 +220,9 @@ def _enabling(bucket: "BucketExplanation") -> Iterator[_Step]:
 def _views(report: Report) -> Iterator[_Step]:
     found, bucket = report.explanation, report.deciding
     yield from _draws(report)
+    if report.overflow is not None and not report.overflow.passes:
+        there = report.overflow.resource
+        yield _Step(f"See why its overflow {there} refuses it.", "why", found.entity_id, ["-r", there])
     of_caller = ["--entity", found.entity_id, "-r", found.resource]
     yield _Step(f"See the use of {found.entity_id} by the hour.", "usage list", None, of_caller)
     of = {"resource": ["--resource", bucket.resource], "system": ["--system"]}

@@ -11,9 +11,11 @@ from ..rates import in_money
 from ..times import iso
 from .draws import Drawn
 from .next_steps import NextStep
+from .overflow import left_there
 from .report import Report, in_force, passes_at
 
 if TYPE_CHECKING:
+    from zae_limiter import Explanation
     from zae_limiter.values import BucketExplanation, LimitExplanation, Refuser
 
 
@@ -38,6 +40,7 @@ def plain_report(report: Report, steps: Sequence[NextStep]) -> dict[str, Any]:
         **({} if found.overflows_to is None else {"overflows_to": found.overflows_to}),
         "disabled": None if found.disabled is None else found.disabled.entity_id,
         **({} if report.by_draw is None else {"drawn": plain_drawn(report.by_draw)}),
+        **({} if report.overflow is None else {"overflow": plain_overflow(report.overflow)}),
         "binding": binding,
         "parent_id": found.parent_id,
         "parent_ids": list(found.parent_ids),
@@ -112,6 +115,12 @@ def plain_drawn(drawn: Drawn) -> dict[str, Any]:
         "available": None if limit is None else limit.available,
         "full_seconds": _seconds(drawn.full_seconds),
     }
+
+
+def plain_overflow(there: "Explanation") -> dict[str, Any]:
+    """Return what the overflow says of a call."""
+    left = {name: tokens for name, tokens, _ in left_there(there)}
+    return {"resource": there.resource, "passes": there.passes, "available": left}
 
 
 def plain_instant(at: datetime | None) -> str | None:

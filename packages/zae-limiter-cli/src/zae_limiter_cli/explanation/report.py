@@ -18,6 +18,7 @@ from ..data.places import composed_beneath
 from ..data.showing import in_force as limit_in_force
 from ..errors import CommandError
 from .draws import Drawing, Drawn
+from .overflow import read_overflow
 from .unknown import Unknown, unknown_entity, unknown_names, unknown_resource
 
 if TYPE_CHECKING:
@@ -50,7 +51,8 @@ class Report:
     refuses, or that refused the caller most often, and its bucket. ``changes``: the newest of the limits of this
     bucket, or of the caller's own; ``subject`` is whose they are. ``unknown``: the names that nothing is stored under.
     ``beneath``: the limits in force without an override, by name, of each bucket with one. ``drawn``: what refused
-    calls that take from a bucket which was not asked for, or by amounts that are not known.
+    calls that take from a bucket which was not asked for, or by amounts that are not known. ``overflow``: what the
+    overflow says of a call that is refused.
     """
 
     explanation: "Explanation"
@@ -63,6 +65,7 @@ class Report:
     unknown: tuple[Unknown, ...] = ()
     beneath: "Mapping[tuple[str, str], Mapping[str, Limit]]" = field(default_factory=dict)
     drawn: Drawn | None = None
+    overflow: "Explanation | None" = None
 
     @property
     def was_refused(self) -> bool:
@@ -79,7 +82,9 @@ class Report:
 
     @property
     def passes(self) -> bool | None:
-        """Whether the call passes now; ``None`` if that depends on how much it draws."""
+        """Whether the call passes now, also by its overflow; ``None`` if that depends on how much it draws."""
+        if self.overflow is not None and self.overflow.passes:
+            return True
         return None if self.by_draw is not None and self.explanation.passes else self.explanation.passes
 
     @property
@@ -135,6 +140,7 @@ def read_report(
     if asked_draws or explanation.passes:
         refused_by = {**dict.fromkeys(asked_draws, 0), **explanation.buckets[0].refused_by, **usage.refused_by}
         drawn = Drawing(repository).find(explanation, refused_by, asked_draws)
+    overflow = read_overflow(limiter, explanation, amounts or asked.amounts, draws=draws, cascade=cascade)
     suspect = explanation.binding or _most_often(explanation, usage.refused_by)
     if drawn is not None and drawn.found is not None:
         suspect = explanation.binding or drawn.found
@@ -144,7 +150,7 @@ def read_report(
     changes = repository.get_audit_events(subject, limit=CHANGES).events
     unknown = tuple(unknown_names(repository, explanation, usage))
     beneath = _beneath(repository, explanation)
-    return Report(explanation, asked, since, usage, suspect, subject, changes, unknown, beneath, drawn)
+    return Report(explanation, asked, since, usage, suspect, subject, changes, unknown, beneath, drawn, overflow)
 
 
 def _known_draws(

@@ -13,6 +13,7 @@ from ..rates import amount, rate
 from ..times import both, duration, shown
 from .draws import Drawn
 from .next_steps import NextStep
+from .overflow import left_there
 from .report import Report, in_force
 
 if TYPE_CHECKING:
@@ -82,7 +83,12 @@ def _verdict(report: Report) -> Iterator[str]:
     else:
         bucket, limit = found.binding
         on = "" if bucket.resource == found.resource else f" on {bucket.resource}"
-        yield f"{what}: refused by {bucket.entity_id}/{limit.limit.name}{on}{WHY.get(limit.reason, '')}."
+        refused = f"{what}: refused by {bucket.entity_id}/{limit.limit.name}{on}{WHY.get(limit.reason, '')}"
+        there = report.overflow
+        yield f"{refused}{served(report)}."
+        if there is not None and there.binding is not None:
+            also, by = there.binding
+            yield f"Its overflow {there.resource} refuses it, too: {also.entity_id}/{by.limit.name}."
         yield f"Path: {' -> '.join([*bucket.path, limit.limit.name])}"
         yield until(report)
     if found.overflows_to is not None:
@@ -116,6 +122,18 @@ def asked_by(report: Report) -> Iterator[str]:
         yield f"It asks for the mean of its admitted calls since {shown(asked.since)} (UTC)."
     elif asked.by == "one" and report.was_refused and report.explanation.passes:
         yield "How much its refused calls asked for is not known, so it asks for 1."
+
+
+def served(report: Report) -> str:
+    """Return that the overflow serves a call, and what is left there; empty if it does not."""
+    there = report.overflow
+    return f", {served_by(there)}" if there is not None and there.passes else ""
+
+
+def served_by(there: "Explanation") -> str:
+    """Return which overflow serves a call, and what is left there."""
+    left = ", ".join(f"{amount(tokens, unit)} {name}" for name, tokens, unit in left_there(there))
+    return f"served by its overflow {there.resource} ({left} left)"
 
 
 def by_draw(report: Report, what: str) -> Iterator[str]:
@@ -159,11 +177,10 @@ def until(report: Report) -> str:
     if found.binding is None:
         return ""
     bucket, limit = found.binding
-    return (
-        "The run is over: open a budget of another name."
-        if bucket.is_over(found.at)
-        else _until(found.passes_at, limit)
-    )
+    if bucket.is_over(found.at):
+        return "The run is over: open a budget of another name."
+    there = f"On {found.resource}: " if served(report) else ""
+    return f"{there}{_until(found.passes_at, limit)}"
 
 
 def _until(passes_at: datetime | None, limit: "LimitExplanation") -> str:

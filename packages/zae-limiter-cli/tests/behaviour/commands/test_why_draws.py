@@ -95,7 +95,8 @@ def test_its_steps_let_the_call_in_and_its_question_says_that_it_was_refused(ser
 def test_a_draw_that_has_nothing_left_refuses_every_call(service: Service) -> None:
     assert service.call("0.15")
     if service.is_rolling:
-        assert "if it draws more than $0." in service.why("a1", "-r", "gpt-4")
+        told = service.why("a1", "-r", "gpt-4")
+        assert "if it draws more than $0" in told or "which has $0 left" in told  # a millionth comes in 86 ms
         return
     told = service.why("a1", "-r", "gpt-4")
     assert "refused by a draw on team-a/usd on budget, which has $0 left." in told

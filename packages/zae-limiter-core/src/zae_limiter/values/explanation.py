@@ -112,6 +112,7 @@ class Explanation:
 
     ``cascades``: the acquire draws on the parents' buckets, too. ``parent_ids`` are known either way; ``parent_id`` is
     the first of them. ``overflows_to``: the resource whose bucket is asked first, because so much of a limit is used.
+    ``overflow``: the resource that is asked if the acquire is refused.
     """
 
     entity_id: str
@@ -122,6 +123,7 @@ class Explanation:
     buckets: tuple[BucketExplanation, ...]
     parent_ids: tuple[str, ...] = ()
     overflows_to: str | None = None
+    overflow: str | None = None
 
     @property
     def binding(self) -> tuple[BucketExplanation, LimitExplanation] | None:

@@ -111,6 +111,7 @@ def explain(namespace_state: NamespaceState, request: AcquireRequest) -> Flow[Ex
         ),
         own.parent_ids,
         None if policy is None or early is None else policy.overflow,
+        None if policy is None else policy.overflow,
     )
 
 
