@@ -20,8 +20,8 @@ def amount(tokens: float, unit: str) -> str:
 
 
 def about(tokens: float, unit: str) -> str:
-    """Return an estimate for people: whole tokens, or money to the cent, of less than a unit to a hundredth of it."""
-    step = 1 if not unit else 10_000 if abs(tokens) >= 1_000_000 else 100
+    """Return an estimate for people: whole tokens, or money to the cent, of less than a cent to a hundredth of it."""
+    step = 1 if not unit else 10_000 if abs(tokens) >= 10_000 else 100
     return amount(round(tokens / step) * step, unit)
 
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from ..columns import say_columns
-from ..rates import amount, in_money
+from ..rates import about, amount, in_money
 from ..times import iso, shown
 from .units import NO_UNITS
 
@@ -88,7 +88,7 @@ def say_summary(summary: "UsageSummary", units: Mapping[str, str] = NO_UNITS) ->
                 (
                     each.limit_name,
                     *(amount(total, unit) for total in (each.total, each.minimum, each.maximum)),
-                    amount(each.average, unit) if unit else f"{each.average:,.1f}",
+                    about(each.average, unit) if unit else f"{each.average:,.1f}",
                 )
                 for each in summary.limits
                 for unit in (units.get(each.limit_name, ""),)

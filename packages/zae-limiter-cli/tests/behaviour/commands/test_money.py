@@ -141,6 +141,15 @@ def test_usage_shows_money(table: Table) -> None:
     assert limits["usd"]["money"] == dict.fromkeys(("total", "minimum", "maximum", "average"), "$1,234.50")
 
 
+def test_a_mean_of_money_has_two_decimals_and_four_below_a_cent(table: Table) -> None:
+    table.repository.set_system_defaults(["usd: $100/month UTC"])
+    for hour, (large, small) in enumerate([(20_000_000, 4_000), (19_306_414, 5_001)]):
+        table.used("large", "gpt-4", datetime(2024, 1, 1, hour, tzinfo=UTC), usd=large)
+        table.used("small", "gpt-4", datetime(2024, 1, 1, hour, tzinfo=UTC), usd=small)
+    of = ("usage", "list", "--since", "2024-01-01", "--total", "-e")
+    assert [told(*of, each)[-1][-1] for each in ("large", "small")] == ["$19.65", "$0.0045"]
+
+
 EXPORT = ("usage", "export", "--month", "2024-02")
 
 
