@@ -80,12 +80,22 @@ following_option = click.option(
 )
 
 
+def is_asked(asked: str | None, resource: str) -> bool:
+    """Whether a resource is the one that is asked for, or one that the pattern matches; ``None`` asks for all."""
+    from zae_limiter.values.patterns import is_pattern, matches
+
+    return asked is None or (matches(asked, resource) if is_pattern(asked) else asked == resource)
+
+
 def bucket_pages(repository: "SyncRepository", resource: str | None) -> "FetchPage[Bucket]":
-    """Return what fetches a page of the buckets of a namespace, or of a resource."""
+    """Return what fetches a page of the buckets of a namespace, of a resource, or of those that a pattern matches."""
+    from zae_limiter.values.patterns import is_pattern
+
+    asked = None if resource is not None and is_pattern(resource) else resource
 
     def fetch(size: int, behind: str | None) -> tuple[Sequence["Bucket"], str | None]:
-        page = repository.list_buckets(resource, limit=size, next=behind)
-        return page.buckets, page.next
+        page = repository.list_buckets(asked, limit=size, next=behind)
+        return [each for each in page.buckets if is_asked(resource, each.resource)], page.next
 
     return fetch
 

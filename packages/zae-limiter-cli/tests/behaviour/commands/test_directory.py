@@ -45,12 +45,12 @@ def filled(table: Table) -> Table:
 
 def test_every_entity_is_listed_with_what_it_has(filled: Table) -> None:
     assert table_of("entity", "list") == [
-        ["ENTITY", "PARENT", "CASCADE", "HAS", "NAME"],
-        ["acme", "-", "no", "record", "Acme"],
-        ["acme/a", "acme", "yes", "record", "-"],
-        ["acme/b", "acme", "yes", "record", "-"],
-        ["own", "-", "-", "limits", "-"],
-        ["used", "-", "-", "buckets", "-"],
+        ["ENTITY", "PARENT", "TIER", "CASCADE", "HAS", "NAME"],
+        ["acme", "-", "-", "no", "record", "Acme"],
+        ["acme/a", "acme", "-", "yes", "record", "-"],
+        ["acme/b", "acme", "-", "yes", "record", "-"],
+        ["own", "-", "-", "-", "limits", "-"],
+        ["used", "-", "-", "-", "buckets", "-"],
     ]
     assert [row[0] for row in table_of("entity", "list", "--begins-with", "acme/")] == ["ENTITY", "acme/a", "acme/b"]
     assert [row[0] for row in table_of("entity", "list", "-r", "gpt-4")] == ["ENTITY", "own"]
@@ -211,8 +211,8 @@ def test_an_entity_below_several_parents_is_read_once(deep: Table, monkeypatch: 
 
 def test_the_list_shows_every_parent(deep: Table) -> None:
     assert run("entity", "list", "--begins-with", "p").stdout.splitlines() == [
-        "ENTITY   PARENT     CASCADE  HAS     NAME",
-        "project  red, blue  yes      record  -",
+        "ENTITY   PARENT     TIER  CASCADE  HAS     NAME",
+        "project  red, blue  -     yes      record  -",
     ]
 
 
@@ -258,3 +258,27 @@ def test_a_mistake_is_one_line(table: Table, args: list[str], told: str) -> None
     assert done.exit_code == 1
     (line,) = done.stderr.splitlines()
     assert told in line
+
+
+def test_entities_have_their_tier_and_those_without_one_are_listed(filled: Table) -> None:
+    filled.repository.set_tier_limits("gold", [RPM])
+    filled.repository.create_entity("rich", tier="gold")
+    filled.repository.set_limits("rich", [RPM], "gpt-4")
+    assert [row[:3] for row in table_of("entity", "list", "-r", "gpt-4")[1:]] == [
+        ["own", "-", "-"],
+        ["rich", "-", "gold"],
+    ]
+    assert [row[0] for row in table_of("entity", "list", "-r", "gpt-4", "--no-tier")[1:]] == ["own"]
+    assert [each["entity_id"] for each in json_of("entity", "list", "--no-tier")["entities"]] == [
+        *("acme", "acme/a", "acme/b", "own", "used"),
+    ]
+    assert "pass no other choice" in run("entity", "list", "--no-tier", "--tier", "gold").stderr
+
+
+def test_a_pattern_chooses_the_buckets(filled: Table) -> None:
+    found = [row[:2] for row in table_of("entity", "list", "--buckets", "-r", "gpt-4o*")[1:]]
+    assert found == [["used", "gpt-4o"]]
+    found = [row[:2] for row in table_of("usage", "near", "--every", "0", "--percent", "1", "-r", "gpt-4*")[1:]]
+    assert sorted(found) == [["used", "gpt-4"], ["used", "gpt-4o"]]
+    found = table_of("usage", "near", "--every", "0", "--percent", "1", "-r", "gpt-4o*", "-e", "used")[1:]
+    assert [row[:2] for row in found] == [["used", "gpt-4o"]]

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     help="Only those with limits of their own on this resource; _default_ means all resources.  [default: everybody]",
 )
 @click.option("--tier", metavar="NAME", help="Only those that have this tier.")
+@click.option("--no-tier", is_flag=True, help="Only those without a tier.")
 @click.option("--begins-with", metavar="TEXT", default="", help="Only ids that begin so.")
 @click.option(
     "--without-limits",
@@ -54,6 +55,7 @@ def list_entities(
     repository: "SyncRepository",
     resource: str | None,
     tier: str | None,
+    no_tier: bool,
     begins_with: str,
     without_limits: bool,
     buckets: bool,
@@ -70,6 +72,8 @@ def list_entities(
 
     In JSON, `next` is what --next takes to list the rest. The list may miss a change of the last second.
     """
+    if no_tier and (tier is not None or buckets or without_limits):
+        raise CommandError("--no-tier goes with --resource and --begins-with: pass no other choice with it")
     if without_limits:
         if tier is not None or buckets:
             raise CommandError(
@@ -90,15 +94,18 @@ def list_entities(
     if resource is not None:
         allowed = partial(repository.list_entities_with_custom_limits, resource, begins_with=begins_with)
         fetch = partial(_with_limits_on, allowed, everybody)
+    if no_tier:
+        fetch = partial(_without_tier, fetch)
     found, behind = some_rows(fetch, rows, following)
     if output == "json":
         say_json({"entities": [asdict(each) for each in found], "next": behind})
     elif found:
-        head = ("ENTITY", "PARENT", "CASCADE", "HAS", "NAME")
+        head = ("ENTITY", "PARENT", "TIER", "CASCADE", "HAS", "NAME")
         say_columns([head, *map(_cells, found)])
         say_following(behind)
     else:
         of = "" if resource is None else f" with limits of its own on {resource}"
+        of += " without a tier" if no_tier else ""
         begin = f" whose id begins with {begins_with!r}" if begins_with else ""
         click.echo(f"There is no entity{of}{begin} in namespace {repository.name}.")
 
@@ -266,12 +273,20 @@ def _with_limits_on(
     return found[:size], found[size - 1].entity_id if len(found) > size else following
 
 
+def _without_tier(
+    fetch: FetchPage["KnownEntity"], size: int, behind: str | None
+) -> tuple[Sequence["KnownEntity"], str | None]:
+    found, following = fetch(size, behind)
+    return [each for each in found if each.record is None or each.record.tier is None], following
+
+
 def _cells(each: "KnownEntity") -> tuple[str, ...]:
-    parents, cascade, name = "-", "-", "-"
+    parents, tier, cascade, name = "-", "-", "-", "-"
     if (record := each.record) is not None:
         parents, cascade, name = words(record.parent_ids), yes_or_no(record.cascade), word(record.name)
+        tier = record.tier or "-"
     has = {"record": record is not None, "limits": each.has_limits, "buckets": each.has_buckets}
-    return each.entity_id, parents, cascade, ", ".join(what for what, there in has.items() if there), name
+    return each.entity_id, parents, tier, cascade, ", ".join(what for what, there in has.items() if there), name
 
 
 def _tree_cells(indent: str, node: "Node") -> tuple[str, ...]:

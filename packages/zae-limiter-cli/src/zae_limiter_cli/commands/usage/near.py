@@ -13,7 +13,7 @@ from ...data.shadows import shadow_limits
 from ...data.whose import Whose, whose_options
 from ...errors import CommandError
 from ...options import FiniteRange, OutputForm, output_option
-from ...paging import bucket_pages, every_row, in_repository, rows_option, say_more
+from ...paging import bucket_pages, every_row, in_repository, is_asked, rows_option, say_more
 from ...rates import amount, in_money, rate
 from ...times import duration, iso, shown
 
@@ -107,7 +107,10 @@ def near(
 def _buckets(repository: "SyncRepository", entity: str | None, resource: str | None) -> "Iterable[Bucket]":
     """Return the buckets of an entity, of a resource, or of the namespace."""
     if entity is not None:
-        return repository.get_buckets(entity, resource)
+        from zae_limiter.values.patterns import is_pattern
+
+        asked = None if resource is not None and is_pattern(resource) else resource
+        return [each for each in repository.get_buckets(entity, asked) if is_asked(resource, each.resource)]
     return every_row(bucket_pages(repository, resource))
 
 

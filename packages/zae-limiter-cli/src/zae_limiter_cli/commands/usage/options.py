@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ...options import Function
+from ...paging import is_asked
 
 if TYPE_CHECKING:
     from zae_limiter import SyncRepository, UsageSnapshot
@@ -41,19 +42,22 @@ month_option = click.option("--month", metavar="MONTH", help="Month in UTC, such
 def snapshots_of(
     repository: "SyncRepository", entity: str | None, resource: str | None, window: "Window", month: "Month"
 ) -> "FetchPage[UsageSnapshot]":
-    """Return what fetches a page of the snapshots of a month."""
+    """Return what fetches a page of the snapshots of a month; a pattern of resources chooses from those of all."""
+    from zae_limiter.values.patterns import is_pattern
+
+    asked = None if resource is not None and is_pattern(resource) else resource
 
     def fetch(size: int, following: str | None) -> tuple[tuple["UsageSnapshot", ...], str | None]:
         page = repository.get_usage_snapshots(
             entity_id=entity,
-            resource=resource,
+            resource=asked,
             window=window,
             start=month.start,
             end=month.end,
             limit=size,
             next=following,
         )
-        return page.snapshots, page.next
+        return tuple(each for each in page.snapshots if is_asked(resource, each.resource)), page.next
 
     return fetch
 
