@@ -16,8 +16,8 @@ from support.core.four_levels import RESOURCES, TREE, Ledger, make_tree, use_tre
 from zae_limiter import SyncRepository
 from zae_limiter.engines.sqlite.sync import SyncSQLiteStore
 from zae_limiter.testing import ManualClock
-from zae_limiter_cli.commands.usage.cost import _ancestor
 from zae_limiter_cli.console.figures import usage_figure
+from zae_limiter_cli.data.tree import ancestor_at
 from zae_limiter_cli.main import main
 from zae_limiter_cli.usage.cost import Load, add_snapshots
 from zae_limiter_cli.usage.own import with_own
@@ -108,9 +108,9 @@ def test_the_cost_rolls_up_to_a_depth(used: tuple[str, Ledger], depth: int) -> N
     tenants: dict[str, Any] = {}
     with SyncRepository.open(store=url) as repository:
         snapshots = repository.get_usage_snapshots(window="daily", limit=1000).snapshots
-    add_snapshots(tenants, snapshots, lambda each: _ancestor(each.entity_id, TREE, depth), Load())
+    add_snapshots(tenants, snapshots, lambda each: ancestor_at(each.entity_id, TREE, depth), Load())
     expected: Counter[str] = Counter()
     for entity, number in ledger.admitted.items():
-        expected[_ancestor(entity, TREE, depth)] += number
+        expected[ancestor_at(entity, TREE, depth)] += number
     assert {name: units.admitted for name, units in tenants.items() if units.admitted} == expected
     assert [len(tenants) for _ in (0,) if depth == 0] in ([], [2]), "the organisation, and who is alone"

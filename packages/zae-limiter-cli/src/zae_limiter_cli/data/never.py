@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from ..columns import say_columns
+from ..paging import is_asked
 from ..rates import amount, in_money, rate
 from .places import ALL_RESOURCES, as_level, name_of, places_of
 
@@ -170,7 +171,9 @@ def _owners(
 
 def _is_asked(place: "ConfigPlace", entity_id: str | None, resource: str | None) -> bool:
     """Whether the usage that was read is all that a place could have."""
-    return entity_id in (None, place[0]) and resource in (None, place[1])
+    on = place[1]
+    is_on = resource is None or (on is not None and on != ALL_RESOURCES and is_asked(resource, on))
+    return entity_id in (None, place[0]) and is_on
 
 
 def _rank(each: LimitUse) -> tuple[int, str, str, str]:

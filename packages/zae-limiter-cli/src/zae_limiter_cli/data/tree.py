@@ -1,6 +1,6 @@
 """The tree of entities: parents, and the entities below them."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Final, Protocol, Self, TypeVar
@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
 
 AT_ONCE: Final = 8  # queries
+MOST_DEPTH: Final = 7  # as many entities can be above one
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +97,22 @@ def _node(
             entity, tuple(_node(each, children_of, nodes, path) for each in children)
         )
     return found
+
+
+def above_at(repository: "SyncRepository", depth: int) -> Callable[[str], str]:
+    """Return what finds who is so many levels below the root above an entity. All records are read."""
+    parents = {each.entity_id: each.parent_id for each in every_record(repository)}
+    return lambda entity_id: ancestor_at(entity_id, parents, depth)
+
+
+def ancestor_at(entity_id: str, parents: Mapping[str, str | None], depth: int) -> str:
+    """Return who is so many levels below the root above an entity, by first parents; the entity itself if it is
+    higher.
+    """
+    path = [entity_id]
+    while (parent := parents.get(path[-1])) is not None and parent not in path:
+        path.append(parent)
+    return path[max(0, len(path) - 1 - depth)]
 
 
 class HasBelow(Protocol):

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from ..columns import say_sentence
 from ..errors import CommandError
+from ..paging import is_asked
 from ..times import both, parse_instant
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ USUALLY_BACK: Final = {"hourly": timedelta(hours=24), "daily": timedelta(days=30
 @dataclass(frozen=True, slots=True)
 class UsageQuery:
     """An entity, a resource, an entity on a resource, or all of a namespace; windows from ``start`` on, before ``end``.
+    A pattern in place of the resource chooses from what is read of all.
 
     The fields are named as the arguments of core's methods.
     """
@@ -37,12 +39,29 @@ class UsageQuery:
 
     def pages(self, repository: "SyncRepository") -> "FetchPage[UsageSnapshot]":
         """Return what fetches a page of the snapshots."""
+        asked = asdict(self) | ({"resource": None} if self.is_of_pattern else {})
 
         def fetch(size: int, following: str | None) -> "tuple[tuple[UsageSnapshot, ...], str | None]":
-            page = repository.get_usage_snapshots(**asdict(self), limit=size, next=following)
-            return page.snapshots, page.next
+            page = repository.get_usage_snapshots(**asked, limit=size, next=following)
+            return tuple(each for each in page.snapshots if self.has(each.resource)), page.next
 
         return fetch
+
+    @property
+    def is_of_pattern(self) -> bool:
+        """Whether it is of the resources that a pattern matches."""
+        from zae_limiter.values.patterns import is_pattern
+
+        return self.resource is not None and is_pattern(self.resource)
+
+    @property
+    def is_of_many(self) -> bool:
+        """Whether it is of more resources than one."""
+        return self.resource is None or self.is_of_pattern
+
+    def has(self, resource: str) -> bool:
+        """Whether a resource is one of those that are asked for."""
+        return is_asked(self.resource, resource)
 
 
 def usage_query(
@@ -59,7 +78,7 @@ def _checked(entity: str | None, resource: str | None) -> tuple[str | None, str 
 
     return (
         None if entity is None else check_identifier("--entity", entity),
-        None if resource is None else check_resource("--resource", resource),
+        None if resource is None else check_resource("--resource", resource, allow_pattern=True),
     )
 
 

@@ -105,6 +105,11 @@ def test_an_export_can_be_of_one_entity_or_resource_and_by_the_hour(used: Table)
     assert (hour["entity_id"], hour["window"]) == ("acme", "hourly")
 
 
+def test_an_export_can_be_of_the_resources_of_a_pattern(used: Table) -> None:
+    assert {row["resource"] for row in rows_in(run("export", *MONTH, "-r", "gpt-4o*").stdout)} == {"gpt-4o"}
+    assert {row["resource"] for row in rows_in(run("export", *MONTH, "-r", "gpt*").stdout)} == {"gpt-4", "gpt-4o"}
+
+
 def test_a_month_without_usage_is_an_empty_document(table: Table) -> None:
     assert json_of("export", *MONTH) == []
     assert rows_in(run("export", *MONTH).stdout) == []
@@ -247,6 +252,7 @@ def test_people_see_the_dearest_first_the_total_and_the_date_of_the_prices(used:
     lines = done.stdout.splitlines()
     assert [line.split()[0] for line in lines[:3]] == ["ROOT", "acme", "total"]
     assert "counted: admitted and refused acquires" in done.stdout
+    assert "one that draws on further buckets once more at each" in " ".join(done.stdout.split())
     assert "write units for an admitted acquire 2, for a refused one 0" in " ".join(done.stdout.split())
     assert "as of 2026-11" in " ".join(done.stdout.split())
     assert done.stderr == "There are more tenants: raise --rows.\n"

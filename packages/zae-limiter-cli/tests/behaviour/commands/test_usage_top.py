@@ -228,3 +228,35 @@ def test_entities_that_cannot_be_chosen_are_one_line(of_tiers: Table, args: tupl
     assert done.exit_code == 1
     assert problem in done.stderr
     assert len(done.stderr.splitlines()) == 1
+
+
+def test_a_pattern_chooses_the_resources(used: Table) -> None:
+    used.used("key-9", "claude", DAY, refused=5_000)
+    since = ("--since", "2024-01-01")
+    rows = table_of(run("--resource", "gpt-*", *since).stdout)
+    assert [row[:2] for row in rows[1:]] == [["key-3", "gpt-4o"], ["key-1", "gpt-4"], ["key-3", "gpt-4"]]
+    listed = CliRunner().invoke(main, ["usage", "-n", "my-app", "list", "-r", "cl*", *since]).stdout
+    assert [row[2:4] for row in table_of(listed)[1:]] == [["key-9", "claude"]]
+    used.repository.set_resource_defaults("gpt-*", [Limit.per_day("tpd", 9)])
+    assert run("--resource", "gpt-4*", *since, "--by", "tpd").stderr.startswith("Error: --by 'tpd'")
+    assert run("--resource", "gpt-*", *since, "--by", "tpd").stdout.startswith("No usage by tpd: gpt-*, ")
+    total = CliRunner().invoke(main, ["usage", "-n", "my-app", "list", "-r", "cl*", "--total"])
+    assert "pass no pattern" in total.stderr
+
+
+def test_a_level_of_the_tree_is_summed_up_and_each_call_counts_once(used: Table) -> None:
+    tree = {"org": None, "team-a": "org", "team-b": "org", "key-1": "team-a", "key-2": "team-a", "key-3": "team-b"}
+    for entity, parent in tree.items():
+        used.repository.create_entity(entity, parent_id=parent, cascade=parent is not None)
+    by = {("org", "rpm"): 709}
+    used.used("org", "gpt-4", DAY, events=13, refused=710, refused_below=709, below=12, refused_by=by, tpm=12_501)
+    used.used("org", "gpt-4o", DAY, events=8, refused=9_999, refused_below=9_999, below=8)
+    rows = table_of(run(*PAST, "--depth", "1").stdout)
+    assert [row[:5] for row in rows[1:]] == [
+        ["team-a", "gpt-4", "8", "1,400", "4"],
+        ["team-b", "gpt-4", "16", "18", "0"],
+        ["org", "gpt-4", "1", "1", "0"],
+    ]
+    assert first_of("--depth", "0") == ["org"]
+    assert first_of("--depth", "2") == ["key-1", "key-3", "org"]
+    assert first_of("--depth", "2", "--below", "team-b") == ["key-3"]

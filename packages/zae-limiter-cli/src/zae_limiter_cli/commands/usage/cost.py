@@ -1,15 +1,16 @@
 """`zae-limiter usage cost`."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Literal
 
 import click
 
+from ...data.tree import MOST_DEPTH, above_at
 from ...errors import CommandError
 from ...options import FiniteRange, OutputForm, connected, in_namespace, output_option
-from ...paging import every_record, every_row, open_namespace, rows_option, say_more
+from ...paging import every_row, open_namespace, rows_option, say_more
 from .options import month_option, snapshots_of
 
 if TYPE_CHECKING:
@@ -21,8 +22,6 @@ if TYPE_CHECKING:
     from ...usage.spending import Spending
 
     By = Literal["root", "entity", "resource", "namespace"]
-
-MOST_DEPTH: Final = 7  # as many entities can be above one
 
 
 @click.command(short_help="Estimate what the limiter itself costs, by tenant.")
@@ -75,9 +74,11 @@ def cost(
     what tenants spent of limits of money. `usage cost --day yesterday` is yesterday's bill.
 
     Acquires are counted. Units are estimated from them, and prices are those of us-east-1 unless --prices names a file.
-    An acquire that cascades is one acquire, of the entity that was asked, and costs at every level. With --by root it
-    goes to the entity at the top of the tree, or --depth levels below that; by first parents, where there are several.
-    It reads the daily usage of everybody, and with --by root all records.
+    An acquire that cascades is one acquire, of the entity that was asked, and costs at every level. One with draws
+    counts at each bucket that it draws on, too, and one that its overflow refused as well at both resources: usage does
+    not say that they are one call. With --by root an acquire goes to the entity at the top of the tree, or --depth
+    levels below that; by first parents, where there are several. It reads the daily usage of everybody, and with --by
+    root all records.
     """
     from ...stack.facts import facts_of
     from ...usage.cost import Load, fixed_costs
@@ -136,16 +137,8 @@ def _namespaces(repository: "SyncRepository") -> Iterator["SyncRepository"]:
 
 def _tenant_of(repository: "SyncRepository", by: "By", depth: int) -> "TenantOf":
     if by == "root":
-        parents = {each.entity_id: each.parent_id for each in every_record(repository)}
-        return lambda snapshot: _ancestor(snapshot.entity_id, parents, depth)
+        above = above_at(repository, depth)
+        return lambda snapshot: above(snapshot.entity_id)
     if by == "entity":
         return lambda snapshot: snapshot.entity_id
     return lambda snapshot: snapshot.resource if by == "resource" else repository.name
-
-
-def _ancestor(entity_id: str, parents: Mapping[str, str | None], depth: int) -> str:
-    """Return who is so many levels below the root above an entity; the entity itself if it is higher."""
-    path = [entity_id]
-    while (parent := parents.get(path[-1])) is not None and parent not in path:
-        path.append(parent)
-    return path[max(0, len(path) - 1 - depth)]

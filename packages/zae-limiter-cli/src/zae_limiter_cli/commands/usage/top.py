@@ -1,12 +1,14 @@
 """`zae-limiter usage top`."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import click
 
 from ...columns import say_json
+from ...data.tree import MOST_DEPTH, above_at
 from ...data.whose import Whose, whose_options
 from ...errors import CommandError
 from ...options import OutputForm, connected, in_namespace, output_option
@@ -40,6 +42,11 @@ COUNTS: Final[Mapping[str, str]] = {
     show_default=True,
     help="The order: refused, shadowed, uncounted or admitted acquires, or the consumption of this limit.",
 )
+@click.option(
+    "--depth",
+    type=click.IntRange(min=0, max=MOST_DEPTH),
+    help="Sum up entities so many levels below the root, each with all below it; 0 the root.",
+)
 @partial(rows_option, default=10, most=ROWS_OF_A_PAGE, noun="entities")
 @output_option
 def top(
@@ -49,13 +56,18 @@ def top(
     query: "UsageQuery",
     whose: Whose,
     by: str,
+    depth: int | None,
     rows: int,
     output: OutputForm,
 ) -> None:
     """List the entities with the most refusals, or the most consumption, of the namespace or on a resource, the most
     first: `usage top --tier gold` are the refused entities of a tier, `usage top --below acme` those below an entity.
 
-    The command reads the usage of every entity, on each resource. Daily windows take the fewest reads.
+    With --depth 1 each child of a root is a row, with the calls of all below it: which team drives an organization's
+    refusals. A call that cascades counts once. RESOURCE may be a pattern, such as 'claude/*'.
+
+    The command reads the usage of every entity, on each resource, and with --depth all records. Daily windows take the
+    fewest reads.
     """
     from zae_limiter.values.naming import check_limit_name
 
@@ -66,7 +78,7 @@ def top(
     if count not in COUNTS.values():
         check_limit_name("--by", by)
     with open_namespace(connection, namespace) as repository:
-        found = _top(repository, query, whose, count, rows)
+        found = _top(repository, query, whose, count, rows, depth)
         if not found and count not in COUNTS.values():
             _refuse_unknown(repository, query, by)
         units = units_of(repository, found)
@@ -80,27 +92,33 @@ def top(
 
 
 def _top(
-    repository: "SyncRepository", query: "UsageQuery", whose: Whose, count: str, rows: int
+    repository: "SyncRepository", query: "UsageQuery", whose: Whose, count: str, rows: int, depth: int | None
 ) -> "tuple[EntityUsage, ...]":
-    if not whose:
+    if not whose and depth is None and not query.is_of_pattern:
         return repository.get_top_usage(
             query.resource, by=count, window=query.window, start=query.start, end=query.end, limit=rows
         )
     from ...usage.ranked import ranked
 
-    return ranked(whose.only(repository, every_row(query.pages(repository))), count, rows)
+    snapshots = every_row(query.pages(repository))
+    if depth is None:
+        return ranked(whose.only(repository, snapshots), count, rows)
+    from ...usage.own import with_own
+
+    own, above = (each for _, each in with_own(repository, snapshots)), above_at(repository, depth)
+    chosen = whose.only(repository, own)
+    return ranked((replace(each, entity_id=above(each.entity_id)) for each in chosen), count, rows)
 
 
 def _refuse_unknown(repository: "SyncRepository", query: "UsageQuery", by: str) -> None:
     """Raise ``CommandError`` for a name that is none of the limits; if no limit is known, only for a mistyped count."""
     from difflib import get_close_matches
 
-    resources = repository.list_resources_with_defaults() if query.resource is None else [query.resource]
+    known = repository.list_resources_with_defaults() if query.is_of_many else []
+    resources = [each for each in {*known, query.resource} if each is not None and query.has(each)]
     defaults = [*repository.get_system_defaults()[0]]
     defaults += [limit for resource in resources for limit in repository.get_resource_defaults(resource)]
-    used = repository.get_top_usage(
-        query.resource, by="total_events", window=query.window, start=query.start, end=query.end, limit=ROWS_OF_A_PAGE
-    )
+    used = _top(repository, query, Whose(), "total_events", ROWS_OF_A_PAGE, None)
     limits = sorted({*(each.name for each in defaults), *(name for each in used for name in each.consumed)})
     close = get_close_matches(by, [*COUNTS, *limits], n=1)
     if by in limits or not (limits or close):

@@ -82,6 +82,8 @@ def list_usage(
     whose.check_without(entity=query.entity_id, total=total, plot=plot, never=never)
     if never is not None and (total or plot):
         raise CommandError("--never lists limits, and --total and --plot sum up windows: pass one of them")
+    if query.is_of_pattern and (total or plot):
+        raise CommandError("--total and --plot sum up one resource or all: pass no pattern with them")
     if plot and output == "json":
         raise CommandError("--plot and --output json exclude each other: pass one of them")
     with open_namespace(connection, namespace) as repository:
