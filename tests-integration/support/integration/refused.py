@@ -110,6 +110,6 @@ async def _caller(limiter: RateLimiter, key: str, chance: random.Random, end: fl
                 pass
         except RateLimitExceeded as refusal:
             ledger[key,] += 1
-            above = {(each.entity_id, each.limit_name) for each in refusal.violations if each.entity_id != key}
-            ledger.update((key, *each) for each in above)
+            short = {(each.entity_id, each.limit_name) for each in refusal.violations}
+            ledger.update((key, *each) for each in short)
             await asyncio.sleep(PAUSE_SECONDS)
