@@ -12,14 +12,16 @@ from typing import Any
 
 import pytest
 
-from support.core.shards import aim_at, split_into
+from support.core.shards import played
 from support.core.worlds import Process, World, outcomes
 from zae_limiter import Draw, Limit, RateLimitExceeded, TokenUsage, ValidationError
 from zae_limiter.aio.budgets import RunBudget
 from zae_limiter.exceptions import BudgetEnded
+from zae_limiter.flows.bucket.splitting import split_shard
 from zae_limiter.observers import AcquireEvent, Event
 from zae_limiter.operations.errors import OutcomeUnknown
 from zae_limiter.operations.values import Put, Update
+from zae_limiter.schema.items import BucketId
 
 DAY = 24 * 3600
 WEEK = 7 * DAY
@@ -215,22 +217,13 @@ async def test_its_end_holds_for_all_processes_whatever_comes_back(world: World)
     assert (await left_of(it))["tpm"] == 9_900
 
 
-async def test_a_budget_in_several_shards_ends_as_a_whole(world: World) -> None:
-    it, other = await a_process(world), await a_process(world)
-    run, joined = await opened(it, amounts={"calls": 40}), await opened(other, amounts=())
-    split_into(world, it.limiter, 4, run.entity_id, "budget")
-    for shard in range(4):
-        aim_at(other.limiter, shard)
-        await spend(joined, costs=None)
-    assert await run.left() == {"calls": 36}
+async def test_the_bucket_of_a_run_is_never_split(world: World) -> None:
+    it = await a_process(world)
+    run = await opened(it)
+    state, bucket = it.limiter.namespace_state, BucketId(it.limiter.repository.namespace_id, run.entity_id, "budget")
+    assert played(world.table, split_shard(state, bucket)) == 0
     await run.end()
-    for process, each in ((it, run), (other, joined)):
-        for shard in range(4):
-            aim_at(process.limiter, shard)
-            with pytest.raises(BudgetEnded):
-                await spend(each, costs=None)
-    with pytest.raises(BudgetEnded):
-        await opened(await a_process(world), amounts=())
+    assert await run.left() == {"calls": 0, "usd": 0}
 
 
 async def test_a_run_below_counts_in_all_above(world: World) -> None:
@@ -474,7 +467,7 @@ async def test_a_call_says_what_it_costs(world: World) -> None:
 async def test_a_name_takes_no_bucket_of_another(world: World) -> None:
     it = await a_process(world)
     await it.limiter.set_limits("run:run-1@team-a", [Limit.per_day("usd", 7)], "budget")
-    async with it.limiter.acquire("run:run-1@team-a", "budget", {"usd": 1}):
+    async with it.limiter.acquire(*TEAM, {"tpm": 1}, draws=[Draw("run:run-1@team-a", "budget", {"usd": 1})]):
         pass
     with pytest.raises(ValidationError, match="is not one of a run: take another name"):
         await opened(it)
@@ -487,8 +480,11 @@ async def test_no_limits_of_others_widen_a_budget(world: World, given: Any) -> N
     it, other = await a_process(world), await a_process(world)
     run = await opened(it)
     await it.limiter.set_system_defaults([Limit.per_second("usd", 10**7)])
-    for _ in range(2):  # a client's names may be those of the bucket
-        async with other.limiter.acquire(run.entity_id, "budget", {"usd": 10_000}, limits=given):
+    with pytest.raises(ValidationError, match="is of a run"):  # a client's names may be those of the bucket
+        other.limiter.acquire(run.entity_id, "budget", {"usd": 10_000}, limits=given)
+    for _ in range(2):
+        draws = [Draw(run.entity_id, "budget", {"usd": 10_000})]
+        async with other.limiter.acquire("another", "r", {"usd": 10_000}, limits=given, draws=draws):
             pass
         assert await spends(run, Decimal("0.9"))
         world.clock.advance(120)

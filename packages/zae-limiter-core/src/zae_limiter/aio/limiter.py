@@ -24,7 +24,7 @@ from ..runtime.unused import warn_if_later
 from ..values.draws import Draw
 from ..values.estimates import Amount, Estimate
 from ..values.limits import Limit, Policy, check_limits
-from ..values.naming import check_identifier
+from ..values.naming import RUN_RESOURCE, check_identifier, refuse_run
 from ..values.on_refused import OnRefused
 from ..wiring import Decorated, check_decorated, check_repository, of_call, refuse_other_limiter
 from .entities import EntityMethods
@@ -112,6 +112,8 @@ class RateLimiter(LimitMethods, EntityMethods):
             from ..renamed import refuse_arguments
 
             refuse_arguments(self.acquire.__qualname__, old)
+        if resource == RUN_RESOURCE:
+            refuse_run(entity_id)
         if (
             limits is None
             and cascade is False

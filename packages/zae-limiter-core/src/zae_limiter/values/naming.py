@@ -170,3 +170,9 @@ def _is_subject(value: str) -> bool:
 
 def _problem(value: object, rule: str) -> str:
     return rule if isinstance(value, str) else f"must be a string, not {type(value).__name__}"
+
+
+def refuse_run(entity_id: object) -> None:
+    """Raise ``ValidationError`` for the entity of a run: the name that a client gives must not drain its budget."""
+    if str(entity_id).startswith(RUN_PREFIX):
+        raise ValidationError("entity_id", entity_id, "is of a run: acquire from its `limiter.budget(…)`")

@@ -26,6 +26,7 @@ from ...rules.sharding import MAX_SHARDS, born_at, halve, parent_of
 from ...schema.attributes import (
     ANCHOR,
     PK,
+    RUN_UNTIL,
     SHARD_COUNT,
     TTL,
     WRITES_THEN,
@@ -141,9 +142,10 @@ def _stays_whole(state: BucketState) -> bool:
     """Return whether a limit of the bucket forbids more shards.
 
     Each acquire of a slot writes to shard 0, so that more shards would not relieve it. Of a first use, each shard would
-    begin windows of its own, so that two of them overlap.
+    begin windows of its own, so that two of them overlap. A run ends by one write.
     """
-    return bool(state.slots) or any(limit.kind == "first_use" for limit in state.limits)
+    has_windows = any(limit.kind == "first_use" for limit in state.limits)
+    return bool(state.slots) or has_windows or RUN_UNTIL in state.item
 
 
 def _split(namespace_state: NamespaceState, state: BucketState) -> Flow[Collection[int]]:

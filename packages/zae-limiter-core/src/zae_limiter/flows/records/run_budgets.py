@@ -13,18 +13,18 @@ docs/decisions/budgets-narrow.md.
 from collections.abc import Mapping, Sequence
 
 from ...exceptions import ValidationError
-from ...operations.errors import ConditionFailed, RaceLost, TransactionCancelled
-from ...operations.values import Conditions, Item, Put, Transact, Update
+from ...operations.errors import ConditionFailed
+from ...operations.values import Conditions, Item, Put, Update
 from ...runtime.named_tuple import NamedTuple
-from ...schema.attributes import CASCADE, PK, RUN_ENDED, RUN_UNTIL, SHARD_COUNT, bucket_attributes
-from ...schema.items import ONE_WRITE, WRITES, BucketId, BucketState, LimitBalance, bucket_item, read_bucket
+from ...schema.attributes import CASCADE, PK, RUN_ENDED, RUN_UNTIL, bucket_attributes
+from ...schema.items import ONE_WRITE, WRITES, BucketId, LimitBalance, bucket_item, read_bucket
 from ...values.limits import MILLI, Limit
 from ...values.naming import RUN_RESOURCE
 from ...values.run_budgets import KEPT_SECONDS
 from ..bucket.reading import bucket_of, read_whole
 from ..bucket.serving import cached_shard
 from ..process.namespace_state import NamespaceState, bucket_key
-from ..retry import ATTEMPTS, read, with_retries
+from ..retry import read, with_retries
 from ..steps import Flow
 
 
@@ -102,39 +102,17 @@ def left_of(namespace_state: NamespaceState, entity_ids: Sequence[str]) -> Flow[
 
 
 def end_budget(namespace_state: NamespaceState, entity_id: str, limits: Sequence[Limit]) -> Flow[None]:
-    """End the budget of a run for all processes: one write, a transaction if its bucket has several shards."""
+    """End the budget of a run for all processes, by one write: its bucket is never split."""
     bucket = BucketId(namespace_state.namespace_id, entity_id, RUN_RESOURCE)
     now_ms, home = namespace_state.now(), cached_shard(namespace_state, entity_id, RUN_RESOURCE)
+    tokens = {bucket_attributes(limit.name).tokens: -limit._ceiling_milli - MILLI for limit in limits}
+    when = Conditions(exists=(*tokens,), absent=(RUN_ENDED,))
     item: Item | None
     try:
-        item = yield from with_retries(_end(bucket, limits, 1, now_ms))
-    except ConditionFailed as failure:
-        if failure.item is None or RUN_ENDED in failure.item:
-            item = failure.item
-        else:
-            item = yield from _end_all(bucket, limits, now_ms)
+        item = yield from with_retries(
+            Update(bucket_key(bucket), {WRITES: ONE_WRITE, **tokens}, {RUN_ENDED: now_ms}, (), when)
+        )
+    except ConditionFailed as failure:  # it is gone, or was ended before
+        item = failure.item
     if not home.busy:
         home.learn(item, now_ms, own_writes=1)
-
-
-def _end(bucket: BucketId, limits: Sequence[Limit], shards: int, now_ms: int) -> Update:
-    tokens = {bucket_attributes(limit.name).tokens: -limit._ceiling_milli - MILLI for limit in limits}
-    when = Conditions(exists=(*tokens,), absent=(RUN_ENDED,), equals={SHARD_COUNT: shards})
-    return Update(bucket_key(bucket), {WRITES: ONE_WRITE, **tokens}, {RUN_ENDED: now_ms}, (), when)
-
-
-def _end_all(bucket: BucketId, limits: Sequence[Limit], now_ms: int) -> Flow[Item | None]:
-    """End a bucket of several shards, which may split meanwhile; return its shard 0."""
-    for _ in range(ATTEMPTS):
-        [states] = yield from read_whole([bucket])
-        if not states or RUN_ENDED in states[0].item:
-            return states[0].item if states else None
-        try:
-            yield from with_retries(Transact(tuple(_end_of(state, limits, now_ms) for state in states)))
-        except TransactionCancelled:
-            continue
-    raise RaceLost
-
-
-def _end_of(state: BucketState, limits: Sequence[Limit], now_ms: int) -> Update:
-    return _end(state.id, limits, state.shard_count, now_ms)
