@@ -235,7 +235,8 @@ def _forecast(burn: BurnDown) -> str:
     if budget.available <= 0:
         return "gone" if ends is None else f"gone, until {shown(ends)} UTC"
     if budget.gone_at is not None:
-        return f"gone {shown(budget.gone_at)} UTC at the last day's rate, in {_roughly(budget.gone_at - burn.at)}"
+        rate = "hour" if budget.by_hour else "day"
+        return f"gone {shown(budget.gone_at)} UTC at the last {rate}'s rate, in {_roughly(budget.gone_at - burn.at)}"
     if ends is None:
         return "not used in the last day"
     return f"about {about(burn.at_end or 0, budget.limit.unit)} left when the window ends, {shown(ends)} UTC"

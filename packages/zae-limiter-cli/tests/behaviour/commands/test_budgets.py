@@ -1,4 +1,4 @@
-"""`usage near --budgets`: when a budget is gone at the rate of the last 24 hours, for bounded requests."""
+"""`usage near --budgets`: when a budget is gone at the rate of the last 24 hours or hour, for bounded requests."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -45,7 +45,7 @@ def test_budgets_are_listed_with_their_end_the_soonest_first(spent: Table) -> No
     assert acme["money"]["available"] == "$60"
     assert (idle["entity_id"], idle["used_per_day"], idle["gone_at"]) == ("idle", 0, None)
     head, *rows = told("usage", "near", "--budgets")
-    assert head[:6] == ["ENTITY", "RESOURCE", "LIMIT", "USED", "LEFT", "USED/DAY"]
+    assert head[:6] == ["ENTITY", "RESOURCE", "LIMIT", "USED", "LEFT", "RATE"]
     assert [(row[0], row[-1]) for row in rows][1] == ("idle", "unused")
     assert rows[0][2:6] == ["usd", "40", "%", "$60"]
 
@@ -71,3 +71,24 @@ def test_one_tenant_costs_a_query_for_each_bucket_with_a_budget(spent: Table) ->
 
 def test_two_rates_contradict_each_other(spent: Table) -> None:
     assert refused("usage", "near", "--budgets", "--every", "5").startswith("--every gives the rate of two looks")
+
+
+def test_a_run_of_the_last_minutes_is_a_rate_of_its_own(table: Table) -> None:
+    """$12 of a month are left, and $12 went in this hour: gone in an hour, and not in a day."""
+    now = datetime.now(UTC)
+    hour = now.replace(minute=0, second=0, microsecond=0)
+    month = Limit.money("usd", 3000, per="month")
+    table.repository.set_limits("team-c", [month])
+    limiter = SyncRateLimiter(table.repository)
+    with limiter.acquire("team-c", "gpt-4", {"usd": 2_988_000_000}):
+        pass
+    table.used("team-c", "gpt-4", TODAY, "daily", usd=12_000_000)
+    table.used("team-c", "gpt-4", hour, "hourly", usd=12_000_000)
+    (found,) = document("usage", "near", "--budgets")
+    assert found["used_in_last_hour"] == 12_000_000
+    assert found["gone_by"] == "hour"
+    assert datetime.fromisoformat(found["gone_at"]) - now < timedelta(minutes=61)
+    assert found["money"]["used_in_last_hour"] == "$12"
+    head, row = run("usage", "near", "--budgets").stdout.splitlines()
+    assert "$12/hour" in row
+    assert max(len(head), len(row)) <= 80

@@ -14,7 +14,7 @@ from ...data.whose import Whose, whose_options
 from ...errors import CommandError
 from ...options import FiniteRange, OutputForm, output_option
 from ...paging import bucket_pages, every_row, in_repository, is_asked, rows_option, say_more
-from ...rates import amount, in_money, rate
+from ...rates import about, amount, in_money, rate
 from ...times import duration, iso, shown
 
 if TYPE_CHECKING:
@@ -30,7 +30,9 @@ if TYPE_CHECKING:
 @click.option("--entity", "-e", metavar="ID", help="Only buckets of this entity.  [default: all]")
 @click.option("--resource", "-r", metavar="NAME", help="Only buckets of this resource.  [default: all]")
 @whose_options
-@click.option("--budgets", is_flag=True, help="When budgets (per day, month, in total) are gone at the day's rate.")
+@click.option(
+    "--budgets", is_flag=True, help="When budgets (per day, month, in total) are gone at the day's or the hour's rate."
+)
 @click.option(
     "--percent",
     type=FiniteRange(min=1, max=100),
@@ -66,7 +68,8 @@ def near(
     listed.
 
     --budgets lists limits of a calendar, of the first use, and totals, the one first that is gone first: at the rate of
-    the last 24 hours, by the daily windows of the aggregator. `usage near --budgets -e acme` is about one tenant.
+    the last 24 hours or of the last hour, whichever is nearer, by the windows of the aggregator. `usage near --budgets
+    -e acme` is about one tenant.
     """
     from ...usage.near import Look, after, nearest
 
@@ -74,7 +77,7 @@ def near(
     if budgets:
         given = click.get_current_context().get_parameter_source("every")
         if given is ParameterSource.COMMANDLINE:
-            raise CommandError("--every gives the rate of two looks, and --budgets goes by the day's: pass one of them")
+            raise CommandError("--every gives the rate of two looks, and --budgets goes by windows: pass one of them")
         _say_budgets(repository, whose.only(repository, _buckets(repository, entity, resource)), percent, rows, output)
         return
     buckets = whose.only(repository, _buckets(repository, entity, resource))
@@ -128,7 +131,7 @@ def _say_budgets(
     if output == "json":
         say_json([_plain_budget(each) for each in found])
     elif found:
-        head = ("ENTITY", "RESOURCE", "LIMIT", "USED", "LEFT", "USED/DAY", "WINDOW ENDS (UTC)", "GONE (UTC)")
+        head = ("ENTITY", "RESOURCE", "LIMIT", "USED", "LEFT", "RATE", "ENDS (UTC)", "GONE (UTC)")
         say_columns([head, *map(_budget_cells, found)])
     else:
         say_sentence(f"There is no bucket with a budget in namespace {repository.name}.")
@@ -141,14 +144,24 @@ def _budget_cells(each: "Budget") -> tuple[str, ...]:
     if each.gone_at is not None:
         gone = "gone" if each.available <= 0 else shown(each.gone_at)
     unit = each.limit.unit
-    per_day = amount(each.per_day, unit) if unit else f"{each.per_day:,.0f}"
-    ends = "-" if each.window_ends is None else shown(each.window_ends)
+    used, span = (each.per_hour, "hour") if each.by_hour else (each.per_day, "day")
+    used_text = about(used, unit) if unit else f"{used:,.0f}"
+    ends = "-" if each.window_ends is None else shown(each.window_ends).removesuffix(" 00:00")
     left = amount(each.available, unit)
-    return each.entity_id, each.resource, each.limit.name, f"{each.percent:.0f} %", left, per_day, ends, gone
+    return (
+        each.entity_id,
+        each.resource,
+        each.limit.name,
+        f"{each.percent:.0f} %",
+        left,
+        f"{used_text}/{span}",
+        ends,
+        gone,
+    )
 
 
 def _plain_budget(each: "Budget") -> dict[str, Any]:
-    per_day = round(each.per_day)
+    per_day, per_hour = round(each.per_day), round(each.per_hour)
     return {
         "entity_id": each.entity_id,
         "resource": each.resource,
@@ -157,9 +170,17 @@ def _plain_budget(each: "Budget") -> dict[str, Any]:
         "available": each.available,
         "capacity": each.limit.capacity,
         "used_per_day": per_day,
+        "used_in_last_hour": per_hour,
         "window_ends": None if each.window_ends is None else iso(each.window_ends),
         "gone_at": None if each.gone_at is None else iso(each.gone_at),
-        **in_money(each.limit.unit, available=each.available, capacity=each.limit.capacity, used_per_day=per_day),
+        "gone_by": None if each.gone_at is None else "hour" if each.by_hour else "day",
+        **in_money(
+            each.limit.unit,
+            available=each.available,
+            capacity=each.limit.capacity,
+            used_per_day=per_day,
+            used_in_last_hour=per_hour,
+        ),
     }
 
 
