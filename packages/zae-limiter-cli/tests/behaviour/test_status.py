@@ -331,8 +331,8 @@ def test_version_tells_what_is_installed_and_asks_nobody(monkeypatch: pytest.Mon
     assert (shown["schema"], shown["zae-limiter-core"]) == (str(SCHEMA_VERSION), version("zae-limiter-core"))
 
 
-def count(seconds_ago: int, *, waiting: int = 0) -> None:
-    """Have the table say that usage was counted up to so long ago; then so many acquires."""
+def count(seconds_ago: int | None, *, waiting: int = 0) -> None:
+    """Have the table say that usage was counted up to so long ago, or to the whole minute; then so many acquires."""
     with SyncRateLimiter(SyncRepository.open(stack="my-app", read_timeout=30)) as limiter:
         limiter.set_system_defaults([Limit.per_minute("rpm", 100)])
 
@@ -344,7 +344,7 @@ def count(seconds_ago: int, *, waiting: int = 0) -> None:
         now = limiter.repository.namespace_state.now()
         hour = datetime.now(UTC).replace(minute=0, second=0, microsecond=0)
         place = SnapshotId(limiter.repository.namespace_id, "key", "gpt-4", "hourly", hour)
-        until = now - 1000 * seconds_ago
+        until = now - now % 60_000 if seconds_ago is None else now - 1000 * seconds_ago
         use = Use(stream_mark("label", "1"), Consumption({"rpm": 1}, {"ev": 1}), until, 1)
         limiter.repository.driver.run(count_usage(place, 0, [use], expires_at=None, now_ms=until + 1000))
         for _ in range(waiting):
@@ -369,15 +369,18 @@ def test_a_stream_that_is_not_read_is_not_said_to_be_counted(aws: str) -> None:
     [
         (7200, 0, r"not behind, last batch (1 h 59 min|2 h) ago", True),
         (5, 2, r"behind by \d+ s, last batch \d+ s ago", True),
+        (None, 1, "current to the minute, as exact as this stream's times, last batch .+ ago", True),
         (900, 1, r"behind by 15 min( \d+ s)?, last batch 1\d min( \d+ s)? ago", False),
     ],
 )
 def test_the_stream_says_how_far_it_has_counted(
-    aws: str, seconds_ago: int, waiting: int, told: str, *, ok: bool
+    aws: str, seconds_ago: int | None, waiting: int, told: str, *, ok: bool
 ) -> None:
+    """Up to an instant, or to the whole minute."""
     deploy()
     assert "nothing counted yet" in status()[1]["stream"]["message"]
     count(seconds_ago, waiting=waiting)
+    seconds_ago = seconds_ago or 0
     stream = status()[1]["stream"]
     assert re.search(rf"Enabled, usage counted up to 20[-\d]+ [\d:]+ UTC, {told}$", stream["message"])
     assert "No records processed" not in stream["message"]

@@ -28,6 +28,9 @@ from .throughput import throughput_of
 
 PINGS: Final = 5
 BEHIND_SECONDS: Final = 300  # more than any batch window
+MINUTE: Final = 60  # records of a local stream have their time in whole ones
+BATCH_SECONDS: Final = 10  # in which the last one is read
+WITHIN: Final = "current to the minute, as exact as this stream's times"
 P = ParamSpec("P")
 
 
@@ -199,8 +202,9 @@ def _counted(connection: Connection, *, reads: bool) -> tuple[dict[str, Any], st
         "last_batch_seconds_ago": ago,
         "acquires_waiting": state.waiting,
     }
-    up_to_date = "not behind" if reads else "later calls are in no figure"
-    more = f"behind by {duration(behind)}" if state.waiting else up_to_date
+    is_within = state.until_ms % (1000 * MINUTE) == 0 and behind <= MINUTE + BATCH_SECONDS
+    by = WITHIN if is_within else f"behind by {duration(behind)}"
+    more = by if state.waiting else "not behind" if reads else "later calls are in no figure"
     return details, f"usage counted up to {until:%Y-%m-%d %H:%M:%S} UTC, {more}, last batch {duration(ago)} ago"
 
 
