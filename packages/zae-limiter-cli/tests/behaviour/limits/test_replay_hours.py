@@ -285,3 +285,32 @@ def test_limits_of_a_tier_come_before_those_of_the_resource() -> None:
         found = {each: after.bucket(each, "gpt-4").limits for each in ("key-a", "key-b", "key-c")}
         gold, other = (Limit.per_hour("rpm", 80),), (Limit.per_hour("rpm", 10),)
         assert found == {"key-a": gold, "key-b": gold, "key-c": other}
+
+
+def test_entities_and_a_filter_narrow_the_replay_too() -> None:
+    Path("limits.yaml").write_text(MANIFEST.format(10, 20))
+    words = ("plan", "-f", "limits.yaml", "--replay", "24h")
+    one = told(*words, "-e", "key-b").partition("Replay of")[2]
+    assert "45 calls on 1 bucket that get other limits" in one
+    assert "key-b" in one
+    assert "key-a" not in one
+    assert "107 calls on 3 buckets" in told(*words, "-e", "key-b", "-e", "key-a", "-e", "key-c")
+    of_resource = told(*words, "--filter", "resource gpt-4").partition("Replay of")[2]
+    assert "key-b" in of_resource
+    own = told(*words, "--filter", "key-a/gpt-4").partition("Replay of")[2]
+    assert "60 calls on 1 bucket" in own
+    (found,) = json.loads(told(*words, "-e", "key-b", "-o", "json"))["replays"]
+    assert {each["entity_id"] for each in found["findings"]} == {"key-b"}
+
+
+def test_a_range_that_says_nothing_is_left_out_and_a_trace_is_named() -> None:
+    Path("limits.yaml").write_text(MANIFEST.replace("refill_period: 3600", "refill_period: 60").format(100, 5))
+    found = told("plan", "-f", "limits.yaml", "--replay", "24h", "-e", "key-a").partition("Replay of")[2]
+    assert "60 calls on 1 bucket that get other limits: 10 were refused; how many would be is not known" in found
+    (row,) = (line for line in found.splitlines() if line.startswith("  key-a"))
+    assert row.split()[-4:] == ["60", "10", "unknown", "-"]
+    assert "%" not in found
+    assert "`zae-limiter namespace trace a --share 1`" in " ".join(found.split())
+    words = ("plan", "-f", "limits.yaml", "--replay", "24h")
+    (plain,) = json.loads(told(*words, "-o", "json"))["replays"]
+    assert plain["findings"][0]["refused_after"].keys() == {"at_least", "at_most"}

@@ -86,6 +86,8 @@ def plan(
 
     With --out it saves the plan of one namespace; `limits apply FILE` then applies exactly that plan, or fails.
     """
+    from attrs import evolve
+
     from zae_limiter_manifest.render.views import View
 
     from ...limits.afterwards import notes_on
@@ -110,11 +112,12 @@ def plan(
         say_beyond(str(answer.namespace), "the plan is", answer.beyond)
     warn_of_idle(targets, manifests, plans)
     risks = _risks_of(connection, manifests, plans) if use else {}
-    replays = [] if replay is None else replays_of(connection, plans, replay, trace=trace)
+    chosen = View(full, frozenset(entities), pattern)
+    replays = [] if replay is None else replays_of(connection, plans, replay, trace=trace, view=chosen)
     if out is not None:
         SavedPlan(connection.name, manifests[0], plans[0], targets).write(out)
     notes = notes_on(manifests, plans)
-    show_plans(plans, form, View(full, frozenset(entities), pattern, risks, notes), replays, warnings)
+    show_plans(plans, form, evolve(chosen, risks=risks, notes=notes), replays, warnings)
     if exit_code and any(each.changes or each.moves_share for each in plans):
         raise click.exceptions.Exit(2)
 

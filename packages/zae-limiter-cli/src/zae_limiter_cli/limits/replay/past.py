@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from zae_limiter_manifest import Change, Plan, RecordDecl
 from zae_limiter_manifest.naming import DEFAULT_RESOURCE
+from zae_limiter_manifest.render.views import EVERYTHING, View
 
 from ...columns import counted
 from ...paging import every_row
@@ -39,20 +40,25 @@ Snapshots = Mapping[Place, Sequence["UsageSnapshot"]]
 
 
 def replay_plan(
-    repository: "SyncRepository", plan: Plan, since: datetime, now: datetime, trace: Trace | None = None
+    repository: "SyncRepository",
+    plan: Plan,
+    since: datetime,
+    now: datetime,
+    trace: Trace | None = None,
+    view: View = EVERYTHING,
 ) -> Replayed:
-    """Return what the plan would have refused from the hour of ``since`` on. Raises ``CommandError`` if the trace
-    cannot be read.
+    """Return what the plan would have refused from the hour of ``since`` on, of the buckets in view. Raises
+    ``CommandError`` if the trace cannot be read.
     """
     since = hour_of(since)
     subjects = _subjects(repository, plan)
     back = _looks_back(repository, plan)
     used = _read(repository, subjects, since - back, now)
     before, after = LimitsAfter(repository, plan, applied=False), LimitsAfter(repository, plan)
+    chosen = _subjects_in_view(repository, plan, view)
 
     def limits_of(place: Place) -> "BucketLimits | None":
-        entity_id, resource = place
-        asked = {(each, on) for each in (entity_id, None) for on in (resource, None)} & subjects
+        asked = _covering(place) & subjects
         return after.bucket(*place) if asked and _changes(before.bucket(*place), after.bucket(*place)) else None
 
     span = {"begin": since - min(back, BEFORE), "since": since, "now": now}
@@ -62,6 +68,8 @@ def replay_plan(
         return Replayed.of_nothing(plan.namespace, since, now, why, LONGER)
     judge = _Judge(since, since - back, None if trace is None else trace.name)
     for place in sorted(used.keys() | traced.keys()):
+        if not _is_shown(place, view, chosen):
+            continue
         snapshots = used.get(place, [])
         then = [each for each in snapshots if each.window_start >= since]
         known = traced.get(place)
@@ -70,6 +78,27 @@ def replay_plan(
         elif then:
             judge.add(place, before.bucket(*place), after.bucket(*place), snapshots)
     return judge.replayed(plan, now)
+
+
+def _covering(place: Place) -> set[Subject]:
+    """Return the subjects that a bucket is of."""
+    entity_id, resource = place
+    return {(each, on) for each in (entity_id, None) for on in (resource, None)}
+
+
+def _subjects_in_view(repository: "SyncRepository", plan: Plan, view: View) -> set[Subject]:
+    """Return whose use the changes in the view's pattern may decide otherwise."""
+    if view.pattern is None:
+        return set()
+    fitting = (change for change in plan.changes if change.address.fits(view.pattern))
+    return {subject for change in fitting for subject in _subjects_of(repository, change)}
+
+
+def _is_shown(place: Place, view: View, chosen: set[Subject]) -> bool:
+    """Return whether a view shows a bucket: by its entity, and by a change in its pattern."""
+    if view.entities and place[0] not in view.entities:
+        return False
+    return view.pattern is None or bool(_covering(place) & chosen)
 
 
 def hour_of(instant: datetime) -> datetime:

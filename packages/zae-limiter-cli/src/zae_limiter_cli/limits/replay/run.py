@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 from attrs import evolve
 
 from zae_limiter_manifest import Plan
+from zae_limiter_manifest.render.views import EVERYTHING, View
 
 from ...connection import Connection
 from ...errors import CommandError
@@ -29,9 +30,10 @@ def replays_of(
     now: datetime | None = None,
     *,
     trace: str | None = None,
+    view: View = EVERYTHING,
 ) -> list[Replayed]:
     """Return a replay of each plan, from ``since`` on: a time, or how long ago; also of one that has no past, such as
-    the first of a namespace. Raises ``CommandError``.
+    the first of a namespace. A view narrows it to some buckets. Raises ``CommandError``.
 
     ``trace`` is a file or a folder with a trace, or ``off``; without it, that which a namespace keeps counts.
     """
@@ -39,16 +41,18 @@ def replays_of(
     start = parse_instant("--replay", since, at)
     if start >= at:
         raise CommandError(f"--replay {since!r}: must be before now")
-    return [_replay(connection, plan, start, at, trace) for plan in plans]
+    return [_replay(connection, plan, start, at, trace, view) for plan in plans]
 
 
-def _replay(connection: Connection, plan: Plan, start: datetime, now: datetime, trace: str | None) -> Replayed:
+def _replay(
+    connection: Connection, plan: Plan, start: datetime, now: datetime, trace: str | None, view: View
+) -> Replayed:
     repository = _opened(connection, plan.namespace)
     if repository is None:
         why = "the namespace is not there yet, and has no past"
         return Replayed.of_nothing(plan.namespace, hour_of(start), now, why)
     with repository:
-        found = replay_plan(repository, plan, start, now, open_trace(connection, repository, trace))
+        found = replay_plan(repository, plan, start, now, open_trace(connection, repository, trace), view)
     if found.nothing and connection.file is None:
         return evolve(found, notes=[*found.notes, COUNTED])
     return found

@@ -10,7 +10,7 @@ from zae_limiter_manifest.render.sections import code, code_in_table
 
 from ...columns import counted, say_columns, say_wrapped
 from ...times import shown
-from .verdicts import Finding, Replayed
+from .verdicts import Finding, Replayed, says_something
 
 MOST_ROWS: Final = 20
 """The most rows of one namespace that are shown without being asked for."""
@@ -18,6 +18,11 @@ MOST_ROWS: Final = 20
 HOURLY: Final = (
     "Hourly usage has neither the order of the calls nor their bursts: the numbers hold for every order, if the calls "
     "of an hour are of one size"
+)
+UNKNOWN: Final = "unknown"
+NARROWED: Final = (
+    "Unknown: anything from none to more than half of the calls; a trace has them one by one, and a stack with an "
+    "archive keeps it from `zae-limiter namespace trace {} --share 1` on"
 )
 TRACED: Final = (
     "A trace has every write, in whole seconds: calls of one write count as of one size, and refused ones as large as "
@@ -71,7 +76,8 @@ def _section(replayed: Replayed, *, full: bool) -> str:
 def _remarks(replayed: Replayed) -> list[str]:
     sources = {each.source for each in replayed.findings}
     by = [text for source, text in (("trace", TRACED), ("hourly usage", HOURLY)) if source in sources]
-    return [*replayed.notes, *by]
+    unknown = [] if all(each.is_known for each in replayed.refusing) else [NARROWED.format(replayed.namespace)]
+    return [*replayed.notes, *by, *unknown]
 
 
 def _source(replayed: Replayed) -> str:
@@ -89,8 +95,11 @@ def _verdict(replayed: Replayed) -> str:
     if not replayed.buckets:
         return "no bucket in use gets other limits."
     calls = f"{counted(replayed.calls, 'call')} on {counted(replayed.buckets, 'bucket')} that get other limits"
-    verdict = f"{replayed.before:,} were refused, {_between(replayed.least, replayed.most)} would be"
-    return f"{calls}: {verdict}{_share(replayed.least, replayed.most, replayed.calls, ' (', ')')}."
+    refused = f"{calls}: {replayed.before:,} were refused"
+    if not says_something(replayed.least, replayed.most, replayed.calls):
+        return f"{refused}; how many would be is not known from sums of hours."
+    verdict = f"{refused}, {_between(replayed.least, replayed.most)} would be"
+    return f"{verdict}{_share(replayed.least, replayed.most, replayed.calls, ' (', ')')}."
 
 
 def _rows(replayed: Replayed, *, full: bool) -> tuple[list[Finding], int]:
@@ -107,8 +116,8 @@ def _cells(finding: Finding) -> tuple[str, ...]:
         f"{finding.limit} {finding.rule}".rstrip() + mode,
         f"{finding.calls:,}",
         f"{finding.before:,}",
-        _range(finding.least, finding.most),
-        _share(finding.least, finding.most, finding.calls).strip() or "-",
+        _range(finding.least, finding.most) if finding.is_known else UNKNOWN,
+        (_share(finding.least, finding.most, finding.calls).strip() if finding.is_known else "") or "-",
     )
 
 

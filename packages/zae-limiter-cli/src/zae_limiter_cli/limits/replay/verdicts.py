@@ -34,6 +34,11 @@ class Finding:
     source: Source = "hourly usage"
 
     @property
+    def is_known(self) -> bool:
+        """Whether the bounds say something: not from none to more than half of the calls."""
+        return says_something(self.least, self.most, self.calls)
+
+    @property
     def share(self) -> tuple[float, float]:
         """The least and the most that would be refused, as parts of the calls."""
         return (self.least / self.calls, self.most / self.calls) if self.calls else (0.0, 0.0)
@@ -107,6 +112,11 @@ class Replayed:
             "findings": [each.to_dict() for each in self.refusing],
             "notes": list(self.notes),
         }
+
+
+def says_something(least: int, most: int, calls: int) -> bool:
+    """Return whether bounds of so many calls say more than that anything may be: not from 0 to more than half."""
+    return least > 0 or 2 * most <= calls
 
 
 def ordered(findings: Iterable[Finding]) -> list[Finding]:
