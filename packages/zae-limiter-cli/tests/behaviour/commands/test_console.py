@@ -134,7 +134,7 @@ def test_the_start_page_says_who_is_refused_and_when_budgets_are_gone(
     budget = page[page.index('aria-label="Budgets"') :]
     assert ">$0.50</strong>" in budget
     assert "left of $10" in budget
-    assert re.search(r"gone 20\S+ \d\d:\d\d UTC at the last day&#39;s rate|about \$", budget)
+    assert re.search(r"gone 20\S+ \d\d:\d\d UTC at the last (day|hour)&#39;s rate|about \$", budget)
     (spec,) = (json.loads(each) for each in re.findall(r"json\">(.*?)</script>", budget))
     assert spec["left"][-1][1] == 500_000
     assert spec["capacity"] == 10_000_000
