@@ -25,7 +25,7 @@ from .draws import Drawing, Drawn
 from .next_steps import NextStep
 from .overflow import read_overflow
 from .plain import plain_drawn, plain_instant, plain_overflow
-from .report import LAST, passes_at
+from .report import LAST, by_cause, is_disabled_for_a_time, passes_at
 from .showing import WHY, drawn_by, served_by, waiting
 from .unknown import Unknown, unknown_entity
 
@@ -176,8 +176,9 @@ def plain_everywhere(found: Everywhere, steps: Sequence[NextStep]) -> dict[str, 
 
 
 def _by(each: Refusals) -> str:
-    by = [f"{refuser} {count:,}" for refuser, count in sorted(each.refused_by.items(), key=lambda one: -one[1])]
-    if (rest := each.refused - sum(each.refused_by.values())) > 0:
+    counts = by_cause(each.now, each.refused_by)
+    by = [f"{cause} {count:,}" for cause, count in sorted(counts.items(), key=lambda one: -one[1])]
+    if (rest := each.refused - sum(counts.values())) > 0:
         by.append(f"its own limits {rest:,}")
     return ", ".join(by) or "-"
 
@@ -193,6 +194,8 @@ def _now(each: Refusals) -> str:
     if now.binding is None:
         return "passes"
     bucket, limit = now.binding
+    if is_disabled_for_a_time(bucket) and limit.override_until is not None:
+        return f"refused: {bucket.entity_id} is disabled until {both(limit.override_until)}"
     wait = "" if math.isinf(now.wait_seconds) else f", {waiting(limit)}"
     if each.overflow is not None and each.overflow.passes:
         return f"refused by {bucket.entity_id}/{limit.limit.name}, {served_by(each.overflow)}"

@@ -253,6 +253,25 @@ def passes_at(found: "Explanation") -> datetime | None:
     return None if held else found.passes_at
 
 
+def by_cause(found: "Explanation | None", refused_by: "Mapping[Refuser, int]") -> dict[str, int]:
+    """Return the refusals by limit, and of an entity that is disabled for a time by that: there each call is counted
+    by every limit.
+    """
+    buckets = () if found is None else found.buckets
+    disabled = {each.entity_id for each in buckets if is_disabled_for_a_time(each)}
+    counts = dict[str, int]()
+    for refuser, count in refused_by.items():
+        cause = f"{refuser.entity_id} (disabled)" if refuser.entity_id in disabled else f"{refuser}"
+        counts[cause] = max(count, counts.get(cause, 0))
+    return counts
+
+
+def is_disabled_for_a_time(bucket: "BucketExplanation") -> bool:
+    """Return whether an override blocks every limit of a bucket, as `disable --for` does."""
+    blocked = [each.blocked and each.override_until is not None for each in bucket.limits]
+    return bool(blocked) and all(blocked)
+
+
 def _most_often(
     explanation: "Explanation", refused_by: "Mapping[Refuser, int]"
 ) -> "tuple[BucketExplanation, LimitExplanation] | None":

@@ -14,11 +14,11 @@ from ..times import both, duration, shown
 from .draws import Drawn
 from .next_steps import NextStep
 from .overflow import left_there
-from .report import Report, in_force
+from .report import Report, by_cause, in_force, is_disabled_for_a_time
 
 if TYPE_CHECKING:
     from zae_limiter import Explanation, Limit
-    from zae_limiter.values import BucketExplanation, LimitExplanation, Reason, Refuser
+    from zae_limiter.values import BucketExplanation, LimitExplanation, Reason
 
 ROWS: Final = ("LIMIT", "ASKED", "TOKENS", "BURST", "REFILL", "")
 WHY: Final[Mapping["Reason | None", str]] = {
@@ -82,8 +82,9 @@ def _verdict(report: Report) -> Iterator[str]:
             yield f"Refused before, most often by {report.suspect[0].entity_id}/{report.suspect[1].limit.name}."
     else:
         bucket, limit = found.binding
+        disabled = f": {bucket.entity_id} is disabled" if is_disabled_for_a_time(bucket) else ""
         on = "" if bucket.resource == found.resource else f" on {bucket.resource}"
-        refused = f"{what}: refused by {bucket.entity_id}/{limit.limit.name}{on}{WHY.get(limit.reason, '')}"
+        refused = f"{what}: refused by {bucket.entity_id}/{limit.limit.name}{on}{WHY.get(limit.reason, disabled)}"
         there = report.overflow
         yield f"{refused}{served(report)}."
         if there is not None and there.binding is not None:
@@ -277,17 +278,18 @@ def _notes(each: "LimitExplanation") -> Iterator[str]:
 
 def _refusals(report: Report) -> Iterator[str]:
     """Yield who refused the caller: as the aggregator counted by the hour, and as its bucket has counted."""
-    usage, own = report.usage, report.explanation.buckets[0]
+    usage, found = report.usage, report.explanation
+    own = found.buckets[0]
     since = f"Since {shown(report.since)} (UTC)"
     if usage.windows:
-        yield f"{since}: {_counts(usage.total_events, usage.total_refused, usage.refused_by)}"
+        yield f"{since}: {_counts(usage.total_events, usage.total_refused, by_cause(found, usage.refused_by))}"
     else:
         yield f"{since}: no usage is counted."
     if own.shard_count:
-        yield f"Since its bucket began: {_counts(own.admitted, own.refused, own.refused_by)}"
+        yield f"Since its bucket began: {_counts(own.admitted, own.refused, by_cause(found, own.refused_by))}"
 
 
-def _counts(admitted: int, refused: int, refused_by: "Mapping[Refuser, int]") -> str:
+def _counts(admitted: int, refused: int, refused_by: Mapping[str, int]) -> str:
     by = [f"{count:,} by {refuser}" for refuser, count in refused_by.items()]
     if by and (rest := refused - sum(refused_by.values())) > 0:
         by.append(f"{rest:,} by its own limits")

@@ -117,11 +117,25 @@ def test_a_time_without_access_has_its_end_and_enable_ends_it(table: Table, on: 
     assert passes(table)
     run("disable", "key-1", *on, "--for", "2h", "--yes")
     done = run("why", "key-1", "-r", "gpt-4").stdout
-    assert "refused by key-1/rpm.\nPath: key-1 -> rpm\nBlocked by an override until " in done
+    assert "refused by key-1/rpm: key-1 is disabled.\nPath: key-1 -> rpm\nBlocked by an override until " in done
     told = document("why", "key-1", "-r", "gpt-4")
     assert (told["wait_seconds"], told["passes_at"], told["reason"]) == (None, None, "disabled")
     paste(told["next"][0]["command"])
     assert document("why", "key-1", "-r", "gpt-4")["buckets"][0]["source"] == "resource"
+
+
+def test_refusals_of_a_key_that_is_disabled_for_a_time_are_by_that_and_no_limit(table: Table) -> None:
+    table.repository.set_resource_defaults("gpt-4", [KEY, Limit.per_day("rpd", 100, shadow=True)])
+    assert passes(table)
+    run("disable", "key-1", "-r", "gpt-4", "--for", "2h", "--yes")
+    by = {("key-1", "rpm"): 100, ("key-1", "rpd"): 99}
+    table.used("key-1", "gpt-4", datetime.now(UTC), events=1, refused=100, refused_by=by, rpm=1)
+    done = " ".join(run("why", "key-1", "-r", "gpt-4").stdout.split())
+    assert "1 acquire admitted, 100 refused (100 by key-1 (disabled))" in done
+    assert ": key-1 is disabled." in done
+    (line,) = [each for each in run("why", "key-1").stdout.splitlines() if each.startswith("gpt-4 ")]
+    assert "key-1 (disabled) 100 " in line
+    assert "refused: key-1 is disabled until " in line
 
 
 def test_a_capacity_of_0_and_another_override_have_their_own_way_out(table: Table) -> None:
