@@ -216,7 +216,7 @@ class Pages:
             fullest = nsmallest(
                 READ_BUDGETS, [each for each in reading.buckets.values() if _share_left(each) < inf], key=_share_left
             )
-            found, _ = read_budgets(self.repository, fullest, 1, MOST_BUDGETS)
+            found, _ = read_budgets(self.repository, fullest, 1, MOST_BUDGETS, by_hour=False)
             self._budgets = [read_burn_down(self.repository, each, at) for each in found]
         return [card_of(each) for each in self._budgets]
 

@@ -36,15 +36,15 @@ ASKED_ONE_BY_ONE: Final = 50  # buckets with a budget, a query for each; of more
 
 
 def read_budgets(
-    repository: "SyncRepository", buckets: "Iterable[Bucket]", percent: float, most: int
+    repository: "SyncRepository", buckets: "Iterable[Bucket]", percent: float, most: int, *, by_hour: bool = True
 ) -> tuple[list[Budget], bool]:
     """Return the budgets of buckets of which at least this part is gone, at most so many, the one first that is gone
-    first; and whether there are more.
+    first; and whether there are more. ``by_hour``: also by the rate of the last hour.
     """
     now = datetime.fromtimestamp(repository.namespace_state.now() / 1000, UTC)  # the store's time
     found = [each for each in buckets if any(limit.limit.kind in BUDGETS for limit in each.limits)]
     spent = spent_by_place(_windows(repository, found, now), now)
-    lately = [each for each in found if _used_lately(each, spent, now)]
+    lately = [each for each in found if by_hour and _used_lately(each, spent, now)]
     spent = with_hours(spent, _windows(repository, lately, now, "hourly"), now)
     budgets = [each for each in budgets_of(found, spent, now) if each.percent >= percent]
     return nsmallest(most, budgets, key=soonest), len(budgets) > most
