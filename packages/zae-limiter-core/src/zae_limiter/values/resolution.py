@@ -33,6 +33,7 @@ FOLLOWS = 1 << 62
 LEAST_HELD = 2  # tokens: one of the write's own acquire, and one to hold
 OWN_LEVELS = ("entity", "entity_default")
 TIER_LEVELS = ("tier", "tier_default")
+RESOURCE_LEVELS = ("entity", "tier", "resource")  # those whose limits are of one resource
 LEVELS: tuple[ConfigSource, ...] = (
     "entity",
     "entity_default",

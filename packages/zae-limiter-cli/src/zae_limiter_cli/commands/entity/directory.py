@@ -106,8 +106,12 @@ def list_entities(
     else:
         of = "" if resource is None else f" with limits of its own on {resource}"
         of += " without a tier" if no_tier else ""
-        begin = f" whose id begins with {begins_with!r}" if begins_with else ""
-        click.echo(f"There is no entity{of}{begin} in namespace {repository.name}.")
+        click.echo(f"There is no entity{of}{_beginning(begins_with)} in namespace {repository.name}.")
+
+
+def _beginning(begins_with: str) -> str:
+    """Return how a sentence says which ids were asked for."""
+    return f" whose id begins with {begins_with!r}" if begins_with else ""
 
 
 def _list_without_limits(
@@ -144,8 +148,7 @@ def _list_without_limits(
         say_following(behind)
     else:
         on = "resources that no level names" if resource is None else resource
-        begin = f" whose id begins with {begins_with!r}" if begins_with else ""
-        say_sentence(f"Every entity{begin} in namespace {repository.name} has limits on {on}.")
+        say_sentence(f"Every entity{_beginning(begins_with)} in namespace {repository.name} has limits on {on}.")
 
 
 def _list_tier(
@@ -175,8 +178,7 @@ def _list_tier(
         say_columns([("ENTITY", "PARENT", "CASCADE", "NAME"), *cells])
         say_following(behind)
     else:
-        begin = f" whose id begins with {begins_with!r}" if begins_with else ""
-        click.echo(f"There is no entity{begin} of tier {tier} in namespace {repository.name}.")
+        click.echo(f"There is no entity{_beginning(begins_with)} of tier {tier} in namespace {repository.name}.")
 
 
 def _list_buckets(

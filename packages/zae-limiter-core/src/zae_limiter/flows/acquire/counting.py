@@ -12,7 +12,7 @@ from ...schema.attributes import REFUSED, REFUSED_BELOW, parse_refused_by, refus
 from ...values.limit_status import LimitStatus
 from ...values.limits import MAX_LIMITS
 from ...values.refusal import LaterStatuses, RateLimitExceeded, short, unread
-from ...values.resolution import OWN_LEVELS, Config
+from ...values.resolution import OWN_LEVELS, RESOURCE_LEVELS, Config
 from ...values.usage import Refuser
 from ..bucket.serving import cached_shard
 from ..bucket_queue import BucketRequest, RefusalCount
@@ -23,7 +23,6 @@ from .outage import pay_the_rest
 from .path import Place
 
 AT_ONCE: Final = 16
-OF_THE_RESOURCE: Final = ("entity", "tier", "resource")  # the levels whose limits are of one resource
 
 
 def count_refusal(namespace_state: NamespaceState, refusal: RateLimitExceeded) -> Flow[None]:
@@ -88,7 +87,7 @@ def _limits_to_begin_with(own: CachedShard, short_ones: Iterable[CachedShard]) -
     if resolved is None or not resolved.config.stored:
         return None
     is_known = bool(resolved.parent_ids or resolved.tier or resolved.source in OWN_LEVELS)
-    is_used = resolved.source in OF_THE_RESOURCE or any(each.state is not None for each in short_ones)
+    is_used = resolved.source in RESOURCE_LEVELS or any(each.state is not None for each in short_ones)
     return resolved.config if is_known and is_used else None
 
 

@@ -12,7 +12,7 @@ from ...operations.errors import StoreError
 from ...runtime.dataclass import replace
 from ...values.limit_status import LimitStatus
 from ...values.refusal import RateLimitExceeded
-from ...values.resolution import Resolved
+from ...values.resolution import RESOURCE_LEVELS, Resolved
 from ..bucket.serving import cached_shard, resolve
 from ..process.namespace_state import NamespaceState
 from ..steps import Flow
@@ -22,7 +22,6 @@ from .outage import or_by_policy
 from .path import known_claims
 from .requests import AcquireRequest
 
-OF_THE_RESOURCE: Final = ("entity", "tier", "resource")  # the levels that name it
 UNSERVED: Final = (StoreError, InfrastructureError, ValidationError)  # why an overflow serves no call, beside refusals
 
 
@@ -53,7 +52,7 @@ def overflow_request(request: AcquireRequest, resource: str, resolved: Resolved)
 
     Limits of all resources make no overflow: each entity would have twice of them.
     """
-    if resolved.source not in OF_THE_RESOURCE:
+    if resolved.source not in RESOURCE_LEVELS:
         return None
     amounts = {name: n for name, n in request.amounts.items() if name in resolved.config.by_name}
     if not any(amounts.values()):
