@@ -308,3 +308,16 @@ async def test_a_limit_with_weights_needs_a_size() -> None:
     async with limiter.acquire("ann", "m", {"tokens": 40}) as lease:
         with pytest.raises(ValidationError, match="name a size of weighed"):
             await anext(aiter(CutStream(Upstream([chunk(WORD)]), Pieces(lease, {"tokens": 16}))))
+
+
+async def test_pieces_count_one_stream() -> None:
+    async with RateLimiter(Repository.in_memory(), default_limits=LIMITS).acquire("ann", "m", {"tokens": 4}) as lease:
+        pieces = Pieces(lease, {"tokens": 16})
+        CutStream(Upstream([]), pieces)
+        with pytest.raises(ValidationError, match=r"pieces \['tokens'\]: count another stream"):
+            CutStream(Upstream([]), pieces)
+    with SyncRateLimiter(SyncRepository.in_memory(), default_limits=LIMITS).acquire("a", "m", {"tokens": 4}) as held:
+        of_thread = SyncPieces(held, {"tokens": 16})
+        SyncCutStream([], of_thread)
+        with pytest.raises(ValidationError, match=r"pieces \['tokens'\]: count another stream"):
+            SyncCutStream([], of_thread)

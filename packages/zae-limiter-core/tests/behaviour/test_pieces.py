@@ -326,3 +326,22 @@ async def test_a_stream_of_a_run_ends_once(world: World) -> None:
         wire.sent()
     assert await limiter.available("e", "r") == {"tokens": 988}
     assert await run.left() == {"tokens": 88}
+
+
+async def test_a_limit_has_one_pieces_of_a_lease(world: World) -> None:
+    limiter, _ = await world.process(default_limits=[TPD, Limit.per_day("tph", 1000)])
+    draw = Draw("team", "r", {"tpd": 1}, limits=[TPD])
+    async with limiter.acquire("e", "r", {"tpd": 10, "tph": 10}, draws=[draw]) as lease:
+        with pytest.raises(ValidationError, match="a piece has at least one token"):
+            pieces_of(lease, {"tpd": 0})
+        pieces = [pieces_of(lease, {"tpd": 10}), pieces_of(lease, {"tph": 5}), pieces_of(lease.draws[0], {"tpd": 5})]
+        for sizes in ({"tpd": 10}, {"tph": 5, "tpd": 5}):
+            with pytest.raises(
+                ValidationError, match=r"sizes \['tpd'.*\]: have Pieces of this lease: count both streams"
+            ):
+                pieces_of(lease, sizes)
+        await pieces[0].add(tpd=30)
+        await pieces[1].add(tph=20)
+        await pieces[2].add(tpd=40)
+    assert await limiter.available("e", "r") == {"tpd": 970, "tph": 980}
+    assert await limiter.available("team", "r", limits=[TPD]) == {"tpd": 960}

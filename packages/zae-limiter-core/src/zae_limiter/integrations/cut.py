@@ -58,6 +58,8 @@ class _Cutting(Generic[T, P]):
         show: Show,
     ) -> None:
         self.cut: Cut | None = None
+        for each in pieces:
+            each._serve()
         self._pieces: tuple[P, ...] = pieces
         self._count, self._most = count, most
         self._answers = Answers(show=show)

@@ -276,7 +276,7 @@ class Grant:
     A change holds the ``lock`` and checks first whether the grant is ``open``: the block may end in another thread.
     ``rollback``: an exception in the block gives everything back.
     ``draws``: what each draw of the call took, as a grant of its own. ``of_key``: what an idempotency key holds of the
-    amounts, so that this call did not take it.
+    amounts, so that this call did not take it. ``flowing``: the limits whose tokens a stream takes by pieces.
     """
 
     open = True
@@ -287,6 +287,7 @@ class Grant:
     shared: Mapping[str, int] = NOTHING
     of_key: Mapping[str, int] = NOTHING
     settled: frozenset[str] = frozenset()
+    flowing: frozenset[str] = frozenset()
     bounded: frozenset[str] = frozenset()
     has_slots = False
     draws: "Sequence[Grant]" = ()

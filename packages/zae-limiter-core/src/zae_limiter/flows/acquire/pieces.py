@@ -4,7 +4,7 @@ What is taken ahead is unused until it flows, so the end of the block gives the 
 stands for what has flowed. Amounts are millitokens by limit.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Final
 
 from ...exceptions import ValidationError
@@ -14,6 +14,18 @@ from .claims import Grant
 from .lease import check_open, note_correction, taken_of
 
 MOST_TIMES: Final = 1_000_000  # the first size, and no whole number becomes too long
+
+
+def begin(grant: Grant, names: Collection[str]) -> None:
+    """Note the limits whose tokens a stream takes by pieces. Raises ``ValidationError`` if another one does, which
+    settles the lease for what it has counted.
+    """
+    with grant.lock:
+        check_open(grant)
+        if twice := grant.flowing.intersection(names):
+            problem = "have Pieces of this lease: count both streams with these, or acquire a lease for each stream"
+            raise ValidationError("sizes", sorted(twice), problem)
+        grant.flowing = grant.flowing.union(names)
 
 
 def advance(grant: Grant, used: Mapping[str, int]) -> dict[str, int]:

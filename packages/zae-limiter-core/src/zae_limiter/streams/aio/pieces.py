@@ -30,7 +30,9 @@ class Pieces:
 
     From here on the lease is kept, and from the first count on it is settled for what was counted: the end of its block
     gives the rest back, however it ends. What is taken and counted for a lease of a run is also the run's, by the
-    limits that it has. Raises ``ValidationError``, ``LeaseExpiredError``.
+    limits that it has.
+
+    A limit of a lease has one ``Pieces``: a second raises ``ValidationError``. Raises ``LeaseExpiredError``.
     """
 
     def __init__(
@@ -43,11 +45,12 @@ class Pieces:
     ) -> None:
         self._lease = lease
         self._sizes = pieces.Sizes(leases.weighed(lease._grant, "sizes", sizes, None), growth, most)
+        pieces.begin(lease._grant, self._sizes.names)
         shared = [(draw, {name: sizes[name] for name in draw.consumed if name in sizes}) for draw in lease._runs]
         self._of_runs = [Pieces(draw, part, growth=growth, most=most) for draw, part in shared if part]
         self._used: Mapping[str, int] = {}
         self._turn = Turn()
-        self._ended = False
+        self._ended = self._serves = False
         self._cut: RateLimitExceeded | InfrastructureError | None = None
         (lease._lease if isinstance(lease, DrawLease) else lease).keep()
 
@@ -86,6 +89,12 @@ class Pieces:
         async with self._turn:
             used = leases.weighed(self._open, "reach", amounts, usage)
             await self._reach({**self._used, **used})
+
+    def _serve(self) -> None:
+        """Note that a stream sets what is counted in all. Raises ``ValidationError`` if another one does."""
+        if self._serves:
+            raise ValidationError("pieces", sorted(self.sizes), "count another stream: acquire a lease for each stream")
+        self._serves = True
 
     def end(self) -> None:
         """Count and take nothing more: what the provider has counted can be settled. What a request under way takes
