@@ -345,3 +345,66 @@ async def test_a_limit_has_one_pieces_of_a_lease(world: World) -> None:
         await pieces[2].add(tpd=40)
     assert await limiter.available("e", "r") == {"tpd": 970, "tph": 980}
     assert await limiter.available("team", "r", limits=[TPD]) == {"tpd": 960}
+
+
+async def repeats(limiter: RateLimiter, flows: int, settles: int | None = None) -> bool:
+    """Whether a stream of one key was a repeat."""
+    async with limiter.acquire("e", "r", {"tpd": 10}, idempotency_key="k") as lease:
+        pieces = pieces_of(lease, {"tpd": 10})
+        for _ in range(flows):
+            await pieces.add(tpd=1)
+        if settles is not None:
+            pieces.end()
+            await lease.settle(tpd=settles)
+        assert lease.consumed == {"tpd": flows if settles is None else settles}
+        return bool(lease.repeated)
+
+
+async def test_what_flows_counts_in_each_try_of_a_key(world: World) -> None:
+    limiter, _ = await world.process(default_limits=[TPD])
+    assert [await repeats(limiter, 35), await repeats(limiter, 7), await repeats(limiter, 25, 23)] == [
+        False,
+        True,
+        True,
+    ]
+    assert await limiter.available("e", "r") == {"tpd": 1000 - 35 - 7 - 23}
+
+
+async def test_a_repeat_is_cut_where_nothing_is_left(world: World) -> None:
+    limiter, _ = await world.process(default_limits=[TPD])
+    await repeats(limiter, 995)
+    with pytest.raises(RateLimitExceeded):
+        await repeats(limiter, 6)
+    assert await limiter.available("e", "r") == {"tpd": 0}
+
+
+@pytest.mark.parametrize("settles", [None, 4])
+async def test_streams_of_one_key_at_once_count_both(world: World, settles: int | None) -> None:
+    limiter, _ = await world.process(default_limits=[TPD])
+    async with limiter.acquire("e", "r", {"tpd": 10}, idempotency_key="k") as first:
+        pieces = pieces_of(first, {"tpd": 10})
+        await pieces.add(tpd=15)
+        assert await repeats(limiter, 22)
+        async with limiter.acquire("e", "r", {"tpd": 10}, idempotency_key="k") as repeat:
+            if settles is not None:
+                await repeat.settle(tpd=settles)  # from what the service has stored: the settlement of the key
+        await pieces.add(tpd=10)
+    assert await limiter.available("e", "r") == {"tpd": 1000 - 25 - 22 - (settles or 0)}
+
+
+async def test_the_first_settlement_of_a_key_is_none_of_a_stream(world: World) -> None:
+    limiter, _ = await world.process(default_limits=[TPD])
+    async with limiter.acquire("e", "r", {"tpd": 10}, idempotency_key="k") as first:
+        assert await repeats(limiter, 22, 21)
+        await first.settle(tpd=3)
+    assert await limiter.available("e", "r") == {"tpd": 1000 - 3 - 21}
+
+
+async def test_a_stream_after_the_end_of_its_key_counts_what_flowed(world: World) -> None:
+    limiter, _ = await world.process(default_limits=[TPD])
+    async with limiter.acquire("e", "r", {"tpd": 10}, idempotency_key="k", key_life=60) as lease:
+        pieces = pieces_of(lease, {"tpd": 10})
+        await pieces.add(tpd=35)
+        world.clock.advance(seconds=61)
+        world.expire()
+    assert await limiter.available("e", "r") == {"tpd": 1000 - 10 - 35}  # who has settled the key is not known

@@ -19,6 +19,8 @@ MOST_TIMES: Final = 1_000_000  # the first size, and no whole number becomes too
 def begin(grant: Grant, names: Collection[str]) -> None:
     """Note the limits whose tokens a stream takes by pieces. Raises ``ValidationError`` if another one does, which
     settles the lease for what it has counted.
+
+    What flows counts in each try of an idempotency key, so a repeat holds nothing of them yet.
     """
     with grant.lock:
         check_open(grant)
@@ -26,6 +28,10 @@ def begin(grant: Grant, names: Collection[str]) -> None:
             problem = "have Pieces of this lease: count both streams with these, or acquire a lease for each stream"
             raise ValidationError("sizes", sorted(twice), problem)
         grant.flowing = grant.flowing.union(names)
+        if of_key := {name: amount for name, amount in grant.of_key.items() if name in names}:
+            nothing, taken = dict.fromkeys(of_key, 0), taken_of(grant)
+            grant.consumed = {**grant.consumed, **{name: taken[name] - amount for name, amount in of_key.items()}}
+            grant.corrections, grant.of_key = {**grant.corrections, **nothing}, {**grant.of_key, **nothing}
 
 
 def advance(grant: Grant, used: Mapping[str, int]) -> dict[str, int]:

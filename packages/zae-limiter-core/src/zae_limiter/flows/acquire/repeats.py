@@ -332,8 +332,10 @@ def _release(namespace_state: NamespaceState, this: Try) -> Flow[bool]:
 
 
 def settle(namespace_state: NamespaceState, this: Try, grant: Grant) -> Flow[None]:
-    """Write the corrections of the lease, if no other try of its key has settled before."""
-    if this.role == "without a key" or not grant.corrected:
+    """Write the corrections of the lease, if no other try of its key has settled before; those of what a stream took by
+    pieces in any case, because what flows counts in each try.
+    """
+    if this.role == "without a key" or not grant.corrected or (this.role == "repeat" and _is_of_stream(grant)):
         return (yield from correct(namespace_state, grant))
     key = Key(*this.address(namespace_state))
     when = Conditions(equals={FIRST: this.first}, absent=(SETTLED,))
@@ -343,7 +345,8 @@ def settle(namespace_state: NamespaceState, this: Try, grant: Grant) -> Flow[Non
         found = failed.item or {}
         if found.get(FIRST) != this.first:  # the key has expired, and who settled is not known: give nothing back
             for each in grant.all:
-                each.corrections = {name: max(0, amount) for name, amount in each.corrections.items()}
+                of_stream = _of_stream(this, each)
+                each.corrections = {name: max(0, amount) for name, amount in each.corrections.items()} | of_stream
         elif found.get(SETTLED) != this.id:
             return (yield from _drop_corrections(namespace_state, this, grant))
     except StoreError as error:
@@ -354,8 +357,24 @@ def settle(namespace_state: NamespaceState, this: Try, grant: Grant) -> Flow[Non
 
 
 def _drop_corrections(namespace_state: NamespaceState, this: Try, grant: Grant) -> Flow[None]:
-    """Leave with the key what it holds: give back what the block took beside it, and free the slots."""
+    """Leave with the key what it holds: give back what the block took beside it, but for its stream, and free the
+    slots.
+    """
+    beside = list[BucketRequest]()
     for each in grant.all:
-        each.corrections, each.settled = NOTHING, frozenset()
-    yield from give_back_all(request for request in list(grant.requests) if request not in this.begun_with)
+        each.corrections, each.settled = _of_stream(this, each), each.settled & each.flowing
+        taken = (request for claim in each.claims for request in claim.requests if request not in this.begun_with)
+        beside += [request for request in taken if each.flowing.isdisjoint([*request.amounts, *request.unlimited])]
+    yield from give_back_all(beside)
     yield from correct(namespace_state, grant)
+
+
+def _is_of_stream(grant: Grant) -> bool:
+    """Return whether a lease has only settled what its stream took by pieces."""
+    return all(each.flowing.issuperset(each.corrections) for each in grant.all)
+
+
+def _of_stream(this: Try, grant: Grant) -> dict[str, int]:
+    """Return the corrections of what a stream took by pieces, after which its key keeps what another try settled."""
+    of_key = grant.request.amounts if this.role == "first" else NOTHING
+    return {name: grant.corrections[name] + of_key.get(name, 0) for name in grant.flowing & grant.corrections.keys()}

@@ -30,7 +30,7 @@ class Pieces:
 
     From here on the lease is kept, and from the first count on it is settled for what was counted: the end of its block
     gives the rest back, however it ends. What is taken and counted for a lease of a run is also the run's, by the
-    limits that it has.
+    limits that it has. A repeat of an idempotency key counts what flows, too.
 
     A limit of a lease has one ``Pieces``: a second raises ``ValidationError``. Raises ``LeaseExpiredError``.
     """
