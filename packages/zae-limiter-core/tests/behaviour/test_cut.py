@@ -88,9 +88,9 @@ class Seen:
         return [each for part in self.parts for each in documents(part)]
 
 
-def play_sync(upstream: Upstream, *, first: int, piece: int, reads: int, **options: Any) -> Seen:
+def play_sync(upstream: Upstream, *, first: int, piece: int, reads: int, draws: Any = (), **options: Any) -> Seen:
     limiter, seen = SyncRateLimiter(SyncRepository.in_memory(clock=ManualClock()), default_limits=LIMITS), Seen()
-    with suppress(OSError), limiter.acquire("ann", "m", {"tokens": first}) as lease:
+    with suppress(OSError), limiter.acquire("ann", "m", {"tokens": first}, draws=draws) as lease:
         with SyncCutStream(upstream, SyncPieces(lease, {"tokens": piece}), **options) as stream:
             try:
                 for part in stream:
@@ -104,9 +104,11 @@ def play_sync(upstream: Upstream, *, first: int, piece: int, reads: int, **optio
     return seen
 
 
-async def play_async(upstream: Upstream, *, first: int, piece: int, reads: int, **options: Any) -> Seen:
+async def play_async(
+    upstream: Upstream, *, first: int, piece: int, reads: int, draws: Any = (), **options: Any
+) -> Seen:
     limiter, seen = RateLimiter(Repository.in_memory(clock=ManualClock()), default_limits=LIMITS), Seen()
-    async with limiter.acquire("ann", "m", {"tokens": first}) as lease:
+    async with limiter.acquire("ann", "m", {"tokens": first}, draws=draws) as lease:
         async with CutStream(upstream, Pieces(lease, {"tokens": piece}), **options) as stream:
             try:
                 async for part in stream:
@@ -300,6 +302,14 @@ async def test_a_draw_without_pieces_is_settled_too() -> None:
         async for _ in CutStream(Upstream([chunk(WORD)] * 3), Pieces(lease, {"tokens": 16})):
             pass
     assert await limiter.available("team", "budget") == {"usd": 1_000_000 - 42}
+
+
+def test_the_money_of_a_draw_cuts_a_stream_by_itself(play: Callable[..., Seen]) -> None:
+    money = [Limit.money("usd", "0.0003", per="month")]
+    draw = Draw("team", "budget", {"usd": 20}, by_usage=lambda usage: {"usd": 7 * usage.output}, limits=money)
+    seen = play(Upstream([chunk(WORD)] * 99), draws=[draw])
+    assert (seen.cut.refused_by, seen.delivered.output, seen.left) == ("team", 42, {"tokens": 18})
+    assert seen.documents()[-1]["choices"][0]["finish_reason"] == "length"
 
 
 async def test_a_limit_with_weights_needs_a_size() -> None:

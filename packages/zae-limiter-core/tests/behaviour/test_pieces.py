@@ -241,6 +241,84 @@ async def test_kinds_of_tokens_and_the_money_of_a_draw_have_pieces(world: World)
     assert await limiter.available("e", "r") == {"tpd": 10_000 - 50 - 4 * 333}
 
 
+def cents(usage: TokenUsage) -> dict[str, int]:
+    return {"usd": 3 * usage.output}
+
+
+async def test_a_draw_by_usage_is_charged_while_the_stream_flows(world: World) -> None:
+    limiter, wire = await world.process(default_limits=[TPD])
+    budget = [Limit.money("usd", "0.001", per="month"), Limit.concurrent("slots", 3)]
+    draw = Draw("team", "budget", {"usd": 100, "slots": 1}, by_usage=cents, limits=budget)
+    async with limiter.acquire("e", "r", {"tpd": 1000}, draws=[draw]) as lease:
+        pieces = pieces_of(lease, {"tpd": 100})
+        wire.sent()
+        await pieces.reach(TokenUsage(output=33), tpd=33)
+        assert wire.sent() == []
+        await pieces.reach(TokenUsage(output=34), tpd=34)
+        assert (wire.sent(), lease.draws[0].consumed) == (["Update"], {"usd": 102, "slots": 1})
+        with pytest.raises(RateLimitExceeded) as cut:
+            for output in range(35, 1000):
+                await pieces.reach(TokenUsage(output=output), tpd=output)
+        assert (cut.value.refused_by, pieces.cut, pieces.used) == ("team", cut.value, {"tpd": 333})
+    assert (await limiter.available("team", "budget", limits=budget))["usd"] == 1
+    assert await limiter.available("e", "r") == {"tpd": 667}
+
+
+async def test_a_draw_of_the_calls_amounts_counts_what_flows(world: World) -> None:
+    limiter, _ = await world.process(default_limits=[TPD])
+    draw = Draw("team", "r", limits=[Limit.total("tpd", 45)])
+    async with limiter.acquire("e", "r", {"tpd": 10}, draws=[draw]) as lease:
+        pieces = pieces_of(lease, {"tpd": 10})
+        with pytest.raises(RateLimitExceeded) as cut:
+            for _ in range(100):
+                await pieces.add(tpd=2)
+        assert (cut.value.refused_by, pieces.used) == ("team", {"tpd": 44})
+    assert await limiter.available("team", "r", limits=[Limit.total("tpd", 45)]) == {"tpd": 1}
+    assert await limiter.available("e", "r") == {"tpd": 956}
+
+
+async def test_a_draw_with_pieces_of_its_own_is_charged_by_these(world: World) -> None:
+    limiter, _ = await world.process(default_limits=[TPD])
+    budget = [Limit.money("usd", 1, per="month")]
+    draws = [Draw("team", "budget", {"usd": 1}, by_usage=cents, limits=budget), Draw("team", "r", limits=[TPD])]
+    async with limiter.acquire("e", "r", {"tpd": 10}, draws=draws) as lease:
+        pieces = pieces_of(lease, {"tpd": 10})
+        own = pieces_of(lease.draws[0], {"usd": 50}), pieces_of(lease.draws[1], {"tpd": 50})
+        await pieces.reach(TokenUsage(output=30), tpd=30)
+        assert [each.consumed for each in lease.draws] == [{"usd": 1}, {"tpd": 10}]
+        await own[0].reach(TokenUsage(output=7))
+        await own[1].add(tpd=12)
+    assert await limiter.available("team", "budget", limits=budget) == {"usd": 1_000_000 - 21}
+    assert await limiter.available("team", "r", limits=[TPD]) == {"tpd": 988}
+
+
+async def test_a_price_that_is_missing_ends_no_stream(world: World, caplog: pytest.LogCaptureFixture) -> None:
+    def missing(_: TokenUsage) -> dict[str, int]:
+        raise LookupError("gpt-9")
+
+    limiter, _ = await world.process(default_limits=[TPD])
+    budget = [Limit.money("usd", 1, per="month")]
+    draw = Draw("team", "budget", {"usd": 50}, by_usage=missing, limits=budget)
+    async with limiter.acquire("e", "r", {"tpd": 10}, draws=[draw]) as lease:
+        pieces = pieces_of(lease, {"tpd": 10})
+        for output in (10, 20, 30):
+            await pieces.reach(TokenUsage(output=output), tpd=output)
+    assert [each.getMessage() for each in caplog.records] == ["team/budget keeps its estimate: its by_usage failed"]
+    assert await limiter.available("team", "budget", limits=budget) == {"usd": 1_000_000 - 50}
+
+
+async def test_the_money_of_a_run_is_charged_while_the_stream_flows(world: World) -> None:
+    limiter, _ = await world.process(default_limits=[TPD])
+    run = await limiter.budget("run", {"usd": "$0.0003"}, within="e").open()
+    async with run.acquire("r", {"tpd": 1000}, costs={"usd": 100}, by_usage=cents) as lease:
+        pieces = pieces_of(lease, {"tpd": 10})
+        with pytest.raises(RateLimitExceeded):
+            for output in range(1000):
+                await pieces.reach(TokenUsage(output=output), tpd=output)
+        assert pieces.used == {"tpd": 100}
+    assert (await run.left(), await limiter.available("e", "r")) == ({"usd": 0}, {"tpd": 900})
+
+
 @pytest.mark.parametrize("policy", ["allow", "block"])
 async def test_in_an_outage_the_policy_decides(world: World, policy: Any) -> None:
     limiter, wire = await world.process(default_limits=[TPD], on_unavailable=policy)
@@ -368,6 +446,17 @@ async def test_what_flows_counts_in_each_try_of_a_key(world: World) -> None:
         True,
     ]
     assert await limiter.available("e", "r") == {"tpd": 1000 - 35 - 7 - 23}
+
+
+async def test_the_draws_of_a_stream_count_in_each_try_of_a_key(world: World) -> None:
+    limiter, _ = await world.process(default_limits=[TPD])
+    budget = [Limit.money("usd", 1, per="month")]
+    draws = [Draw("team", "budget", {"usd": 10}, by_usage=cents, limits=budget), Draw("team", "r", limits=[TPD])]
+    for output in (20, 30):
+        async with limiter.acquire("e", "r", {"tpd": 10}, draws=draws, idempotency_key="k") as lease:
+            await pieces_of(lease, {"tpd": 10}).reach(TokenUsage(output=output), tpd=output)
+    assert await limiter.available("team", "budget", limits=budget) == {"usd": 1_000_000 - 150}
+    assert await limiter.available("team", "r", limits=[TPD]) == {"tpd": 950}
 
 
 async def test_a_repeat_is_cut_where_nothing_is_left(world: World) -> None:

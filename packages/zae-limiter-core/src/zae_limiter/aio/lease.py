@@ -145,6 +145,12 @@ class DrawLease(LeaseCalls):
         return self._grant.request.by_usage is not None
 
     @property
+    def _goes_by_usage(self) -> bool:
+        """Whether a usage says what the draw has used: by its price, or because its own limits all have weights."""
+        weighed = self.weights
+        return self.has_price or (bool(weighed) and not self.as_called and weighed.keys() <= self.consumed.keys())
+
+    @property
     def _grant(self) -> Grant:
         return self._grant_of_draw
 

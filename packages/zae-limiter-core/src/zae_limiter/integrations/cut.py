@@ -132,8 +132,8 @@ class _Cutting(Generic[T, P]):
 class CutStream(_Cutting[T, Pieces]):
     """A stream on an event loop: iterate it in place of ``parts``, and close it, or use ``async with``.
 
-    ``pieces`` are those of the lease, and of draws that are to bound the stream, too; a limit without weights counts
-    the tokens of all kinds. ``request`` is what the provider was asked, for the tokens of the prompt; ``count`` returns
+    ``pieces`` are those of the lease, and of draws that have pieces of their own; a limit without weights counts the
+    tokens of all kinds. ``request`` is what the provider was asked, for the tokens of the prompt; ``count`` returns
     the tokens of an event's text; ``most`` is the bound of ``lease.settle``. Then ``cut`` is why it was cut, ``None``
     if it was not, and ``delivered`` what it has used.
     """

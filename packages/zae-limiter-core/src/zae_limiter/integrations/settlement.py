@@ -30,7 +30,7 @@ def settle_sync(lease: SyncLease, tokens: Tokens, usage: TokenUsage, most: int |
         if amounts or each.weights:
             each.settle(usage, most, **amounts)
     for draw in lease.draws:
-        if _has_price(draw):
+        if draw._goes_by_usage:
             with _kept(draw):
                 draw.settle(usage)
 
@@ -42,7 +42,7 @@ async def settle(lease: Lease, tokens: Tokens, usage: TokenUsage, most: int | No
         if amounts or each.weights:
             await each.settle(usage, most, **amounts)
     for draw in lease.draws:
-        if _has_price(draw):
+        if draw._goes_by_usage:
             with _kept(draw):
                 await draw.settle(usage)
 
@@ -65,12 +65,6 @@ async def settle_at_least(lease: Lease, tokens: Tokens, usage: TokenUsage, most:
     for each, amounts in zip(settled, estimated, strict=True):
         used = each.consumed
         await each.settle(**{name: amount for name, amount in amounts.items() if used[name] < amount})
-
-
-def _has_price(draw: DrawLease | SyncDrawLease) -> bool:
-    """Return whether a usage says what a draw with amounts of its own has used: all limits with weights are its own."""
-    weighed = draw.weights
-    return draw.has_price or (bool(weighed) and not draw.as_called and weighed.keys() <= draw.consumed.keys())
 
 
 @contextmanager

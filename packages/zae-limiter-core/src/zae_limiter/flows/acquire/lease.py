@@ -208,7 +208,7 @@ def release(grant: Grant, amounts: "Mapping[str, int | Decimal]") -> list[Bucket
     ``adjust``.
     """
     milli = checked(grant, "release", amounts)
-    slots, requests = _slot_names(grant, milli), list[BucketRequest]()
+    slots, requests = slot_names(grant, milli), list[BucketRequest]()
     with grant.lock:
         check_open(grant)
         refuse_more_than_held(grant, "release", milli)
@@ -222,7 +222,7 @@ def release(grant: Grant, amounts: "Mapping[str, int | Decimal]") -> list[Bucket
     return requests
 
 
-def _slot_names(grant: Grant, names: Iterable[str]) -> list[str]:
+def slot_names(grant: Grant, names: Iterable[str]) -> list[str]:
     """Return those of the names that are limits with slots, in any bucket of the lease."""
     configs = [claim.config.by_name for claim in grant.claims]
     return [name for name in names if any(name in each and each[name]._has_slots for each in configs)]
@@ -230,7 +230,7 @@ def _slot_names(grant: Grant, names: Iterable[str]) -> list[str]:
 
 def _refuse_slots(grant: Grant, field: str, names: Iterable[str]) -> None:
     """Raise ``ValidationError`` if one of the names is a limit with slots: these are not estimates to correct."""
-    for name in _slot_names(grant, names):
+    for name in slot_names(grant, names):
         way = "lease.consume takes more of them, lease.release frees some, the end of the block frees the rest"
         raise ValidationError(field, name, f"has slots, which are not corrected: {way}")
 

@@ -5,13 +5,17 @@ stands for what has flowed. Amounts are millitokens by limit.
 """
 
 from collections.abc import Collection, Mapping
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from ...exceptions import ValidationError
 from ...values.limits import MILLI
 from ...values.refusal import RateLimitExceeded
+from ...values.token_usage import TokenUsage
 from .claims import Grant
-from .lease import check_open, note_correction, taken_of
+from .lease import check_open, note_correction, slot_names, taken_of, weighed
+
+if TYPE_CHECKING:
+    from decimal import Decimal
 
 MOST_TIMES: Final = 1_000_000  # the first size, and no whole number becomes too long
 
@@ -32,6 +36,21 @@ def begin(grant: Grant, names: Collection[str]) -> None:
             nothing, taken = dict.fromkeys(of_key, 0), taken_of(grant)
             grant.consumed = {**grant.consumed, **{name: taken[name] - amount for name, amount in of_key.items()}}
             grant.corrections, grant.of_key = {**grant.corrections, **nothing}, {**grant.of_key, **nothing}
+
+
+def sizes_of_draw(grant: Grant, sizes: "Mapping[str, int | Decimal]") -> "dict[str, int | Decimal]":
+    """Return the sizes of the pieces that a draw takes with its lease: what the acquire took of a limit, unless given.
+
+    Left out are limits that have pieces already, and slots.
+    """
+    names = grant.consumed.keys() - grant.flowing
+    own = {name: max(1, taken_of(grant)[name] // MILLI) for name in names.difference(slot_names(grant, names))}
+    return {**own, **{name: sizes[name] for name in own if name in sizes}}
+
+
+def priced(grant: Grant, usage: TokenUsage) -> dict[str, int]:
+    """Return what a usage costs a draw, by its price and its weights. Raises what its ``by_usage`` raises."""
+    return weighed(grant, "reach", {}, usage) if grant.request.by_usage is not None or grant.weights else {}
 
 
 def advance(grant: Grant, used: Mapping[str, int]) -> dict[str, int]:

@@ -1,7 +1,8 @@
 # `just variants` writes the blocking variant of this module.
 """A lease that takes more while tokens flow. The rules are in flows.acquire.pieces."""
 
-from collections.abc import Mapping
+import logging
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -19,6 +20,8 @@ from .turn import Turn
 if TYPE_CHECKING:
     from decimal import Decimal
 
+log = logging.getLogger(__name__)
+
 
 class Pieces:
     """Takes the tokens of a stream piece by piece: count what flows before it is delivered, with ``add`` or ``reach``.
@@ -29,10 +32,14 @@ class Pieces:
     refused, what is left is taken, once in a row.
 
     From here on the lease is kept, and from the first count on it is settled for what was counted: the end of its block
-    gives the rest back, however it ends. What is taken and counted for a lease of a run is also the run's, by the
-    limits that it has. A repeat of an idempotency key counts what flows, too.
+    gives the rest back, however it ends. A repeat of an idempotency key counts what flows, too.
 
-    A limit of a lease has one ``Pieces``: a second raises ``ValidationError``. Raises ``LeaseExpiredError``.
+    Draws that share the amounts of the call, and runs, count the same limits. A draw that goes by usage (``by_usage``,
+    or weights) takes and counts what ``reach(usage)`` costs, in pieces of what the acquire took of it; give it a
+    ``Pieces`` of its own for other sizes.
+
+    A limit of a lease, or of a draw, has one ``Pieces``: a second raises ``ValidationError``. Raises
+    ``LeaseExpiredError``.
     """
 
     def __init__(
@@ -46,8 +53,8 @@ class Pieces:
         self._lease = lease
         self._sizes = pieces.Sizes(leases.weighed(lease._grant, "sizes", sizes, None), growth, most)
         pieces.begin(lease._grant, self._sizes.names)
-        shared = [(draw, {name: sizes[name] for name in draw.consumed if name in sizes}) for draw in lease._runs]
-        self._of_runs = [Pieces(draw, part, growth=growth, most=most) for draw, part in shared if part]
+        self._given, self._growth, self._most = sizes, growth, most
+        self._of_draws: list[Pieces] | None = None  # made with the first count: some may have pieces of their own
         self._used: Mapping[str, int] = {}
         self._turn = Turn()
         self._ended = self._serves = False
@@ -88,7 +95,7 @@ class Pieces:
         """Count what the stream has used in all; the arguments are those of ``lease.settle``, the errors of ``add``."""
         async with self._turn:
             used = leases.weighed(self._open, "reach", amounts, usage)
-            await self._reach({**self._used, **used})
+            await self._reach({**self._used, **used}, usage)
 
     def _serve(self) -> None:
         """Note that a stream sets what is counted in all. Raises ``ValidationError`` if another one does."""
@@ -102,7 +109,7 @@ class Pieces:
         """
         with self._lease._grant.lock:
             self._ended = True
-        for each in self._of_runs:
+        for each in self._of_draws or ():
             each.end()
 
     @property
@@ -112,22 +119,51 @@ class Pieces:
             raise LeaseExpiredError(grant.request.entity_id, grant.request.resource)
         return grant
 
-    async def _reach(self, used: Mapping[str, int]) -> None:
+    async def _reach(self, used: Mapping[str, int], usage: TokenUsage | None = None) -> None:
         if unknown := used.keys() - self._sizes.names:
             raise ValidationError("sizes", sorted(self._sizes.names), f"name a size of {', '.join(sorted(unknown))}")
-        before = [each._counted for each in self._of_runs]
+        if self._of_draws is None:
+            self._of_draws = [*self._made_for_draws()]
+        before = [(each, each._counted) for each in self._of_draws]
         try:
-            for each in self._of_runs:
-                await each._reach({name: amount for name, amount in used.items() if name in each.sizes})
+            for each, _ in before:
+                await each._reach({**each._used, **self._part(each, used, usage)})
             while missing := self._advance(used):
                 await self._take(missing)
         except BaseException as error:
             if isinstance(error, RateLimitExceeded | InfrastructureError):
                 self._cut = error
             with suppress(LeaseExpiredError):
-                for each, counted in zip(self._of_runs, before, strict=True):
+                for each, counted in before:
                     pieces.advance(each.lease._grant, counted)
             raise
+
+    def _made_for_draws(self) -> Iterator["Pieces"]:
+        """Yield the pieces of the draws that count with the lease."""
+        for draw in () if isinstance(self._lease, DrawLease) else self._lease.draws:
+            sizes = pieces.sizes_of_draw(draw._grant, self._given)
+            if not draw._goes_by_usage:
+                sizes = {name: sizes[name] for name in sizes if name in self._given and self._shares(draw)}
+            if sizes:
+                yield Pieces(draw, sizes, growth=self._growth, most=self._most)
+
+    def _shares(self, draw: Lease | DrawLease) -> bool:
+        """Return whether a draw counts what the lease counts."""
+        return draw._grant.request.as_called or any(draw._grant is run._grant for run in self._lease._runs)
+
+    def _part(self, of_draw: "Pieces", used: Mapping[str, int], usage: TokenUsage | None) -> dict[str, int]:
+        """Return what the stream has used of the limits of a draw."""
+        draw = of_draw._lease
+        try:
+            part = {} if usage is None else pieces.priced(draw._grant, usage)
+        except LeaseExpiredError:
+            raise
+        except Exception:
+            log.exception("%s/%s keeps its estimate: its by_usage failed", draw.entity_id, draw.resource)
+            self._of_draws = [each for each in self._of_draws or () if each is not of_draw]
+            return {}
+        shared = used.keys() - part.keys() if self._shares(draw) else ()
+        return {name: amount for name, amount in (part | {n: used[n] for n in shared}).items() if name in of_draw.sizes}
 
     @property
     def _counted(self) -> dict[str, int]:
