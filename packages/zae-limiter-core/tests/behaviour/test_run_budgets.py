@@ -6,7 +6,7 @@ What lives here: runs through the limiter. What never does: further draws (test_
 # ruff: noqa: PT012 - a block under a lease that raises takes more than one line
 
 import pickle
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from decimal import Decimal
 from typing import Any
 
@@ -290,6 +290,28 @@ async def test_a_usage_is_priced_for_the_run(world: World) -> None:
     async with run.acquire("gpt-4", {"tpm": 900}, costs={"usd": Decimal(1)}, by_usage=price) as lease:
         await lease.settle(TokenUsage(input=100, output=50))
         assert lease.consumed == {"tpm": 200, "usd": 50_000}
+
+
+async def test_a_settlement_of_a_run_is_recorded_of_all_or_of_none(world: World) -> None:
+    it = await world.process(default_limits=[TPM, USD])
+    run = await opened(it)
+
+    def price(usage: TokenUsage) -> Mapping[str, Decimal]:
+        raise LookupError(f"no price of {usage}")
+
+    wrong: list[tuple[type[Exception], Callable[..., Any]]] = [
+        (ValidationError, lambda lease: lease.settle(tpm=-1, usd=CENT)),
+        (ValidationError, lambda lease: lease.settle(tpm=1, usd="a cent")),
+        (ValidationError, lambda lease: lease.settle(tpm=1, calls=-1)),
+        (LookupError, lambda lease: lease.settle(TokenUsage(input=1), tpm=1)),
+    ]
+    for error, settle in wrong:
+        async with run.acquire("gpt-4", {"tpm": 100, "usd": CENT}, by_usage=price) as lease:
+            with pytest.raises(error):
+                await settle(lease)
+            assert lease.consumed == {"calls": 1, "tpm": 100, "usd": 10_000}
+            assert not lease.corrected
+    assert await left_of(it) == {"tpm": 9_600, "usd": 99_960_000}
 
 
 async def test_more_is_taken_of_all_or_of_none(world: World) -> None:

@@ -37,7 +37,7 @@ from ..values.run_budgets import (
     entity_of,
 )
 from ..values.token_usage import TokenUsage
-from .lease import SyncDrawLease, SyncLease
+from .lease import SyncDrawLease, SyncLease, _log_bounded
 from .observed_lease import SyncObservedLease
 
 if TYPE_CHECKING:
@@ -335,12 +335,21 @@ class SyncRunLease(SyncLease):
         Arguments and errors are those of ``SyncLease.settle``.
         """
         own, of_runs = self._divided(amounts)
-        of_own = self._weighed(usage, of_runs)
+        of_own, grant = self._weighed(usage, of_runs), self._grant
+        parts: list[tuple[Grant, Amounts, TokenUsage | None, int | None]] = []
         if own or of_own is not None:
-            super().settle(of_own, most, **own)
+            parts.append((grant, own, of_own, most))
         for draw, part in of_runs:
             if part or (usage is not None and draw.has_price):
-                draw.settle(usage if draw.has_price else None, **part)
+                parts.append((draw._grant, part, usage if draw.has_price else None, None))
+        found = [(part[0], *acquiring.lease.settlement(*part)) for part in parts]
+        with grant.lock:  # all or none: the end of the block waits for it, and closes the draws behind it
+            acquiring.lease.check_open(grant)
+            for each, milli, beyond in found:
+                acquiring.lease.note_settlement(each, milli, beyond)
+        for each, _, beyond in found:
+            if beyond:
+                _log_bounded(self._namespace_state, each, beyond)
 
     def would_exceed(self, usage: TokenUsage | None = None, /, **amounts: int | Decimal) -> tuple[LimitStatus, ...]:
         """Return the limits, of the entity and of the run, that would go into debt if the lease settled for this."""

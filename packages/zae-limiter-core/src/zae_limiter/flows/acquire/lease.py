@@ -87,16 +87,29 @@ def settle(
     other limits. Return what was claimed and what was taken of limits beyond their bound, in tokens. Raises
     ``ValidationError``.
     """
-    claimed = weighed(grant, "settle", amounts, usage)
-    milli = claimed if usage is None and most is None else bound(grant, claimed, most)
-    beyond = {name: (claimed[name] // MILLI, each // MILLI) for name, each in milli.items() if each < claimed[name]}
+    milli, beyond = settlement(grant, amounts, usage, most)
     with grant.lock:
         check_open(grant)
+        note_settlement(grant, milli, beyond)
+    return beyond
+
+
+def settlement(
+    grant: Grant, amounts: "Mapping[str, int | Decimal]", usage: object = None, most: int | None = None
+) -> tuple[Mapping[str, int], Mapping[str, tuple[int, int]]]:
+    """Return what ``settle`` records, in millitokens by limit, and what it returns. Raises ``ValidationError``."""
+    claimed = weighed(grant, "settle", amounts, usage)
+    milli = claimed if usage is None and most is None else bound(grant, claimed, most)
+    return milli, {name: (claimed[name] // MILLI, n // MILLI) for name, n in milli.items() if n < claimed[name]}
+
+
+def note_settlement(grant: Grant, milli: Mapping[str, int], beyond: Mapping[str, object]) -> None:
+    """Record the corrections of a settlement."""
+    with grant.lock:
         grant.bounded |= beyond.keys()
         change = {name: amount - grant.consumed.get(name, 0) for name, amount in milli.items()}
         note_correction(grant, change)
         grant.settled |= change.keys()
-    return beyond
 
 
 def would_exceed(
