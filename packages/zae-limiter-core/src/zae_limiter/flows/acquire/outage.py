@@ -140,6 +140,11 @@ def let_corrections_through(
     yield from _say(namespace_state, request, error, policy)
 
 
+def go_on_without_store(namespace_state: NamespaceState, request: AcquireRequest, error: StoreError) -> Flow[None]:
+    """Do the same for a call that has its tokens, and goes on without what it asked of the store beside them."""
+    yield from _say(namespace_state, request, error, _policy_for(namespace_state, request, error, ()))
+
+
 def for_each(claims: Sequence[Claim], amounts: Mapping[str, int]) -> list[Claim]:
     """Return the claims that limit or count these amounts, for these amounts, as if they had asked for nothing yet."""
     more = []

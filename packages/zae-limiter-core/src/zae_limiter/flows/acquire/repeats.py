@@ -59,7 +59,7 @@ from .claims import Claim, Grant
 from .disabling import refuse_if_disabled
 from .fallbacks import acquire_with_fallbacks, policy_of
 from .lease import correct, roll_back
-from .outage import let_corrections_through
+from .outage import go_on_without_store
 from .overflow import overflow_of, overflow_request
 from .path import find_claims, known_claims
 from .requests import AcquireRequest
@@ -75,14 +75,14 @@ class Try:
     """One try of a call with a key.
 
     ``id`` names it in the key's item, and ``first`` the try whose tokens stay. ``doubtful``: the item may say that this
-    try is the first without an answer, so its tokens never go back. ``begun_with``: the requests of its acquire;
+    try is the first without an answer, so its tokens never go back. ``acquired``: the requests of its acquire;
     others of its lease are what the block took beside it.
     """
 
     role: Role = "undecided"
     first = ""
     doubtful = False
-    begun_with: frozenset[BucketRequest] = frozenset()
+    acquired: frozenset[BucketRequest] = frozenset()
 
     def __init__(self, request: AcquireRequest, key: str, life: float | None) -> None:
         self.request = request
@@ -94,16 +94,21 @@ class Try:
         """Return the key of the item."""
         return call_key(namespace_state.namespace_id, *self.request.asker, self.key)
 
-    def item(self, namespace_state: NamespaceState, grant: Grant) -> Item:
-        """Return the item that says that this try is the first."""
-        kept = KeptCall(
+    def kept(self, grant: Grant) -> KeptCall:
+        """Return what the key stands for once this try is the first."""
+        return KeptCall(
             self.id,
             {**self.request.amounts, **grant.request.amounts},
             {_place(each.request): each.request.amounts for each in grant.draws},
             None if grant.overflow is None else grant.request.resource,
         )
-        expires_at = namespace_state.now() // 1000 + max(1, round(self.life))
-        return call_item(self.address(namespace_state), *self.request.asker, kept, expires_at=expires_at)
+
+    def put(self, namespace_state: NamespaceState, kept: KeptCall) -> Put:
+        """Return the put of the item, on the condition that there is none, or one that has expired."""
+        now = namespace_state.now() // 1000
+        expires_at = now + max(1, round(self.life))
+        item = call_item(self.address(namespace_state), *self.request.asker, kept, expires_at=expires_at)
+        return Put(item, Conditions(below={TTL: now + 1}))
 
     def check(self, kept: KeptCall) -> None:
         """Raise ``IdempotencyKeyError`` if the key stands for a call with other amounts; estimates may differ."""
@@ -197,15 +202,14 @@ def claim(namespace_state: NamespaceState, this: Try, grant: Grant) -> Flow[Gran
     if this.role != "undecided" or grant.outage is not None:
         this.role = "without a key" if this.role == "undecided" else this.role
         return grant
-    this.begun_with = frozenset(grant.requests)
+    this.acquired = frozenset(grant.requests)
     return (yield from with_public_errors(namespace_state.stack, _claim(namespace_state, this, grant)))
 
 
 def _claim(namespace_state: NamespaceState, this: Try, grant: Grant) -> Flow[Grant]:
     silences: list[None] = []
     for _ in range(ATTEMPTS):
-        when = Conditions(below={TTL: namespace_state.now() // 1000 + 1})  # there is none, or it has expired
-        put = Put(this.item(namespace_state, grant), when)
+        put = this.put(namespace_state, this.kept(grant))
         this.doubtful = True  # if this is cut off, the put may be applied, or come late
         try:
             yield from with_retries(put, partial(silences.append, None))
@@ -213,7 +217,7 @@ def _claim(namespace_state: NamespaceState, this: Try, grant: Grant) -> Flow[Gra
             found = failed.item
         except StoreError as error:
             this.doubtful = isinstance(error, OUTAGE) or not isinstance(error, NotApplied)
-            yield from let_corrections_through(namespace_state, this.request, error, (), ())
+            yield from go_on_without_store(namespace_state, this.request, error)
             this.role = "without a key"
             return grant
         else:
@@ -257,13 +261,18 @@ def _grant_of_repeat(namespace_state: NamespaceState, this: Try, kept: KeptCall)
         grant = Grant(request, claims)
         if any(_slots_of(claim) for claim in claims):
             grant = yield from acquire_with_fallbacks(namespace_state, _with_slots_alone(request, claims))
-    this.begun_with = frozenset(grant.requests)
+    this.acquired = frozenset(grant.requests)
+    _give_kept(grant, kept)
+    return grant
+
+
+def _give_kept(grant: Grant, kept: KeptCall) -> None:
+    """Give a repeat the amounts that its key holds: all but its slots, which are its own."""
     for each in grant.all:
         amounts = kept.amounts if each is grant else kept.draws.get(_place(each.request), NOTHING)
         each.consumed = {name: amounts.get(name, n) for name, n in each.consumed.items()} if each.claims else amounts
         slots = {name for claim in each.claims for name in _slots_of(claim)}
         each.of_key = {name: 0 if name in slots else amount for name, amount in each.consumed.items()}
-    return grant
 
 
 def _claims(namespace_state: NamespaceState, request: AcquireRequest) -> Flow[list[Claim]]:
@@ -350,7 +359,7 @@ def settle(namespace_state: NamespaceState, this: Try, grant: Grant) -> Flow[Non
         elif found.get(SETTLED) != this.id:
             return (yield from _drop_corrections(namespace_state, this, grant))
     except StoreError as error:
-        yield from let_corrections_through(namespace_state, this.request, error, (), ())
+        yield from go_on_without_store(namespace_state, this.request, error)
         grant.unavailable = error
         return (yield from _drop_corrections(namespace_state, this, grant))
     return (yield from correct(namespace_state, grant))
@@ -363,7 +372,7 @@ def _drop_corrections(namespace_state: NamespaceState, this: Try, grant: Grant) 
     beside = list[BucketRequest]()
     for each in grant.all:
         each.corrections, each.settled = _of_stream(this, each), each.settled & each.flowing
-        taken = (request for claim in each.claims for request in claim.requests if request not in this.begun_with)
+        taken = (request for claim in each.claims for request in claim.requests if request not in this.acquired)
         beside += [request for request in taken if each.flowing.isdisjoint([*request.amounts, *request.unlimited])]
     yield from give_back_all(beside)
     yield from correct(namespace_state, grant)
