@@ -15,17 +15,17 @@ from typing import Any, Final
 from ...operations.values import NOTHING, Item, Key
 from ...runtime.dataclass import replace
 from ...runtime.named_tuple import NamedTuple
-from ...schema.attributes import ACQUIRES, REFUSED, RUN_ENDED, RUN_UNTIL, SHADOWED, parse_refused_by, read_ask
+from ...schema.attributes import ACQUIRES, RUN_ENDED, RUN_UNTIL, read_ask
 from ...schema.entities import read_tier
 from ...schema.items import BucketId, BucketState, read_bucket
 from ...values.checks import Check
 from ...values.explanation import BucketExplanation, Explanation, LimitExplanation, LimitsFrom
 from ...values.limit_status import LimitStatus
 from ...values.limits import MILLI, Limit, OnUnavailable
-from ...values.resolution import Config, LimitsInForce, ResolvedLimits, compose
+from ...values.resolution import Config, LimitsInForce, Resolved, ResolvedLimits, compose
 from ...values.switches import ResolvedSwitches
 from ...values.timetables import timetable_of
-from ..bucket.reading import read_whole
+from ..bucket.reading import read_whole, refused_counts
 from ..bucket.serving import cached_shard, resolve
 from ..bucket.shifting import in_force
 from ..bucket.versions import where_it_holds, with_birth
@@ -40,7 +40,6 @@ from .disabling import is_disabled, never
 from .path import Gap, Known, find_claims, join, walk
 from .requests import AcquireRequest
 
-COUNTS: Final = {"admitted": ACQUIRES, "refused": REFUSED, "shadowed": SHADOWED}
 RUN_TIMES: Final = (RUN_UNTIL, RUN_ENDED)
 
 
@@ -96,10 +95,7 @@ def explain(namespace_state: NamespaceState, request: AcquireRequest) -> Flow[Ex
             claim.config = with_birth(namespace_state, known, known, claim.config)
     asked = [asked_of(namespace_state, claim, records.states(claim.bucket), at_ms) for claim in claims]
     by_prefetch, own = are_prefetched(request, asked), walked[0].resolved
-    policy = request.on_refused or own.on_refused
-    early = None
-    if policy is not None and policy.percent is not None:
-        early = next(used_limits([*zip(claims, asked, strict=True)], policy.percent), None)
+    first, after = _resources_beside(request, own, [*zip(claims, asked, strict=True)])
     return Explanation(
         request.entity_id,
         request.resource,
@@ -110,9 +106,20 @@ def explain(namespace_state: NamespaceState, request: AcquireRequest) -> Flow[Ex
             _explained(records, claim, each, by_prefetch=by_prefetch) for claim, each in zip(claims, asked, strict=True)
         ),
         own.parent_ids,
-        None if policy is None or early is None else policy.overflow,
-        None if policy is None else policy.overflow,
+        first,
+        after,
     )
+
+
+def _resources_beside(
+    request: AcquireRequest, own: Resolved, found: "Sequence[tuple[Claim, Asked]]"
+) -> tuple[str | None, str | None]:
+    """Return the resource that a call asks before its own by now, and that which it asks after a refusal."""
+    policy = request.on_refused or own.on_refused
+    if policy is None:
+        return None, None
+    is_used = policy.percent is not None and any(used_limits(found, policy.percent))
+    return policy.overflow if is_used else None, policy.overflow
 
 
 class _Records:
@@ -219,20 +226,20 @@ def _explained(records: _Records, claim: Claim, asked: "Asked", *, by_prefetch: 
         pattern=claim.resolved.pattern,
         unlimited=tuple(sorted(claim.unlimited_names)),
         is_unlimited=claim.config.is_unlimited,
-        shard_count=asked.view.states[0].shard_count if asked.view.states else 0,
         run_until=_instant(run[RUN_UNTIL]) if run else None,
         run_ended=_instant(run[RUN_ENDED]) if RUN_ENDED in run else None,
-        **_counts_of(asked.view.states),
+        **_of_shards(asked.view.states),
     )
 
 
-def _counts_of(states: Sequence[BucketState]) -> dict[str, Any]:
-    """Return what the shards of a bucket count together, and what the last call asked for that one of them refused."""
-    refusers = {name: refuser for state in states for name in state.item if (refuser := parse_refused_by(name))}
-    counted = {name: sum(state.item.get(name, 0) for state in states) for name in (*COUNTS.values(), *refusers)}
+def _of_shards(states: Sequence[BucketState]) -> dict[str, Any]:
+    """Return how many shards a bucket has, what they count together, and what the last call asked for that one of them
+    refused.
+    """
     return {
-        **{field: counted[name] for field, name in COUNTS.items()},
-        "refused_by": {refusers[name]: counted[name] for name in sorted(refusers)},
+        "shard_count": states[0].shard_count if states else 0,
+        "admitted": sum(state.item.get(ACQUIRES, 0) for state in states),
+        **refused_counts(states),
         "refused_ask": next((read_ask(state.item) for state in states), {}),
     }
 
@@ -312,9 +319,10 @@ def used_limits(found: "Sequence[tuple[Claim, Asked]]", percent: int) -> Iterato
     for claim, (view, amounts, _) in found:
         if claim.draw or not view.states:
             continue
+        enforced = view.config.enforced
         for name, amount in amounts.items():
-            limit = view.config.by_name.get(name)
-            if limit is None or not amount or name in view.config.shadow:
+            limit = enforced.get(name)
+            if limit is None or not amount:
                 continue
             if view.available(name) * 100 <= limit._initial_milli * (100 - percent):
                 yield claim, view.status(claim, name, amount)

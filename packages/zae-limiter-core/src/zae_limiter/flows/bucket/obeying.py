@@ -7,15 +7,13 @@ would fill it up to a ceiling that no longer is, and what a credit gives beyond 
 from collections.abc import Sequence
 
 from ...operations.errors import ConditionFailed
-from ...schema.attributes import CONFIG_AS_OF
 from ...schema.items import BucketState
-from ...values.resolution import Config
 from ..process.namespace_state import CachedShard, NamespaceState
 from ..retry import with_retries
 from ..steps import Flow
 from .batch import Batch
 from .limit_removal import excess
-from .reading import may_differ
+from .reading import limits_now
 from .versions import shape_of
 from .write_plans import reshape
 
@@ -25,7 +23,9 @@ def obey(namespace_state: NamespaceState, states: Sequence[BucketState]) -> Flow
 
     A bucket without room for them is left as it is, because a reset is the way out of that.
     """
-    config = (yield from _holds(namespace_state, states)) if states and may_differ(states) else None
+    if not states:
+        return False
+    config = (yield from limits_now(namespace_state, [states])).get(states[0].id)
     if config is None or not config.stored:
         return False
     now_ms, had_others = namespace_state.now(), False
@@ -41,13 +41,3 @@ def obey(namespace_state: NamespaceState, states: Sequence[BucketState]) -> Flow
             continue
         namespace_state.learn_beside(state.id, item, now_ms, own_writes=1)
     return had_others
-
-
-def _holds(namespace_state: NamespaceState, states: Sequence[BucketState]) -> Flow[Config | None]:
-    """Return the limits of a bucket: those known, or read anew if it was invalidated since."""
-    configs, begun, generation = namespace_state.configs, namespace_state.now(), namespace_state.configs.generation
-    place = states[0].id.entity_id, states[0].id.resource
-    told_ms = max((int(each.item[CONFIG_AS_OF]) for each in states if each.is_told), default=0)
-    read = yield from configs.read({place: told_ms}, begun)
-    found = configs.resolve(place, read, now_ms=namespace_state.now(), generation=generation, later_than_ms=told_ms)
-    return None if found is None else found.config

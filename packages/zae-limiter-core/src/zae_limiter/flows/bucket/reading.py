@@ -6,8 +6,8 @@ ended. The configs of these buckets alone are read. So a bucket that was not inv
 a resource's limits that invalidated no bucket shows when a process has obeyed.
 """
 
-from collections.abc import Mapping, Sequence
-from typing import Final
+from collections.abc import Sequence
+from typing import Any, Final
 
 from ...exceptions import ValidationError
 from ...operations.values import Item, Key, Query
@@ -140,12 +140,7 @@ def in_force(
     write left them. Raises ``Unreadable`` else.
     """
     there = [states for states in found if states]
-    told = {
-        states[0].id: max((int(each.item[CONFIG_AS_OF]) for each in states if each.is_told), default=0)
-        for states in there
-        if may_differ(states)
-    }
-    configs = (yield from _configs(namespace_state, told, rows)) if told else {}
+    configs = yield from limits_now(namespace_state, there, rows)
     now_ms = namespace_state.now()
     by_home = {key_of(states[0].item): states for states in there}
 
@@ -166,7 +161,7 @@ def _with_dates(bucket: Bucket) -> Bucket:
     return bucket
 
 
-def may_differ(states: Sequence[BucketState]) -> bool:
+def _may_differ(states: Sequence[BucketState]) -> bool:
     """Return whether other limits may hold than those of the last write."""
     first = states[0]
     blocked = any(limit.blocks for limit in first.limits)
@@ -190,18 +185,29 @@ def _shown(states: Sequence[BucketState], config: Config | None, now_ms: int) ->
     return replace(bucket, limits=tuple(limits))
 
 
-def _configs(
-    namespace_state: NamespaceState, told: Mapping[BucketId, int], rows: IndexRows | None
+def limits_now(
+    namespace_state: NamespaceState, found: Sequence[Sequence[BucketState]], rows: IndexRows | None = None
 ) -> Flow[dict[BucketId, Config]]:
-    """Return the configs of buckets, by the records that this process knows and one read of the others; a second one
-    follows where an entity turns out to have a tier. What it knows since before a bucket was ``told`` is read again.
+    """Return the limits of those buckets that may have had others at their last write, by the records that this process
+    knows and one read of the others; a second one follows where an entity turns out to have a tier. What it knows since
+    before a bucket was invalidated is read again.
     """
-    cache, begun = namespace_state.configs, namespace_state.now()
+    told = {
+        states[0].id: max((int(each.item[CONFIG_AS_OF]) for each in states if each.is_told), default=0)
+        for states in found
+        if _may_differ(states)
+    }
+    if not told:
+        return {}
+    cache, at_ms = namespace_state.configs, namespace_state.now()
     generation, places = cache.generation, {(each.entity_id, each.resource): at for each, at in told.items()}
-    read = yield from cache.read(places, begun, rows=rows)
-    now_ms = namespace_state.now()
-    found = [cache.resolve(place, read, now_ms=now_ms, generation=generation) for place in places]
-    return {bucket: each.config for bucket, each in zip(told, found, strict=True) if each is not None}
+    read = yield from cache.read(places, at_ms, rows=rows)
+    now_ms, limits = namespace_state.now(), dict[BucketId, Config]()
+    for bucket, (place, told_ms) in zip(told, places.items(), strict=True):
+        known = cache.resolve(place, read, now_ms=now_ms, generation=generation, later_than_ms=told_ms)
+        if known is not None:
+            limits[bucket] = known.config
+    return limits
 
 
 def _shard_keys(bucket: BucketId, home: Item | None) -> list[Key]:
@@ -211,7 +217,6 @@ def _shard_keys(bucket: BucketId, home: Item | None) -> list[Key]:
 def bucket_of(states: Sequence[BucketState], now_ms: int) -> Bucket:
     """Return the shards of a bucket as one ``Bucket``."""
     states = [state.repaired(now_ms) for state in states]
-    refusers = {name: refuser for state in states for name in state.item if (refuser := parse_refused_by(name))}
     first = min(states, key=_shard_of)
     ttl = first.item.get(TTL)
     return Bucket(
@@ -221,10 +226,19 @@ def bucket_of(states: Sequence[BucketState], now_ms: int) -> Bucket:
         limits=tuple(_limit_of(states, first, name, now_ms) for name in sorted(first.shard_limits)),
         anchor_ms=first.anchor_ms,
         expires_at_ms=None if ttl is None else ttl * 1000,
-        shadowed=sum(state.item.get(SHADOWED, 0) for state in states),
-        refused=sum(state.item.get(REFUSED, 0) for state in states),
-        refused_by={refusers[name]: sum(state.item.get(name, 0) for state in states) for name in sorted(refusers)},
+        **refused_counts(states),
     )
+
+
+def refused_counts(states: Sequence[BucketState]) -> dict[str, Any]:
+    """Return what the shards of a bucket count together of refusals: by whom, and those that shadow limits spared."""
+    refusers = {name: refuser for state in states for name in state.item if (refuser := parse_refused_by(name))}
+    counted = {name: sum(state.item.get(name, 0) for state in states) for name in (SHADOWED, REFUSED, *refusers)}
+    return {
+        "shadowed": counted[SHADOWED],
+        "refused": counted[REFUSED],
+        "refused_by": {refusers[name]: counted[name] for name in sorted(refusers)},
+    }
 
 
 def _limit_of(states: Sequence[BucketState], first: BucketState, name: str, now_ms: int) -> BucketLimit:
