@@ -189,6 +189,13 @@ class BucketState(NamedTuple):
         noted = excess_attributes(name, excess, until_ms)
         return noted, [at for at in _excess_names(name) if at in self.item and at not in noted]
 
+    def begun_change(self, limit: Limit, begun_ms: int | None) -> tuple[Item, list[str]]:
+        """Do the same for the begin of its window; what the item has for the same limit stays, if there is no other."""
+        at, known = bucket_attributes(limit.name).begun, self.shard_limits.get(limit.name)
+        if begun_ms is not None:
+            return {at: begun_ms}, []
+        return {}, [at] if at in self.item and (known is None or known.limit != limit) else []
+
     @property
     def shard_count(self) -> int:
         """The shard count of the bucket, as far as this shard knows."""

@@ -25,7 +25,7 @@ from ...operations.values import Conditions, Delete, Transact, Update
 from ...rules.balances import Begin
 from ...rules.registry import keeping_ms, rule_of
 from ...rules.rule import FOREVER_MS
-from ...rules.sharding import MAX_SHARDS, merge, next_merge
+from ...rules.sharding import MAX_SHARDS, Merged, merge, next_merge
 from ...schema.attributes import (
     ACQUIRES,
     ANCHOR,
@@ -38,7 +38,6 @@ from ...schema.attributes import (
     WCU,
     WRITE_TOKENS,
     WRITES_THEN,
-    bucket_attributes,
     parse_bucket_attribute,
     parse_refused_by,
 )
@@ -127,24 +126,21 @@ def merged(mine: BucketState, other: BucketState | None, now_ms: int, multiplier
     sources, moves, gone = _sources(mine, halves, newest), dict[str, Begin](), list[str]()
     limits = {name: source.shard_limits[name].limit for name, source in sources.items()}
     values = {SHARD_COUNT: count, CONFIG_AS_OF: newest.item[CONFIG_AS_OF]}
-    for name, limit in limits.items():
-        if limit._has_slots:  # they are all on shard 0, whatever its anchor
-            continue
-        sum_of = merge([each.part(limit, anchor_ms) for each in halves if name not in each.slots], limit, anchor_ms)
+    for name, sum_of in _sums(halves, limits, anchor_ms).items():
+        limit = limits[name]
         moves[name] = Begin(sum_of.tokens, sum_of.fraction if rule_of(limit).unit(count) else None)
-        noted, dropped = mine.excess_change(name, sum_of.excess, sum_of.excess_until_ms)
-        values |= noted
-        gone += dropped
-        begun, known = bucket_attributes(name).begun, mine.shard_limits.get(name)
-        if sum_of.begun_ms is not None:
-            values[begun] = sum_of.begun_ms
-        elif begun in mine.item and (known is None or known.limit != limit):
-            gone += [begun]
+        changes = (
+            mine.excess_change(name, sum_of.excess, sum_of.excess_until_ms),
+            mine.begun_change(limit, sum_of.begun_ms),
+        )
+        for noted, dropped in changes:
+            values |= noted
+            gone += dropped
     if count > 1 and not mine.id.shard:  # up to the new anchor, which this write is not behind
         values[WRITES_THEN] = mine.item[WRITES] + ONE_WRITE
     else:
         gone += [WRITES_THEN]
-    ttl = _expires_at(mine, sources, {limits[name]: each for name, each in moves.items()}, now_ms, multiplier)
+    ttl = _ttl(mine, sources, {limits[name]: each for name, each in moves.items()}, now_ms, multiplier)
     if ttl is None:
         gone += [TTL]
     else:
@@ -155,18 +151,28 @@ def merged(mine: BucketState, other: BucketState | None, now_ms: int, multiplier
         rules={name: limits[name] for name in moves},
         schedules={name: sources[name].schedule_id(name) for name in moves},
         counts={} if other is None else _counts(other),
-        values=values | {slot: max(each.item.get(slot, 0) for each in halves) for slot in _slots(halves)},
+        values=values | _write_tokens(halves),
         remove=tuple(gone),
         expected=_as_seen(mine),
     )
     return write(mine, change, now_ms)
 
 
-def _slots(halves: Sequence[BucketState]) -> list[str]:
-    """Return the slots of write tokens that are in use: what a lost answer proved on one shard, the merged one must not
+def _sums(halves: Sequence[BucketState], limits: Mapping[str, Limit], anchor_ms: int) -> dict[str, Merged]:
+    """Return what the halves have together of each limit. Slots are all on shard 0, whatever its anchor."""
+    return {
+        name: merge([each.part(limit, anchor_ms) for each in halves if name not in each.slots], limit, anchor_ms)
+        for name, limit in limits.items()
+        if not limit._has_slots
+    }
+
+
+def _write_tokens(halves: Sequence[BucketState]) -> dict[str, int]:
+    """Return the cells of write tokens that are in use: what a lost answer proved on one shard, the merged one must not
     forget.
     """
-    return [slot for slot in WRITE_TOKENS if any(slot in each.item for each in halves)]
+    used = [cell for cell in WRITE_TOKENS if any(cell in each.item for each in halves)]
+    return {cell: max(each.item.get(cell, 0) for each in halves) for cell in used}
 
 
 def _as_seen(state: BucketState) -> Mapping[str, int]:
@@ -207,7 +213,7 @@ def _counts(other: BucketState) -> dict[str, int]:
     return counted
 
 
-def _expires_at(
+def _ttl(
     mine: BucketState,
     sources: Mapping[str, BucketState],
     begins: Mapping[Limit, Begin],
