@@ -7,10 +7,10 @@ from typing import Any, Final
 from .. import values
 from ..runtime.dataclass import fields
 from ..runtime.named_tuple import NamedTuple
-from ..values.limits import Limit, OnUnavailable, PolicyText, check_on_unavailable
+from ..values.limits import ConfigSource, Limit, OnUnavailable, PolicyText, check_on_unavailable
 from ..values.naming import check_identifier, check_resource
 from ..values.on_refused import OnRefused
-from ..values.resolution import LevelLimits, LevelMode, Said, SystemDefaults, check_mode
+from ..values.resolution import Level, LevelLimits, LevelMode, Said, SystemDefaults, check_mode, lifted
 from ..values.switches import NO_SWITCHES, Switches
 from .attributes import (
     CAPACITY_SUFFIX,
@@ -152,6 +152,19 @@ def read_config(item: Item, now_ms: int) -> "values.provisioner.StoredConfig | N
     return values.provisioner.StoredConfig(
         said.limits, policy, optional(text, item, FINGERPRINT), override, switches, row.on_refused(), said.mode
     )
+
+
+@reads
+def read_level(item: Item | None, source: ConfigSource, now_ms: int, read_at_ms: int) -> Level:
+    """Return a level by the item of its config, which was read at ``read_at_ms``; an override in force replaces its
+    limits.
+    """
+    row = Row(item, now_ms)
+    override, stored = row.override(), row.said()
+    said, ends_ms = stored, None
+    if override is not None:
+        said, ends_ms = lifted(stored, override.limits, extends=override.extends), override.until_ms
+    return Level(source, said.limits, stored, ends_ms, row.switches(), row.on_refused(), read_at_ms, said.mode)
 
 
 class Columns(NamedTuple):

@@ -15,13 +15,13 @@ from ...runtime.lru import LRU
 from ...runtime.named_tuple import NamedTuple
 from ...schema import keys
 from ...schema.attributes import ON_REFUSED, PATTERNS, RESOURCE, TIER
-from ...schema.configs import Row, read_config
+from ...schema.configs import Row, read_config, read_level
 from ...schema.entities import read_parent_link, read_tier
 from ...schema.record import reads, unreadable
 from ...schema.store_errors import Unreadable
 from ...values.limits import ConfigSource, Policy
 from ...values.naming import DEFAULT_RESOURCE
-from ...values.resolution import LEVELS, NO_NAMES, OWN_LEVELS, TIER_LEVELS, Config, Level, Resolved, compose, lifted
+from ...values.resolution import LEVELS, NO_NAMES, OWN_LEVELS, TIER_LEVELS, Config, Level, Resolved, compose
 from ...values.switches import resolve_switches
 from ..retry import key_of, read_all
 from ..steps import Flow
@@ -137,9 +137,9 @@ class ConfigCache:
         """The policy of the system config read last; kept after it expires, for an outage."""
         return self._on_unavailable
 
-    def _stale(self, keys: ConfigKeys, now_ms: int, *, since_ms: int, read: Records) -> list[Key]:
+    def _stale(self, keys: ConfigKeys, now_ms: int, *, as_of_ms: int, read: Records) -> list[Key]:
         """Return which of the keys to read, beside those just ``read``, before the limits are fresh again, as of
-        ``since_ms`` at least: all keys, if an override has ended since it was read.
+        ``as_of_ms`` at least: all keys, if an override has ended since it was read.
 
         Another read may have shown the override's limits to the bucket later than the read that this cache
         remembers.
@@ -151,7 +151,7 @@ class ConfigCache:
             if record is None:
                 stale.append(key)
                 continue
-            if record.read_at_ms < since_ms or abs(now_ms - record.read_at_ms) > ttl_ms:
+            if record.read_at_ms < as_of_ms or abs(now_ms - record.read_at_ms) > ttl_ms:
                 stale.append(key)
             if record.item is not None and record.has_ended(now_ms):
                 return wanted
@@ -184,7 +184,7 @@ class ConfigCache:
         keys_of = {place: self._keys(*place) for place in places}
         for is_first in (True, False):
             stale = [
-                self._stale(keys_of[at], now_ms, since_ms=is_first * since, read=read) for at, since in places.items()
+                self._stale(keys_of[at], now_ms, as_of_ms=is_first * since, read=read) for at, since in places.items()
             ]
             wanted = stale[0] if len(stale) == 1 else list(dict.fromkeys(chain.from_iterable(stale)))
             if not (wanted or is_first):
@@ -354,22 +354,12 @@ def _configs_in(item: Item) -> list[Item]:
     return [item, *pattern_items(item)]
 
 
-@reads
-def _level(item: Item | None, source: ConfigSource, now_ms: int, read_at_ms: int) -> Level:
-    row = Row(item, now_ms)
-    override, stored = row.override(), row.said()
-    said, ends_ms = stored, None
-    if override is not None:
-        said, ends_ms = lifted(stored, override.limits, extends=override.extends), override.until_ms
-    return Level(source, said.limits, stored, ends_ms, row.switches(), row.on_refused(), read_at_ms, said.mode)
-
-
 def _levels_of_patterns(system: Item, resource: str, now_ms: int, read_at_ms: int) -> list[Level]:
     """Return the levels of the patterns of a resource, the longest first."""
     from ...schema.patterns import configs_of
 
     found = reads(lambda item: [*configs_of(item, resource)])(system)
-    return [_level(item, "pattern", now_ms, read_at_ms)._replace(pattern=pattern) for pattern, item in found]
+    return [read_level(item, "pattern", now_ms, read_at_ms)._replace(pattern=pattern) for pattern, item in found]
 
 
 @reads
@@ -402,7 +392,7 @@ class ConfigRecords(NamedTuple):
         ]
         known_ms = self.meta.read_at_ms
         levels = [
-            _level(item, source, now_ms, min(at_ms, known_ms) if source in TIER_LEVELS else at_ms)
+            read_level(item, source, now_ms, min(at_ms, known_ms) if source in TIER_LEVELS else at_ms)
             for source, (item, at_ms) in records
         ]
         if self.system.item is not None and PATTERNS in self.system.item:
