@@ -81,7 +81,9 @@ class Batch:
         self.short: list[BucketRequest] = []
 
     def carry(self, request: BucketRequest) -> None:
-        """Add a request that fits. The batch has its given and unchecked amounts from the start (``fit_batch``)."""
+        """Add a request that fits, with what shadow limits have for it. The batch has its given and unchecked amounts
+        from the start (``fit_batch``).
+        """
         if self.checked:
             _add(self.checked, request.checked)
         else:
@@ -90,6 +92,8 @@ class Batch:
             self.counts.add_amounts(request.unlimited)
         self.counts.add(request.counts)
         self.carried.append(request)
+        if request.shadow_amounts:
+            self._attempt(request)
 
     def correct(self, request: BucketRequest) -> None:
         """Add what a correction takes and gives back, which is so whatever fits."""
@@ -107,7 +111,7 @@ class Batch:
         for name, change in slots.changes.items():
             self.slots.setdefault(name, SlotChange()).add(change)
 
-    def attempt(self, request: BucketRequest) -> None:
+    def _attempt(self, request: BucketRequest) -> None:
         """Take the amounts of shadow limits that are there, or on other shards; count the others."""
         here, elsewhere = self.left(), self.room.elsewhere
         left = {name: here[name] + elsewhere.get(name, 0) for name in request.shadow_amounts}
@@ -232,8 +236,6 @@ def fit_batch(requests: Sequence[BucketRequest], room: Room) -> Batch:
     for request in requests:
         if not (blocked and request.turn) and batch.fits(request.checked):
             batch.carry(request)
-            if request.shadow_amounts:
-                batch.attempt(request)
         else:
             batch.short.append(request)
             blocked = blocked or bool(request.turn)

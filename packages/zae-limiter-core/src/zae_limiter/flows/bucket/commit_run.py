@@ -442,9 +442,7 @@ class CommitRun:
         if self._fresh():
             self.settle(batch.hopeless(), "refused", left=batch.left())
         elif not batch.carried:
-            batch.carry(first := batch.short.pop(0))
-            if first.shadow_amounts:
-                batch.attempt(first)
+            batch.carry(batch.short.pop(0))
 
     def _judge(self, batch: Batch) -> Decision | None:
         """Admit amounts of 0 unless a limit is in debt, by a fresh copy; without one, return the read that decides."""
