@@ -238,6 +238,10 @@ class BucketRequest(Waiter):
         self.elsewhere = (*self.elsewhere, part)
         self.given, self.counts = NOTHING, NO_TALLY
 
+    def open_again(self, config: Config) -> None:
+        """Undo an outcome: it is made again by these limits, whatever schedule the bucket has."""
+        self.config, self.outcome, self.defers = config, None, False
+
     def trim(self, known: Mapping[str, int], state: BucketState | None) -> None:
         """Drop the corrections of limits that are not ``known``: the bucket no longer has them.
 

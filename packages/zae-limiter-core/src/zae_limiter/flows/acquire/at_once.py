@@ -248,26 +248,29 @@ def _is_by(prefetch: Prefetch, resolved: Resolved) -> bool:
 
 
 def _move_all(claims: Sequence[Claim], now_ms: int, post: Callable[[Waiter], object]) -> bool:
-    """Take the amounts of all claims from their holds, or nothing: what one gave before another had too little goes
-    back to it, and to the table, if its reservation has ended since.
-    """
+    """Take the amounts of all claims from their holds, or nothing."""
     for rank, claim in enumerate(claims):
         prefetch = claim.home.prefetch
         below, counted = 1 if claim.place else 0, claim.unlimited or NOTHING
         if prefetch is not None and prefetch.move(claim.amounts, now_ms, below=below, counted=counted):
             continue
         for before in claims[:rank]:
-            giver, below = before.home, -1 if before.place else 0
-            back = {name: -amount for name, amount in before.amounts.items()}
-            of_giver, given = giver.prefetch, {name: amount for name, amount in before.amounts.items() if amount}
-            counted = {name: -amount for name, amount in (before.unlimited or NOTHING).items()}
-            if of_giver is not None and of_giver.move(back, now_ms, events=-1, below=below, counted=counted):
-                continue
-            if given or counted:
-                shards = 0 if giver.state is None else giver.state.shard_count
-                post(BucketRequest(giver, given=given, counts=Tally(counted, -1, below), shards=shards))
+            _put_back(before, now_ms, post)
         return False
     return True
+
+
+def _put_back(claim: Claim, now_ms: int, post: Callable[[Waiter], object]) -> None:
+    """Give what a claim has just taken back to its hold, and to the table, if its reservation has ended since."""
+    home, prefetch, below = claim.home, claim.home.prefetch, -claim.counts.below
+    back = {name: -amount for name, amount in claim.amounts.items()}
+    counted = {name: -amount for name, amount in (claim.unlimited or NOTHING).items()}
+    if prefetch is not None and prefetch.move(back, now_ms, events=-1, below=below, counted=counted):
+        return
+    given = {name: amount for name, amount in claim.amounts.items() if amount}
+    if given or counted:
+        shards = 0 if home.state is None else home.state.shard_count
+        post(BucketRequest(home, given=given, counts=Tally(counted, -1, below), shards=shards))
 
 
 def _renew(

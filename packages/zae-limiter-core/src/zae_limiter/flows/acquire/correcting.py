@@ -71,21 +71,20 @@ def _is_spent(namespace_state: NamespaceState, claim: Claim, name: str) -> bool:
 def send_again(
     namespace_state: NamespaceState, grant: Grant, made: Sequence[tuple[Claim, BucketRequest]]
 ) -> Flow[list[tuple[Claim, BucketRequest]]]:
-    """Return further requests for corrections whose shard is gone. Open those again that do not know the schedule which
+    """Return more requests for corrections whose shard is gone. Open those again that do not know the schedule which
     their bucket has got since, with the limits that hold now.
     """
-    further: list[tuple[Claim, BucketRequest]] = []
+    more: list[tuple[Claim, BucketRequest]] = []
     for claim, request in made:
         outcome = request.outcome
         if request.only_returns or outcome is None or outcome.verdict != "outdated":
             continue
         if outcome.state is None:
-            further.append((claim, _on_shard_0(claim, request)))
+            more.append((claim, _on_shard_0(claim, request)))
         else:
             request.outcome = outcome._replace(verdict="failed", error=NotApplied("its limits were not read again"))
-            request.config = yield from _limits_now(namespace_state, grant, claim)
-            request.outcome, request.defers = None, False
-    return further
+            request.open_again((yield from _limits_now(namespace_state, grant, claim)))
+    return more
 
 
 def _limits_now(namespace_state: NamespaceState, grant: Grant, claim: Claim) -> Flow[Config]:

@@ -58,13 +58,12 @@ def overflow_request(request: AcquireRequest, resource: str, resolved: Resolved)
     if not any(amounts.values()):
         return None
     return replace(
-        request,
+        request.at_once(),
         resource=resource,
         amounts=amounts,
         limits=(),
         default_limits=(),
         on_unavailable="block",
-        max_wait=0.0,
         rereads=0,
     )
 

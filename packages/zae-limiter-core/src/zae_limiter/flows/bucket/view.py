@@ -182,16 +182,20 @@ class View(NamedTuple):
         parts, declared = self.parts(name), self.config.scheduled.get(name)
         if wait_seconds is None:
             wait_seconds = rules.schedules.wait_through(declared, parts, amount, self.at_ms)
-        limit = self.config.by_name[name] if self.reshaped else parts[0].shard_limit.limit
         return status_of(
             asked,
-            replace(limit, shadow=True) if name in self.config.shadow else limit,
+            self._marked(name, parts),
             calculate_balance(parts, self.at_ms),
             amount,
             wait_seconds,
             next_token_seconds=rules.schedules.next_token_through(declared, parts, self.at_ms),
             schedule="" if declared is None else values.timetables.timetable_of(declared).at(self.at_ms).text,
         )
+
+    def _marked(self, name: str, parts: Sequence[Part]) -> Limit:
+        """Return a limit as a status has it: by the rule of its balance, with the mark of a shadow limit."""
+        limit = self.config.by_name[name] if self.reshaped else parts[0].shard_limit.limit
+        return replace(limit, shadow=True) if name in self.config.shadow else limit
 
 
 def status_of(
