@@ -409,7 +409,7 @@ def draft_slots(draft: Draft, shard_limit: ShardLimit, write: Change, now_ms: in
     if over:
         draft.set[at.epoch] = slots.epoch + over
         draft.set[at.epoch_began] = slots.began_ms + over * slots.expires_ms
-    if new is not None and (shorter := slots.expires_ms - new.expires * 1000) > 0:  # who has some renews by the old
+    if new is not None and (shorter := slots.expires_ms - new.expires * 1000) > 0:  # its holders renew by the old one
         draft.set[at.epoch_began] = now_ms + 2 * shorter
     # the counts of the two epochs after `over` more: those that are dropped begin anew
     current = slots.epoch + over

@@ -114,10 +114,10 @@ def known_claims(namespace_state: NamespaceState, request: AcquireRequest) -> li
         namespace_state.configs.hits += 1
     try:
         return _choose_shards(namespace_state, join(request, claims, gap))
-    except ValidationError:  # the limits or the parents may have changed
-        since_ms = namespace_state.now() - namespace_state.settings.staleness_ms
+    except ValidationError:  # what it remembers may have changed
+        fresh_ms = namespace_state.now() - namespace_state.settings.staleness_ms
         for claim in claims:
-            namespace_state.expire(claim.home, read_before_ms=since_ms)
+            namespace_state.expire(claim.home, read_before_ms=fresh_ms)
         return None
 
 

@@ -196,7 +196,7 @@ class Caller:
                 if claim.home in self._lines:
                     self._take_place(claim)  # again, if the others took it for gone
                 wait_ms = self._wait_ms(claim, now)
-                if wait_ms >= longest:  # who waits longer for a bucket below does not hold up others above
+                if wait_ms >= longest:  # who waits longer for a bucket below does not delay others above
                     longest, held = wait_ms, [*held, claim]
                     self._short = claim if wait_ms else self._short
         self._hold(held)

@@ -215,14 +215,14 @@ def halving(state: BucketState, now_ms: int, leftover: Item | None = None) -> Tr
         give,
         counted={name: -begin[name].tokens for name in moves},
         values={SHARD_COUNT: count} | ({} if state.id.shard else {WRITES_THEN: state.item[WRITES]}) | _excess(state, 1),
-        remove=(TTL,),  # also one that was set since
+        remove=(TTL,),  # even one that was set since
         expected=debts,
     )
     item = sibling_item(state, other, begin, shard_count=count, anchor_ms=anchor_ms) | _excess(state, 0)
-    place = Conditions(absent=(PK,))
+    when = Conditions(absent=(PK,))
     if leftover is not None:
-        place = Conditions(equals={ANCHOR: read_bucket(leftover).anchor_ms})
-    return Transact((write(state, change, now_ms), Put(item, place)))
+        when = Conditions(equals={ANCHOR: read_bucket(leftover).anchor_ms})
+    return Transact((write(state, change, now_ms), Put(item, when)))
 
 
 def _excess(state: BucketState, more: int) -> Item:

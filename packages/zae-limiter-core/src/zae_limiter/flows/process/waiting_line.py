@@ -174,6 +174,11 @@ class WaitingLine:
         self._is_sorted = True
         self._sorted_ms = 0
 
+    def _leave_parent(self) -> None:
+        """Begin anew in a forked child, where none of the callers waits."""
+        if self._generation != forks.generation:
+            self._begin()
+
     def __len__(self) -> int:
         return len(self._waiting) if self._generation == forks.generation else 0
 
@@ -186,8 +191,7 @@ class WaitingLine:
         """Wait for these amounts; keep a place that exists already. ``prices``: what a token of each limit counts for
         between children.
         """
-        if self._generation != forks.generation:
-            self._begin()
+        self._leave_parent()
         if turn in self._waiting:
             return
         cost = max((amount * prices.get(name, 1) for name, amount in amounts.items()), default=1)
@@ -289,12 +293,9 @@ class WaitingLine:
         """Return the turns in order, without callers that are gone. Sort a long line again only some time after
         somebody left.
         """
-        if self._generation != forks.generation:
-            self._begin()
-        since_ms = now_ms - self._sorted_ms
-        if (
-            not self._is_sorted and since_ms >= len(self._in_order) ** 2 // A_SORT
-        ) or not 0 <= since_ms < LOOKS_AGAIN_MS:
+        self._leave_parent()
+        age_ms, is_due = now_ms - self._sorted_ms, not self._is_sorted
+        if (is_due and age_ms >= len(self._in_order) ** 2 // A_SORT) or not 0 <= age_ms < LOOKS_AGAIN_MS:
             for turn in [each for each in list(self._waiting) if now_ms - each.due_ms > GONE_MS]:
                 self._waiting.pop(turn, None)
             in_order: list[_Place] = []

@@ -16,19 +16,19 @@ class WriteRate:
     The item counts its writes in thousandths. So the difference over the milliseconds between is writes a second.
     """
 
-    __slots__ = ("_begun_ms", "_counted", "_shards", "_throttled", "_writes", "due_ms", "per_second", "since_ms")
+    __slots__ = ("_counted", "_from_ms", "_shards", "_throttled", "_writes", "due_ms", "per_second", "since_ms")
 
     def __init__(self) -> None:
         self.since_ms = self.due_ms = 0
         self.per_second = 0.0
-        self._writes = self._shards = self._counted = self._begun_ms = 0
+        self._writes = self._shards = self._counted = self._from_ms = 0
         self._throttled = False
 
     def measure(self, item: Item, at_ms: int) -> None:
         """End a window, and begin the next. A window with a split, or with a step back of the clock, has no rate."""
         elapsed_ms = at_ms - self.since_ms
         if self.due_ms and elapsed_ms >= WINDOW_MS and self._shards == item[SHARD_COUNT]:
-            self._counted, self._begun_ms = item[WRITES] - self._writes, self.since_ms
+            self._counted, self._from_ms = item[WRITES] - self._writes, self.since_ms
             self.per_second = self._counted / elapsed_ms
         self._writes, self._shards = item[WRITES], item[SHARD_COUNT]
         self.since_ms, self.due_ms = at_ms, at_ms + WINDOW_MS
@@ -43,7 +43,7 @@ class WriteRate:
         The window ends at ``now_ms``, because a late answer also counts the writes made while it was under way. After
         throttling a tenth of ``most`` is enough; an item with fewer writes is not the cause.
         """
-        lasted_ms = max(now_ms - self._begun_ms, WINDOW_MS)
+        lasted_ms = max(now_ms - self._from_ms, WINDOW_MS)
         seen, throttled = (self._counted / lasted_ms if self.per_second else 0.0), self._throttled
         self.per_second, self._throttled = 0.0, False
         return seen > (most / THROTTLED_PART if throttled else most)
