@@ -136,7 +136,7 @@ class LimitState(NamedTuple):
     def balance(self, instant_ms: int) -> int:
         """What is there at an instant, were there no ceiling."""
         if self.rule.times and instant_ms >= self.anchor_ms:
-            return self.tokens + sum(minted for minted, _ in self._of_schedule(instant_ms))
+            return self.tokens + self._minted_by_schedule(instant_ms)
         if self.part.is_slow:  # a fluid: what is there are its whole millitokens
             return self.tokens - self._minted(self.anchor_ms) + math.floor(self._fluid(instant_ms))
         return self.tokens + self._minted(instant_ms) - self._minted(self.anchor_ms)
@@ -147,8 +147,17 @@ class LimitState(NamedTuple):
         return 2 if self.rule.times else 0
 
     def _fluid(self, instant_ms: int) -> Fraction:
-        whole = self.shards * self.rule.period
-        return self.part.rate() * instant_ms + Fraction(self.shard, self.shards) - Fraction(1000 * self.fraction, whole)
+        whole, own = self.shards * self.rule.period, self.part._replace(times=())
+        return own.rate() * instant_ms + Fraction(self.shard, self.shards) - Fraction(1000 * self.fraction, whole)
+
+    def _minted_by_schedule(self, instant_ms: int) -> int:
+        """What is minted since the anchor: a boundary keeps the part of a millitoken of a slow rule."""
+        pieces = [rule for _, _, rule in pieces_between(self.rule.times, self.anchor_ms, instant_ms)]
+        beyond = self._fluid(self.anchor_ms) - self._minted(self.anchor_ms)
+        fluid = math.floor(beyond + self.part.minted(self.anchor_ms, instant_ms))
+        if all(self._part(rule).is_slow for rule in pieces):
+            return fluid
+        return max(fluid, sum(minted for minted, _ in self._of_schedule(instant_ms)))
 
     def ceiling_at(self, instant_ms: int) -> int:
         """What the bucket holds at most at an instant, after all ceilings since the anchor."""

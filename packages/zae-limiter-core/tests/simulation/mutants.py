@@ -474,6 +474,13 @@ MUTANTS: tuple[Mutant, ...] = (
         updates(lambda update: update._replace(add=without(update.add, "sj"))),
         found_by=18,
     ),
+    Mutant(
+        "a shadow limit that gives a token more than there is",
+        "a shadow limit takes what is there",
+        "a shadow limit gave",
+        reads("#STATE", _with_a_token),
+        found_by=18,
+    ),
     # Callers that wait
     Mutant(
         "waiting beyond the budget",

@@ -437,9 +437,9 @@ class Oracle:
             raise Violation(f"a split consumed {name}")
         self._uses.split(after["PK"], other["PK"], name)
         had, left = old.balance(instant), mine.balance(instant) + others.balance(instant)
-        late = (
-            had - old.balance(min(decided_ms, instant)) if mine.part.is_slow else 0
-        )  # it overflows with the next write
+        late = 0  # what comes until the new anchor overflows with the next write, whatever schedule there is
+        if limit_state_of(after, name).part.is_slow:
+            late = had - old.balance(min(decided_ms, instant))
         if abs(had - left - max(0, had - old.ceiling)) > max(old.blur, mine.blur, late):
             raise Violation(f"a shard held {had} of {name}, its halves hold {left} of {old.ceiling}")
         halves = [(mine, *self._family(after, name)), (others, *self._family(other, name))]

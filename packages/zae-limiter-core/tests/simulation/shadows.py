@@ -154,7 +154,10 @@ def least_known(writes: Sequence[Application], limit: str, mine: Application) ->
 
 
 def was_there(writes: Sequence[Application], limit: str, wanted: int, mine: Application) -> bool:
-    """Whether a state of the bucket's one shard, since the sender's write before, allows a write if nothing follows."""
+    """Whether a state of the bucket's one shard, since the sender's write before, allows a write if nothing follows.
+
+    A write that changes a quota has beside it what the change itself brings, or takes.
+    """
     first = 0 if mine.follows is None else writes.index(mine.follows)
     known = writes[first : writes.index(mine)]
     later = [*known[1:], mine]
@@ -163,7 +166,8 @@ def was_there(writes: Sequence[Application], limit: str, wanted: int, mine: Appl
     if any(write.changes[limit].new for write in later):
         return True  # where it was absent, it is full
     at_ms, states = max(mine.decided_ms, mine.instant_ms), [write.changes[limit].state for write in known]
-    return any(_most(state, at_ms) >= wanted for state in states)
+    gained = mine.changes[limit].gained
+    return any(_most(state, at_ms) + gained >= wanted for state in states)
 
 
 def _most(state: LimitState, at_ms: int) -> int:
