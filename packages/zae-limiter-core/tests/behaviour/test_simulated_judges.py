@@ -11,6 +11,7 @@ from simulation.kernel import EPOCH_MS, Kernel, Violation
 from simulation.oracle import Oracle
 from simulation.schedules import Planned, Schedules
 from simulation.shadows import was_there
+from simulation.siblings import was_short_for_good
 from simulation.world import simulate
 from zae_limiter.engines.memory.table import MemoryTable
 from zae_limiter.flows.bucket.splitting import halving
@@ -23,7 +24,8 @@ BUCKET = BucketId("ns", "e", "gpt")
 
 
 # A shadow limit's amount in the write that raises its quota; halves of a slow limit with a schedule, at an anchor in
-# the future; a part of a millitoken that is kept over a boundary
+# the future; a part of a millitoken that is kept over a boundary; a refusal by another bucket than the opened one;
+# one who was refused behind a take that was sent, not applied; a shard that is made again behind a deletion
 @pytest.mark.parametrize(
     ("seed", "scenario"),
     [
@@ -31,6 +33,9 @@ BUCKET = BucketId("ns", "e", "gpt")
         (3127, "mixed"),
         (5090777, "mixed"),
         (2843, "mixed"),
+        (3453, "mixed"),
+        (900029, "siblings"),
+        (3007325, "quotas"),
     ],
 )
 def test_a_history_that_a_judge_once_misjudged_is_sound(seed: int, scenario: str) -> None:
@@ -93,3 +98,16 @@ def test_a_boundary_keeps_a_part_of_a_millitoken() -> None:
     # 4.372 at the anchor, 43.245 until the boundary, then 1 in 1,920 ms
     at = (40_000, 48_415, 48_416, 50_335, 50_336)
     assert [state.balance(EPOCH_MS + at_ms) for at_ms in at] == [47, 51, 52, 52, 53]
+
+
+def take(decided_ms: int, applied_ms: int, left: int) -> Application:
+    """A write of a parent that took a token, behind which so much is left."""
+    state = LimitState(Rule(3_000, 0, 1), 0, 1, left, 0)
+    changes = {"rpm": Change(left + 1_000, 1_000, 3_000, state, 3_000, 0, new=False)}
+    return Application("b#0", decided_ms, applied_ms, decided_ms, changes, moved=False, splits=False)
+
+
+def test_who_comes_behind_a_take_that_was_sent_is_refused_for_good() -> None:
+    writes = [take(0, 10, 1_000), take(85, 95, 0)]
+    assert was_short_for_good(writes, "rpm", 1_000, 60, 85)
+    assert not was_short_for_good(writes, "rpm", 1_000, 60, 84)

@@ -286,18 +286,23 @@ class Caller:
             return True
 
     def _check_refused(self, request: AcquireRequest, error: RateLimitExceeded) -> None:
-        """Raise ``Violation`` if a limit refused whom a switch lets pass, or served by the overflow it would have.
+        """Raise ``Violation`` if a call was refused only by limits that a switch had opened.
 
-        Where a read of the switches got no answer, what was known last decides.
+        Where a read of the switches got no answer, what was known last decides. A bucket that was not asked, because
+        another one refused the call, counts as it was known last, too.
         """
-        since, now_ms = self._begun_ms, self._kernel.now_ms
-        for place in {(each.entity_id, each.resource) for each in error.violations}:
-            if self._is_unread(place):
-                continue
-            with suppress(Unknown):
-                old = since - self._plan.settings.staleness_ms - SLOW_MS
-                if self._switches.value("bypass", place, old, now_ms):
-                    raise Violation(f"refused by limits of {place}, which a switch opened before")
+        refused = {(each.entity_id, each.resource) for each in error.violations}
+        if refused and all(map(self._was_opened, refused)):
+            raise Violation(f"refused by limits of {sorted(refused)}, which a switch opened before")
+
+    def _was_opened(self, place: tuple[str, str]) -> bool:
+        """Whether a switch let every call pass a bucket, for as long as copies may be old."""
+        old = self._begun_ms - self._plan.settings.staleness_ms - SLOW_MS
+        try:
+            opened = bool(self._switches.value("bypass", place, old, self._kernel.now_ms))
+        except Unknown:
+            return False
+        return opened and not self._is_unread(place)
 
     def _check_limits(self, grant: Grant, begun_ms: int, began_ms: int) -> None:
         """Raises ``Violation`` if the acquire was held to limits that were not in force when they may have been read.

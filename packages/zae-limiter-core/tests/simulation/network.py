@@ -277,7 +277,7 @@ class Link:
             if isinstance(operation, Transact) and operation.request_token is not None:
                 sending.applications = before_this.applications
                 return value, None
-            if not isinstance(operation, Put):  # of a bucket that was deleted meanwhile, it makes another one
+            if not _makes_an_item(operation):  # in the place of one that was deleted meanwhile, or the oracle objects
                 raise Violation(f"one write took effect twice: {operation}")
         self._oracle.levels.saw(operation, self._kernel.now_ms)
         sending.applications += self._oracle.saw(dict(zip(keys, before, strict=True)), decided_ms, batches, plans)
@@ -326,6 +326,13 @@ class Link:
 
 def _read_by(operation: Operation[Any]) -> Sequence[Key]:
     return operation.keys if isinstance(operation, BatchGet) else ()
+
+
+def _makes_an_item(operation: Operation[Any]) -> bool:
+    """Whether a write, alone or with others, asks that an item is missing, and puts it there."""
+    return isinstance(operation, Put) or (
+        isinstance(operation, Transact) and any(isinstance(each, Put) for each in operation.writes)
+    )
 
 
 def bucket_keys(operation: Operation[Any]) -> list[Key]:

@@ -11,12 +11,15 @@ from .application import Application
 
 
 def was_short_for_good(writes: Sequence[Application], limit: str, wanted: int, since_ms: int, until_ms: int) -> bool:
-    """Whether a bucket of one shard held less at some instant, what was to come back of refused calls included."""
+    """Whether a bucket of one shard held less at some instant, what was to come back of refused calls included.
+
+    What the only process has sent counts already: whoever comes next is refused behind it.
+    """
     under_way = _coming_back(writes, limit)
     short = False
     for write, comes_back, following in zip(writes, under_way, [*writes[1:], None], strict=True):
         ends_ms = until_ms if following is None else following.applied_ms
-        if write.applied_ms > until_ms or ends_ms < since_ms or limit not in write.changes:
+        if min(write.decided_ms, write.applied_ms) > until_ms or ends_ms < since_ms or limit not in write.changes:
             continue
         state, at_ms = write.changes[limit].state, max(write.applied_ms, since_ms)
         held = min(state.ceiling_at(at_ms), state.balance(max(write.instant_ms, at_ms)))
