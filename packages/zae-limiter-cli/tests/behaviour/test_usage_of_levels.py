@@ -19,7 +19,7 @@ from zae_limiter.testing import ManualClock
 from zae_limiter_cli.console.figures import usage_figure
 from zae_limiter_cli.data.tree import ancestor_at
 from zae_limiter_cli.main import main
-from zae_limiter_cli.usage.cost import Load, add_snapshots
+from zae_limiter_cli.usage.cost import Load, Units
 from zae_limiter_cli.usage.own import with_own
 
 START_MS = 1_704_117_300_000  # 2024-01-01T13:55:00Z
@@ -108,7 +108,9 @@ def test_the_cost_rolls_up_to_a_depth(used: tuple[str, Ledger], depth: int) -> N
     tenants: dict[str, Any] = {}
     with SyncRepository.open(store=url) as repository:
         snapshots = repository.get_usage_snapshots(window="daily", limit=1000).snapshots
-    add_snapshots(tenants, snapshots, lambda each: ancestor_at(each.entity_id, TREE, depth), Load())
+        for snapshot, own in with_own(repository, snapshots):
+            tenant = ancestor_at(snapshot.entity_id, TREE, depth)
+            tenants.setdefault(tenant, Units()).add(snapshot, own, Load())
     expected: Counter[str] = Counter()
     for entity, number in ledger.admitted.items():
         expected[ancestor_at(entity, TREE, depth)] += number

@@ -48,11 +48,11 @@ class Units:
     usage_writes: float = 0.0
     limit_reads: float = 0.0
 
-    def add(self, snapshot: "UsageSnapshot", load: Load) -> None:
-        """Add one bucket's day."""
+    def add(self, snapshot: "UsageSnapshot", own: "UsageSnapshot", load: Load) -> None:
+        """Add one bucket's day, of which a part is the entity's own."""
         acquires = snapshot.total_events + snapshot.total_refused
-        self.admitted += snapshot.total_events - snapshot.total_below
-        self.refused += snapshot.total_refused - snapshot.total_refused_below
+        self.admitted += own.total_events
+        self.refused += own.total_refused
         self.decision_writes += snapshot.total_events * load.writes_per_acquire
         self.usage_writes += WINDOWS * min(acquires, DAY_SECONDS / max(1, load.batch_window))
         self.limit_reads += UNITS_OF_LIMITS * min(acquires, DAY_MINUTES * load.processes)
@@ -61,14 +61,6 @@ class Units:
         """Return what these units cost."""
         writes = (self.decision_writes + self.usage_writes) * prices.million_write_units
         return (writes + self.limit_reads * prices.million_read_units) / MILLION
-
-
-def add_snapshots(
-    tenants: dict[str, Units], snapshots: Iterable["UsageSnapshot"], tenant_of: TenantOf, load: Load
-) -> None:
-    """Add daily snapshots to the units of their tenants."""
-    for snapshot in snapshots:
-        tenants.setdefault(tenant_of(snapshot), Units()).add(snapshot, load)
 
 
 def sum_of(tenants: Iterable[Units]) -> Units:

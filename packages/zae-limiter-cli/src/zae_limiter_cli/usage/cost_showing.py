@@ -19,7 +19,8 @@ from .spending import Spending
 HEAD: Final = ("ADMITTED", "REFUSED", "WRITES", "READS", "USD")
 COUNTED: Final = (
     "counted: admitted and refused acquires, each once however many levels it takes from; one that draws on further"
-    " buckets once more at each, and one that its overflow refused, too, twice; as far as the aggregator has counted"
+    " buckets, not a run's, once more at each, and one that its overflow refused, too, twice; as far as the aggregator"
+    " has counted"
 )
 LEAST_WIDTH: Final = 40
 

@@ -8,6 +8,7 @@ sum over rows of one kind that is not ``…_below`` counts nothing twice.
 import io
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 from decimal import Decimal
 from itertools import islice
 from typing import TYPE_CHECKING, Any, BinaryIO, Final, Literal, NamedTuple, TypeAlias
@@ -127,7 +128,8 @@ def _json(namespace: str, snapshots: Iterable[Parted], units_of: UnitsOf, to: Bi
     before = head + b"\n"
     for snapshot, own in snapshots:
         consumed = {"consumed_below": _differences(snapshot.consumed, own.consumed)}
-        plain = plain_snapshot(snapshot, units_of(snapshot))
+        below = max(snapshot.total_below, snapshot.total_events - own.total_events)  # the calls of a run, too
+        plain = plain_snapshot(replace(snapshot, total_below=below), units_of(snapshot))
         to.write(before + json.dumps({"namespace": namespace, **plain, **consumed}).encode())
         before = b",\n"
     end = json.dumps({"": [], **document()}).removeprefix('{"": []').encode() + b"\n"  # known when all was read

@@ -5,6 +5,8 @@ from functools import partial
 from itertools import groupby
 from typing import TYPE_CHECKING
 
+from .runs import without_runs
+
 if TYPE_CHECKING:
     from zae_limiter import SyncRepository, UsageSnapshot
     from zae_limiter.maintenance import StoredEntity
@@ -52,7 +54,7 @@ def with_own(
 ) -> Iterator[tuple["UsageSnapshot", "UsageSnapshot"]]:
     """Yield each snapshot with its own part, in the order of time; one window of all entities is in memory.
 
-    The own parts of all entities add up to what was used, however many levels a call took from.
+    The own parts of all entities add up to what was used, however many levels and runs a call took from.
     """
     from zae_limiter.values.own_usage import OwnParts, own_tokens, own_usage
 
@@ -70,4 +72,4 @@ def with_own(
             tokens = own_tokens(used, of_entity, partial(cascades.above, among=used.keys()))
             for number in numbers:
                 own[number] = own_usage(window[number], parts[number], tokens[window[number].entity_id])
-        yield from zip(window, own, strict=True)
+        yield from zip(window, without_runs(window, own), strict=True)

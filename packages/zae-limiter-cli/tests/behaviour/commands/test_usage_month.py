@@ -200,6 +200,46 @@ def test_the_cost_is_by_tenant_and_says_what_is_counted_and_what_is_estimated(us
     assert bill["all_usd"] == pytest.approx(bill["total"]["usd"] + sum(bill["fixed_usd"].values()), abs=1e-5)
 
 
+def test_what_runs_took_is_billed_once_to_the_tenant_that_they_are_within(used: Table) -> None:
+    """But for what only the run has a limit of."""
+    repository = used.repository
+    repository.create_entity("shop")
+    repository.create_entity("shop/key", parent_id="shop", cascade=True)
+    for resource in ("gpt-5", "budget"):
+        repository.set_resource_defaults(resource, [Limit.money("usd", 100, per="month")])
+    for entity, resource, below in (
+        ("shop/key", "gpt-5", 0),
+        ("shop", "gpt-5", 5),
+        ("run:a@shop/key", "budget", 0),
+        ("run:a/b@shop/key", "budget", 0),
+    ):
+        only = {"calls": 5} if resource == "budget" else {}
+        used.used(entity, resource, FIRST, "daily", events=5, below=below, usd=1_000_000, **only)
+    bill = json_of("cost", *MONTH)
+    assert "run:a@shop/key" not in {each["tenant"] for each in bill["tenants"]}
+    (shop,) = (each for each in bill["tenants"] if each["tenant"] == "shop")
+    assert (shop["admitted"], shop["money"]["usd"], bill["total"]["spent"]) == (5, "$1", {"usd": 1_000_000})
+    assert shop["decision_writes"] == 20
+    (key,) = (each for each in json_of("cost", *MONTH, "--by", "entity")["tenants"] if each["tenant"] == "shop/key")
+    assert (key["admitted"], key["money"]["usd"]) == (5, "$1")
+    rows = [row for row in rows_in(run("export", *MONTH).stdout) if row["entity_id"].startswith(("shop", "run:"))]
+    sums = {
+        kind: sum(int(row["amount"]) for row in rows if (row["kind"], row["name"]) == kind)
+        for kind in (("admitted", ""), ("consumed", "usd"), ("consumed", "calls"), ("consumed_below", "usd"))
+    }
+    assert [*sums.values()] == [5, 1_000_000, 5, 3_000_000]
+    whole = [each for each in json_of("export", *MONTH) if each["entity_id"].startswith(("shop", "run:"))]
+    assert sum(each["total_events"] - each["total_below"] for each in whole) == 5
+    (total,) = (
+        each
+        for each in json_of("list", "--total", "--window", "daily", "--since", "2024-01-31", "--until", "2024-02-02")[
+            "limits"
+        ]
+        if each["limit_name"] == "usd"
+    )
+    assert total["total"] == 1_000_000
+
+
 def test_a_day_has_a_bill_of_its_own_with_what_tenants_spent_of_money(used: Table) -> None:
     """A call of a key that cascades counts once, at its tenant."""
     repository = used.repository
@@ -252,7 +292,7 @@ def test_people_see_the_dearest_first_the_total_and_the_date_of_the_prices(used:
     lines = done.stdout.splitlines()
     assert [line.split()[0] for line in lines[:3]] == ["ROOT", "acme", "total"]
     assert "counted: admitted and refused acquires" in done.stdout
-    assert "one that draws on further buckets once more at each" in " ".join(done.stdout.split())
+    assert "one that draws on further buckets, not a run's, once more at each" in " ".join(done.stdout.split())
     assert "write units for an admitted acquire 2, for a refused one 0" in " ".join(done.stdout.split())
     assert "as of 2026-11" in " ".join(done.stdout.split())
     assert done.stderr == "There are more tenants: raise --rows.\n"
@@ -282,8 +322,8 @@ def test_a_file_costs_nothing_by_the_request(tmp_path: Path) -> None:
 
 
 def test_units_of_a_busy_day_are_bounded_by_batches_and_minutes() -> None:
-    units = Units()
-    units.add(UsageSnapshot("e", "r", "daily", FIRST, {}, 10_000_000), Load(processes=3))
+    units, day = Units(), UsageSnapshot("e", "r", "daily", FIRST, {}, 10_000_000)
+    units.add(day, day, Load(processes=3))
     assert (units.usage_writes, units.limit_reads) == (2 * 43_200, 5 * 1440 * 3)
 
 

@@ -4,12 +4,15 @@ A call that cascades counts at each level, because each level has limits of its 
 at the entity that was asked. The counts of acquires say exactly which of them came from below. Tokens do not, so they
 are told apart by the acquires: where all came from below, none of the tokens are the entity's own, and where none did,
 all are. Where some did, the own tokens of everybody below are taken off, by the tree as it is now.
+
+A call of a run takes from the run's bucket beside those of the entity that it is within, and counts there.
 """
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Final, Literal
 
 from ..runtime.dataclass import replace
+from .run_budgets import within_of
 from .usage import UsageSnapshot
 
 Part = Literal["all", "none", "some"]
@@ -61,6 +64,41 @@ def own_tokens(
             name: max(0, amount - sum(tokens.get(name, 0) for tokens in below)) for name, amount in used[each].items()
         }
     return own
+
+
+def names_of(used: Iterable[tuple[str, Iterable[str]]]) -> dict[str, set[str]]:
+    """Return the names of the limits that each entity took from in a window."""
+    names: dict[str, set[str]] = {}
+    for entity_id, consumed in used:
+        names.setdefault(entity_id, set()).update(consumed)
+    return names
+
+
+def own_of_run(
+    entity_id: str, resource: str, consumed: Mapping[str, int], used: Mapping[str, Collection[str]]
+) -> Mapping[str, int] | None:
+    """Return the tokens of a run that count nowhere else; ``None`` for another bucket.
+
+    What its calls take of limits of the entity that it is within counts there, and other costs at the topmost run.
+    """
+    within = within_of(entity_id, resource)
+    if within is None:
+        return None
+    is_top = "/" not in entity_id.partition("@")[0]
+    return {name: took for name, took in consumed.items() if is_top and name not in used.get(within, ())}
+
+
+def usage_of_run(usage: UsageSnapshot, consumed: Mapping[str, int]) -> UsageSnapshot:
+    """Return the part of a run's snapshot that counts nowhere else: these tokens, and no calls."""
+    return replace(
+        usage,
+        consumed=consumed,
+        total_events=0,
+        total_refused=0,
+        total_shadowed=0,
+        total_below=0,
+        total_refused_below=0,
+    )
 
 
 class OwnParts:

@@ -12,7 +12,7 @@ from ..exceptions import ValidationError
 from ..runtime.dataclass import replace
 from .estimates import Amount
 from .limits import Limit, check_limits
-from .naming import RUN_PREFIX, check_identifier
+from .naming import RUN_PREFIX, RUN_RESOURCE, check_identifier
 
 if TYPE_CHECKING:
     from decimal import Decimal
@@ -40,6 +40,12 @@ def entity_of(runs: Sequence[str], within: str) -> str:
     ``ValidationError``.
     """
     return check_identifier("entity of the budget", f"{RUN_PREFIX}{'/'.join(runs)}@{within}")
+
+
+def within_of(entity_id: str, resource: str) -> str | None:
+    """Return the entity that a run is within, by the place of its bucket; ``None`` for another one."""
+    is_run = resource == RUN_RESOURCE and entity_id.startswith(RUN_PREFIX)
+    return entity_id.partition("@")[2] or None if is_run else None
 
 
 def check_budget(amounts: object) -> tuple[Limit, ...]:

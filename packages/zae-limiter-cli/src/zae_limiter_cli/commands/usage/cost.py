@@ -75,10 +75,10 @@ def cost(
 
     Acquires are counted. Units are estimated from them, and prices are those of us-east-1 unless --prices names a file.
     An acquire that cascades is one acquire, of the entity that was asked, and costs at every level. One with draws
-    counts at each bucket that it draws on, too, and one that its overflow refused as well at both resources: usage does
-    not say that they are one call. With --by root an acquire goes to the entity at the top of the tree, or --depth
-    levels below that; by first parents, where there are several. It reads the daily usage of everybody, and with --by
-    root all records.
+    counts at each bucket that it draws on, too, but a run's, and one that its overflow refused as well at both
+    resources: usage does not say that they are one call. With --by root an acquire goes to the entity at the top of the
+    tree, or --depth levels below that; by first parents, where there are several. It reads the daily usage of
+    everybody, and with --by root all records.
     """
     from ...stack.facts import facts_of
     from ...usage.cost import Load, fixed_costs
@@ -116,7 +116,7 @@ def _tenants(
     repository: "SyncRepository", by: "By", month: "Month", load: "Load", depth: int
 ) -> tuple[dict[str, "Units"], "Spending"]:
     """Return the units of each tenant, and what they spent of limits of money, which a cascade counts once."""
-    from ...usage.cost import add_snapshots
+    from ...usage.cost import Units
     from ...usage.own import with_own
     from ...usage.spending import Spending
 
@@ -125,8 +125,9 @@ def _tenants(
     for each in _namespaces(repository) if by == "namespace" else (repository,):
         tenant_of = _tenant_of(each, by, depth)
         for snapshot, own in with_own(each, every_row(snapshots_of(each, None, None, "daily", month))):
-            add_snapshots(tenants, [snapshot], tenant_of, load)
-            spent.add(tenant_of(own), each, own)
+            tenant = tenant_of(snapshot)
+            tenants.setdefault(tenant, Units()).add(snapshot, own, load)
+            spent.add(tenant, each, own)
     return tenants, spent
 
 
@@ -136,9 +137,11 @@ def _namespaces(repository: "SyncRepository") -> Iterator["SyncRepository"]:
 
 
 def _tenant_of(repository: "SyncRepository", by: "By", depth: int) -> "TenantOf":
+    from ...usage.runs import payer_of
+
     if by == "root":
         above = above_at(repository, depth)
-        return lambda snapshot: above(snapshot.entity_id)
+        return lambda snapshot: above(payer_of(snapshot))
     if by == "entity":
-        return lambda snapshot: snapshot.entity_id
+        return payer_of
     return lambda snapshot: snapshot.resource if by == "resource" else repository.name

@@ -104,10 +104,11 @@ def _top(
     if depth is None:
         return ranked(whose.only(repository, snapshots), count, rows)
     from ...usage.own import with_own
+    from ...usage.runs import payer_of
 
     own, above = (each for _, each in with_own(repository, snapshots)), above_at(repository, depth)
     chosen = whose.only(repository, own)
-    return ranked((replace(each, entity_id=above(each.entity_id)) for each in chosen), count, rows)
+    return ranked((replace(each, entity_id=above(payer_of(each))) for each in chosen), count, rows)
 
 
 def _refuse_unknown(repository: "SyncRepository", query: "UsageQuery", by: str) -> None:

@@ -45,7 +45,16 @@ from ...schema.usage import (
 )
 from ...values.limits import MILLI
 from ...values.naming import check_identifier, check_limit_name, check_resource
-from ...values.own_usage import OwnParts, Part, has_any, own_tokens, own_usage
+from ...values.own_usage import (
+    OwnParts,
+    Part,
+    has_any,
+    names_of,
+    own_of_run,
+    own_tokens,
+    own_usage,
+    usage_of_run,
+)
 from ...values.usage import (
     WINDOW_SECONDS,
     EntityUsage,
@@ -386,6 +395,7 @@ def _own(records: Records, known: OwnParts, window: Sequence[Snapshot]) -> Flow[
     for snapshot, part in zip(window, parts, strict=True):
         by_resource.setdefault(snapshot.usage.resource, []).append((snapshot, part))
     found: list[Snapshot] = []
+    names = names_of((each.usage.entity_id, each.milli) for each in window)
     for each in by_resource.values():
         if any(part == "some" for _, part in each):
             yield from records.read_levels(snapshot.usage.entity_id for snapshot, _ in each)
@@ -394,9 +404,11 @@ def _own(records: Records, known: OwnParts, window: Sequence[Snapshot]) -> Flow[
         own = own_tokens(used, of_entity, lambda entity_id: _above(records, entity_id))
         for snapshot, part in each:
             milli = own[snapshot.usage.entity_id]
+            of_run = own_of_run(snapshot.usage.entity_id, snapshot.usage.resource, milli, names)
+            milli = milli if of_run is None else of_run
             whole = {name: amount // MILLI for name, amount in milli.items()}
-            usage = own_usage(snapshot.usage, part, whole)
-            if part == "all" or has_any(usage) or any(milli.values()):
+            usage = own_usage(snapshot.usage, part, whole) if of_run is None else usage_of_run(snapshot.usage, whole)
+            if (part == "all" and of_run is None) or has_any(usage) or any(milli.values()):
                 found.append(Snapshot(usage, milli))
     return found
 
