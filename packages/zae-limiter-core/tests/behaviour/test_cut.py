@@ -7,6 +7,8 @@ from contextlib import suppress
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from zae_limiter import (
     Draw,
@@ -88,8 +90,10 @@ class Seen:
         return [each for part in self.parts for each in documents(part)]
 
 
-def play_sync(upstream: Upstream, *, first: int, piece: int, reads: int, draws: Any = (), **options: Any) -> Seen:
-    limiter, seen = SyncRateLimiter(SyncRepository.in_memory(clock=ManualClock()), default_limits=LIMITS), Seen()
+def play_sync(
+    upstream: Upstream, *, first: int, piece: int, reads: int, draws: Any = (), limits: Any = LIMITS, **options: Any
+) -> Seen:
+    limiter, seen = SyncRateLimiter(SyncRepository.in_memory(clock=ManualClock()), default_limits=limits), Seen()
     with suppress(OSError), limiter.acquire("ann", "m", {"tokens": first}, draws=draws) as lease:
         with SyncCutStream(upstream, SyncPieces(lease, {"tokens": piece}), **options) as stream:
             try:
@@ -105,9 +109,9 @@ def play_sync(upstream: Upstream, *, first: int, piece: int, reads: int, draws: 
 
 
 async def play_async(
-    upstream: Upstream, *, first: int, piece: int, reads: int, draws: Any = (), **options: Any
+    upstream: Upstream, *, first: int, piece: int, reads: int, draws: Any = (), limits: Any = LIMITS, **options: Any
 ) -> Seen:
-    limiter, seen = RateLimiter(Repository.in_memory(clock=ManualClock()), default_limits=LIMITS), Seen()
+    limiter, seen = RateLimiter(Repository.in_memory(clock=ManualClock()), default_limits=limits), Seen()
     async with limiter.acquire("ann", "m", {"tokens": first}, draws=draws) as lease:
         async with CutStream(upstream, Pieces(lease, {"tokens": piece}), **options) as stream:
             try:
@@ -331,3 +335,121 @@ async def test_pieces_count_one_stream() -> None:
         SyncCutStream([], of_thread)
         with pytest.raises(ValidationError, match=r"pieces \['tokens'\]: count another stream"):
             SyncCutStream([], of_thread)
+
+
+# what a provider sends that is malformed
+
+NAMES = (
+    *("choices", "index", "delta", "finish_reason", "text", "content", "candidates", "usage", "id", "model", "object"),
+    *("type", "message", "content_block", "response", "item", "item_id", "output_index", "content_index", "output"),
+    *("sequence_number", "arguments", "status", "tool_calls", "chunk", "bytes", "prompt_tokens", "completion_tokens"),
+)
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers(-3, 3) | st.integers() | st.floats() | st.text(max_size=30),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(NAMES) | st.text(), inner, max_size=4),
+    max_leaves=12,
+)
+KINDS = (
+    *("message_start", "content_block_start", "content_block_delta", "content_block_stop", "message_delta", "ping"),
+    *("response.created", "response.output_item.added", "response.output_item.done", "response.output_text.delta"),
+    *("response.function_call_arguments.delta", "response.completed", "response.audio.delta"),
+)
+EVENTS = st.one_of(
+    JSON,
+    st.fixed_dictionaries({"choices": st.lists(st.dictionaries(st.sampled_from(NAMES), JSON, max_size=4), max_size=3)}),
+    st.fixed_dictionaries({"type": st.sampled_from(KINDS)}, optional={name: JSON for name in NAMES if name != "type"}),
+    st.builds(chunk, st.text(max_size=30)),
+)
+LINES = st.one_of(EVENTS.map(json.dumps).map(lambda text: f"data: {text}\n\n".encode()), st.binary(max_size=40))
+
+
+def split(raw: bytes, places: list[int]) -> list[bytes]:
+    ends = sorted({min(place, len(raw)) for place in places} | {len(raw)})
+    return [raw[begin:end] for begin, end in zip([0, *ends], ends, strict=False)]
+
+
+def both(make: Callable[[], list[Any]], **options: Any) -> Seen:
+    """What a client saw, the same in both variants."""
+    seen = play_sync(Upstream(make()), first=0, piece=16, reads=-1, **options)
+    other = asyncio.run(play_async(Upstream(make()), first=0, piece=16, reads=-1, **options))
+    assert (seen.left, seen.delivered) == (other.left, other.delivered)
+    assert repr(seen.parts) == repr(other.parts)  # NaN is not itself
+    return seen
+
+
+@settings(max_examples=40)
+@given(st.lists(LINES, max_size=8), st.lists(st.integers(0, 400), max_size=8))
+def test_any_bytes_in_any_split_arrive_as_they_were_sent(lines: list[bytes], places: list[int]) -> None:
+    raw = b"".join(lines)
+    seen = both(lambda: split(raw, places), limits=[Limit.custom("tokens", 10**6, kind="total")])
+    assert (b"".join(seen.parts), seen.error, seen.cut) == (raw, None, None)
+    if b"tokens" not in raw:
+        assert seen.delivered.total <= -(-len(raw) // 4)
+        assert 10**6 - seen.left["tokens"] == seen.delivered.total
+
+
+@settings(max_examples=40)
+@given(st.lists(LINES, max_size=8), st.lists(st.integers(0, 400), max_size=8))
+def test_a_cut_delivers_what_was_counted_and_an_end(lines: list[bytes], places: list[int]) -> None:
+    raw = b"".join([b"data: ", *lines, *([sent(chunk(WORD)).encode()] * 40)])
+    seen = both(lambda: split(raw, places))
+    if b"tokens" in raw:
+        return
+    assert isinstance(seen.cut, RateLimitExceeded)
+    assert seen.delivered.total <= 60 - seen.left["tokens"] <= 60
+    given = split(raw, places)
+    common = next(n for n, part in enumerate(seen.parts) if part != given[n])
+    assert all(part.startswith((b"event: ", b"data: ")) for part in seen.parts[common:])
+    ends = [part for part in seen.parts[common:] if b"rate_limit" in part]
+    assert [json.loads(end.partition(b"data: ")[2])["rate_limit"]["status"] for end in ends] == [429]
+
+
+@settings(max_examples=40)
+@given(st.lists(EVENTS.filter(lambda event: isinstance(event, dict)), max_size=8))
+def test_events_of_any_shape_arrive_as_they_were_sent(events: list[Any]) -> None:
+    seen = both(lambda: [*events], limits=[Limit.custom("tokens", 10**6, kind="total")])
+    if "tokens" not in repr(events):
+        assert (repr(seen.parts), seen.error) == (repr(events), None)
+    seen = both(lambda: [*events, *([chunk(WORD)] * 40)])
+    assert seen.cut is not None
+    assert sum("rate_limit" in part for part in seen.parts) == 1
+
+
+@settings(max_examples=40)
+@given(st.text(max_size=99), st.lists(st.integers(0, 400), max_size=8))
+def test_a_text_counts_however_it_is_split(text: str, places: list[int]) -> None:
+    raw = f"data: {json.dumps(chunk(text), ensure_ascii=False)}\n\n".encode(errors="replace")
+    seen = both(lambda: split(raw, places), limits=[Limit.custom("tokens", 10**6, kind="total")])
+    assert -(-len(text.encode(errors="replace")) // 4) <= seen.delivered.output <= -(-len(raw) // 4)
+
+
+@settings(max_examples=40)
+@given(
+    st.lists(st.sampled_from([b"data: {}", b": ping", b"event: a", "data: \u2028é".encode(), b"\xff\xfe", b""])),
+    st.data(),
+)
+def test_whole_events_are_those_of_the_bytes(lines: list[bytes], data: st.DataObject) -> None:
+    raw = b"".join(line + data.draw(st.sampled_from([b"\n", b"\r\n"])) for line in lines)
+    parts = split(raw, data.draw(st.lists(st.integers(0, 100))))
+    text = raw.decode(errors="replace").replace("\r\n", "\n")
+    assert "".join(sync_events_of(parts)).strip("\n") == text.strip("\n")
+    assert all(event.endswith("\n\n") or event == "\n" for event in sync_events_of(parts))
+
+
+@pytest.mark.parametrize("part", ["data: 5\n\n", {"choices": 5}, {"choices": {"delta": "x"}}, {"delta": {"x": [None]}}])
+def test_a_stream_ends_as_its_api_does_whatever_is_refused(play: Callable[..., Seen], part: Any) -> None:
+    texts = [{"type": "content_block_delta", "index": 0, "delta": {"text": WORD}}] * 30
+    malformed = f"data: {'x' * 100}\n\n" if isinstance(part, str) else part | {"delta": "x" * 100}
+    form = sent if isinstance(part, str) else dict
+    last = play(Upstream([*map(form, texts), part, malformed])).documents()[-1]
+    assert last == {"type": "message_stop"}
+
+
+def test_a_count_that_fails_counts_by_bytes(play: Callable[..., Seen], caplog: pytest.LogCaptureFixture) -> None:
+    seen = play(
+        Upstream([chunk(WORD), {"choices": "x" * 40}] * 2), count=lambda event: len(event["choices"][0]["delta"])
+    )
+    assert (len(seen.parts), seen.delivered.output) == (4, 1 + 10 + 2 + 10)
+    assert [each.getMessage() for each in caplog.records] == [
+        "an event counts by its bytes: the count of a CutStream failed"
+    ]

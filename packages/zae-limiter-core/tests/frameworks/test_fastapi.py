@@ -17,7 +17,9 @@ from pydantic import BaseModel
 from zae_limiter import Draw, Lease, Limit, RateLimiter, Repository, SyncRateLimiter, SyncRepository, ValidationError
 from zae_limiter.exceptions import InvalidIdentifierError
 from zae_limiter.integrations.asgi import App, RateLimitMiddleware
+from zae_limiter.integrations.cut import CutStream
 from zae_limiter.integrations.fastapi import RateLimited, install
+from zae_limiter.streams import Pieces
 
 LIMITS = [Limit.per_minute("tpm", 100)]
 
@@ -389,6 +391,35 @@ async def test_a_route_holds_its_slot_until_its_stream_ends_or_fails(end: str) -
     with nullcontext() if end == "/stream" else pytest.raises((ZeroDivisionError, ExceptionGroup)):
         await ask(app, end)
     assert (set(seen), await free()) == ({0}, 1)
+
+
+@pytest.mark.parametrize("size", [1, 7, 1000])
+async def test_a_stream_of_malformed_events_arrives_as_it_was_sent(size: int) -> None:
+    limiter = RateLimiter(Repository.in_memory(), default_limits=[Limit.per_day("tpd", 10_000)])
+    texts = ('data: {"choices": 5}', 'data: {"choices": [{"index": [], "delta"', "data: [[]]", "data: {", "\xff", "")
+    raw = "\n\n".join(texts).encode("latin-1")
+
+    async def parts() -> Any:
+        for at in range(0, len(raw), size):
+            yield raw[at : at + size]
+
+    app = FastAPI()
+    install(app)
+    limited = RateLimited(limiter, identity=user, resource="api", cost={"tpd": 1})
+
+    async def cut(lease: Lease) -> Any:
+        async with CutStream(parts(), Pieces(lease, {"tpd": 5})) as stream:
+            async for part in stream:
+                yield part
+
+    @app.post("/chat")
+    async def chat(lease: Annotated[Lease, Depends(limited)]) -> Any:
+        return StreamingResponse(cut(lease))
+
+    _, _, answer = await ask(app, "/chat", stays=True)
+    assert answer == raw
+    used = 10_000 - (await limiter.available("ann", "api"))["tpd"]
+    assert 0 < used <= -(-len(raw) // 4)
 
 
 async def test_requests_that_wait_for_slots_hold_no_thread_that_plain_routes_need() -> None:

@@ -8,6 +8,11 @@ import pytest
 pytest.importorskip("openai", reason="openai is not installed: `just test-llm newest` has it")
 import anthropic
 import openai
+from anthropic.types import RawContentBlockDeltaEvent, RawContentBlockStartEvent
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from openai.types.chat import ChatCompletionChunk
+from openai.types.responses import ResponseOutputItemAddedEvent, ResponseTextDeltaEvent
 
 from support.core.llm.provider import USED, Provider, providing
 from zae_limiter import Limit, RateLimiter, Repository, SyncRateLimiter, SyncRepository
@@ -187,3 +192,59 @@ async def test_a_provider_that_breaks_off_is_paid_for_what_came(provider: Provid
         assert "".join(map(text_of, parts)) == "one two "
     assert await limiter.available("ann", "m") == {"tokens": 60 - stream.delivered.total}
     assert stream.delivered.output in (1, 2)  # Anthropic's says of the beginning that it has one
+
+
+FIELDS = (
+    *("choices", "index", "delta", "finish_reason", "usage", "message", "content_block", "response", "item"),
+    *("output_index", "content_index", "sequence_number", "item_id", "content", "text", "id", "model"),
+)
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers(-3, 3) | st.text(max_size=20),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(FIELDS), inner, max_size=4),
+    max_leaves=8,
+)
+EVENTS: dict[Api, list[tuple[Any, str | None]]] = {
+    "chat": [(ChatCompletionChunk, None)],
+    "messages": [
+        (RawContentBlockStartEvent, "content_block_start"),
+        (RawContentBlockDeltaEvent, "content_block_delta"),
+    ],
+    "responses": [
+        (ResponseOutputItemAddedEvent, "response.output_item.added"),
+        (ResponseTextDeltaEvent, "response.output_text.delta"),
+    ],
+}
+TEXTS: dict[Api, dict[str, Any]] = {
+    "chat": {"choices": [{"index": 0, "delta": {"content": "eight by"}}]},
+    "messages": {"index": 0, "delta": {"type": "text_delta", "text": "eight by"}},
+    "responses": {"output_index": 0, "content_index": 0, "delta": "eight by"},
+}
+
+
+@EACH_API
+@settings(max_examples=40)
+@given(fields=st.lists(st.dictionaries(st.sampled_from(FIELDS), JSON, max_size=6), max_size=5))
+def test_objects_of_any_fields_arrive_and_end_as_their_api_does(api: Api, fields: list[dict[str, Any]]) -> None:
+    def event(of: int, fields: dict[str, Any]) -> Any:
+        kind, name = EVENTS[api][of % len(EVENTS[api])]
+        return kind.construct(**fields, **({} if name is None else {"type": name}))
+
+    malformed = [event(number, each) for number, each in enumerate(fields)]
+    texts = [event(-1, TEXTS[api]) for _ in range(40)]
+    limits = Limit.custom("tokens", 10**6, kind="total"), LIMITS[0]
+    for sent, limit in ((malformed, limits[0]), ([*malformed, *texts], limits[1])):
+        limiter = SyncRateLimiter(SyncRepository.in_memory(), default_limits=[limit])
+        with limiter.acquire("ann", "m", {"tokens": 0}) as lease:
+            stream = SyncCutStream(sent, SyncPieces(lease, {"tokens": 16}))
+            got = list(stream)
+        assert limiter.available("ann", "m")["tokens"] == limit.capacity - stream.delivered.total
+    assert stream.cut is not None
+    delivered = next(n for n, part in enumerate(got) if n == len(sent) or part is not sent[n])
+    ends = got[delivered:]
+    assert why_it_ended(api, ends) == REASONS[api]
+
+
+def why_it_ended(api: Api, ends: list[Any]) -> str:
+    if api == "chat":
+        return str(ends[0].choices[0].finish_reason)
+    return str(ends[-2].delta.stop_reason if api == "messages" else ends[-1].response.incomplete_details.reason)

@@ -1,5 +1,6 @@
 """LiteLLM's proxy cuts streams at the limit of their key, and its clients read a clean end."""
 
+import operator
 from collections.abc import AsyncIterator, Iterator
 from typing import Any
 from uuid import uuid4
@@ -66,6 +67,26 @@ async def test_the_hook_cuts_a_stream_and_settles_what_the_client_got(reads: int
     if reads > 5:
         assert 100 - prompt - 2 * words < 2
         assert (got[-1].choices[0].finish_reason, got[-1].rate_limit["reason"]) == ("length", "quota")
+
+
+@pytest.mark.parametrize("choices", [5, "a text", [None], ["a text"], [{"index": [], "delta": 5}], {"delta": "a text"}])
+async def test_a_malformed_part_reaches_the_client_and_counts(choices: Any) -> None:
+    limiter = RateLimiter(Repository.in_memory(), default_limits=[Limit.custom("tpm", 100, kind="total")])
+    named: Any = {"identity": lambda _: "ann", "resource": lambda _: "model", "requests": None}
+    hooks = litellm.RateLimits(limiter, piece=20, **named)
+    sent = [chunk("eight by"), ModelResponseStream.model_construct(choices=choices), chunk("eight by")]
+
+    async def parts() -> AsyncIterator[Any]:
+        for part in sent:
+            yield part
+
+    data: dict[str, Any] = {"model": "model", "messages": ASKED, "stream": True}
+    await hooks.async_pre_call_hook(None, None, data, "acompletion")
+    prompt = 80 - (await limiter.available("ann", "model"))["tpm"]
+    got = [part async for part in hooks.async_post_call_streaming_iterator_hook(None, parts(), data)]
+    assert all(map(operator.is_, got, sent))
+    text = 6 if "a text" in str(choices) else 0
+    assert (len(got), await limiter.available("ann", "model")) == (3, {"tpm": 100 - prompt - -(-(16 + text) // 4)})
 
 
 @pytest.mark.parametrize("piece", [0, 1.5, True])

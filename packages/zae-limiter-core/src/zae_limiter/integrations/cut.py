@@ -10,6 +10,7 @@ by its bytes. At the end the usage of the provider settles the lease, exactly, i
 broken off is settled for what was delivered. Needs no library.
 """
 
+import logging
 from collections.abc import (
     AsyncGenerator,
     AsyncIterable,
@@ -32,18 +33,19 @@ from ..streams.aio.pieces import Pieces
 from ..streams.sync.pieces import SyncPieces
 from ..sync.lease import SyncDrawLease, SyncLease
 from ..values.refusal import RateLimitExceeded
-from ..values.token_usage import TokenUsage
+from ..values.token_usage import MOST_TOKENS, TokenUsage
 from .answers import Answers
 from .endings import Ending, like
 from .litellm_stream import Stream, heard_of
 from .settlement import settle, settle_sync
 from .tokens import BYTES_PER_TOKEN, estimate_prompt
-from .usage import documents, lines_of, parsed
+from .usage import documents, parsed
 
 T = TypeVar("T")
 P = TypeVar("P", Pieces, SyncPieces)
 Cut: TypeAlias = RateLimitExceeded | RateLimiterUnavailable | ContentionError
 CUT: Final = get_args(Cut)
+log = logging.getLogger(__name__)
 
 
 class _Cutting(Generic[T, P]):
@@ -74,7 +76,11 @@ class _Cutting(Generic[T, P]):
     def _measure(self, document: object) -> int:
         size = heard_of(document)
         if size and self._count is not None:
-            size = self._count(document) * BYTES_PER_TOKEN
+            try:
+                size = self._count(document) * BYTES_PER_TOKEN
+            except Exception:
+                log.exception("an event counts by its bytes: the count of a CutStream failed")
+                self._count = None
         self._brought += size
         return size
 
@@ -90,15 +96,16 @@ class _Cutting(Generic[T, P]):
 
     def _unread(self, part: str | bytes) -> int:
         """Return the bytes of a part outside whole events, without marks and comments: they count as text."""
-        first, *others = lines_of(part)
+        raw = part.encode(errors="surrogatepass") if isinstance(part, str) else part
+        first, *others = raw.replace(b"\r\n", b"\n").replace(b"\r", b"\n").split(b"\n")
         said = [line for line in others if _is_said(line)]
         if first and (self._broken or _is_said(first)):  # the rest of a line is text, whatever it begins with
             said.insert(0, first)
         if len(said) == len(self._documents) or (len(self._documents) == 1 and parsed(part) is not None):
             said = []
-        unread = [line for line in said if parsed(line.removeprefix("data:")) is None]
+        unread = [line for line in said if parsed(line.removeprefix(b"data:")) is None]
         self._broken = bool(unread) and [first, *others][-1] == unread[-1]
-        return sum(len(line.encode(errors="replace")) for line in unread)
+        return sum(map(len, unread))
 
     def _note(self, part: T) -> T:
         for document in self._documents:
@@ -120,7 +127,9 @@ class _Cutting(Generic[T, P]):
     def _amounts(self, pieces: P, usage: TokenUsage) -> dict[str, int]:
         """Return what a limit without weights counts: the tokens of all kinds."""
         return (
-            {} if _has_price(pieces.lease) else dict.fromkeys(pieces.sizes - pieces.lease.weights.keys(), usage.total)
+            {}
+            if _has_price(pieces.lease)
+            else dict.fromkeys(pieces.sizes - pieces.lease.weights.keys(), min(usage.total, MOST_TOKENS))
         )
 
     def _tokens(self) -> set[str]:
@@ -307,9 +316,9 @@ class _Events:
             yield "".join([*self._lines, "\n"])
 
 
-def _is_said(line: str) -> bool:
+def _is_said(line: bytes) -> bool:
     """Whether a line may have text, unlike comments, and marks such as ``[DONE]``."""
-    mark = line.startswith((":", "event:", "id:", "retry:")) or line.removeprefix("data:").strip() == "[DONE]"
+    mark = line.startswith((b":", b"event:", b"id:", b"retry:")) or line.removeprefix(b"data:").strip() == b"[DONE]"
     return bool(line) and not mark
 
 

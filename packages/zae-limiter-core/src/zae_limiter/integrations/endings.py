@@ -11,7 +11,7 @@ they do not know. Needs no library; what a program reads as objects gets objects
 """
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from importlib import import_module
 from typing import Any, Final
 
@@ -34,13 +34,15 @@ _OF_LITELLM: Final = {
     "ResponseOutputItemDoneEvent": "OutputItemDoneEvent",
 }
 _OF_CHUNK: Final = ("id", "object", "created", "model")
+_MOST_PARTS: Final = 1000  # of an item
 
 
 class Ending:
-    """Knows what is open in a stream, by the events that were delivered."""
+    """Knows what is open in a stream, by the events that were delivered. What it cannot read of one it leaves out."""
 
     def __init__(self) -> None:
         self.last: object = None
+        self._api = "choices"
         self._choices: dict[int, bool] = {}  # whether each has a text of its own, in place of a delta
         self._blocks: list[int] = []
         self._response: object = None
@@ -50,31 +52,32 @@ class Ending:
 
     def add(self, document: object) -> None:
         """Note an event that is delivered."""
-        self.last = document
+        self.last, self._api = document, _api_of(document) or self._api
         kind = part_of(document, "type")
-        for choice in part_of(document, "choices") or ():
-            self._choices[part_of(choice, "index") or 0] = part_of(choice, "delta") is None
+        for choice in _list_of(document, "choices"):
+            self._choices[_number_of(choice, "index")] = part_of(choice, "delta") is None
             if part_of(choice, "finish_reason"):
-                self._choices.pop(part_of(choice, "index") or 0)
+                self._choices.pop(_number_of(choice, "index"))
         if kind == "content_block_start":
-            self._blocks.append(part_of(document, "index"))
-        elif kind == "content_block_stop" and part_of(document, "index") in self._blocks:
-            self._blocks.remove(part_of(document, "index"))
+            self._blocks.append(_number_of(document, "index"))
+        elif kind == "content_block_stop" and _number_of(document, "index") in self._blocks:
+            self._blocks.remove(_number_of(document, "index"))
         elif isinstance(kind, str) and kind.startswith("response."):
             self._add_of_response(kind, document)
 
     def documents(self, refused: object, usage: TokenUsage, why: Mapping[str, Any]) -> list[dict[str, Any]]:
         """Return the events that end the stream in place of one that is not delivered."""
-        kind = part_of(refused, "type")
-        if isinstance(kind, str) and kind.startswith("response."):
-            return self._of_response(usage, why)
-        if isinstance(kind, str):
-            return self._of_messages(usage, why)
-        return [self._of_choices(refused, usage, why)]
+        match _api_of(refused) or self._api:
+            case "response":
+                return self._of_response(usage, why)
+            case "messages":
+                return self._of_messages(usage, why)
+            case _:
+                return [self._of_choices(refused, usage, why)]
 
     def _of_choices(self, refused: object, usage: TokenUsage, why: Mapping[str, Any]) -> dict[str, Any]:
-        for choice in part_of(refused, "choices") or ():
-            self._choices.setdefault(part_of(choice, "index") or 0, part_of(choice, "delta") is None)
+        for choice in _list_of(refused, "choices"):
+            self._choices.setdefault(_number_of(choice, "index"), part_of(choice, "delta") is None)
         read, written = usage.input + usage.cached + usage.cache_write, usage.output + usage.reasoning
         return {
             **{name: value for name in _OF_CHUNK if (value := part_of(refused, name)) is not None},
@@ -96,23 +99,25 @@ class Ending:
         ]
 
     def _add_of_response(self, kind: str, event: object) -> None:
-        number = part_of(event, "sequence_number")
-        self._number = number if isinstance(number, int) else self._number
+        self._number = _number_of(event, "sequence_number", self._number)
         if (response := part_of(event, "response")) is not None:
             self._response = response
-        place = part_of(event, "output_index")
+        place, delta = _number_of(event, "output_index"), part_of(event, "delta")
         if kind in ("response.output_item.added", "response.output_item.done"):
             self._items[place] = _plain(part_of(event, "item"))
             (self._added.add if kind.endswith("added") else self._added.discard)(place)
-        elif kind == "response.output_text.delta":
+        elif kind == "response.output_text.delta" and isinstance(delta, str):
             message = {"id": part_of(event, "item_id"), "type": "message", "role": "assistant", "content": []}
-            content = self._items.setdefault(place, {**message, "status": "in_progress"}).setdefault("content", [])
-            while len(content) <= part_of(event, "content_index"):
+            content = _list_in(self._items.setdefault(place, {**message, "status": "in_progress"}), "content")
+            number = _number_of(event, "content_index")
+            while len(content) <= number < _MOST_PARTS:
                 content.append({"type": "output_text", "text": "", "annotations": []})
-            content[part_of(event, "content_index")]["text"] += part_of(event, "delta")
-        elif kind == "response.function_call_arguments.delta" and place in self._items:
+            if number < len(content) and isinstance(part_of(content[number], "text"), str):
+                content[number]["text"] += delta
+        elif kind == "response.function_call_arguments.delta" and place in self._items and isinstance(delta, str):
             item = self._items[place]
-            item["arguments"] = item.get("arguments", "") + part_of(event, "delta")
+            before = item.get("arguments")
+            item["arguments"] = (before if isinstance(before, str) else "") + delta
 
     def _of_response(self, usage: TokenUsage, why: Mapping[str, Any]) -> list[dict[str, Any]]:
         events: list[dict[str, Any]] = []
@@ -171,18 +176,48 @@ def _object(kind: Any, document: dict[str, Any]) -> Any:
 
 def _ends_of_item(place: int, item: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     where = {"item_id": item.get("id"), "output_index": place}
-    for number, part in enumerate(item.get("content") or ()):
+    for number, part in enumerate(_list_of(item, "content")):
         here = {**where, "content_index": number}
-        if part.get("type") == "output_text":
-            yield {"type": "response.output_text.done", **here, "text": part["text"], "logprobs": []}
+        if part_of(part, "type") == "output_text":
+            text = part_of(part, "text")
+            yield {"type": "response.output_text.done", **here, "text": text, "logprobs": []}
             yield {"type": "response.content_part.done", **here, "part": part}
     yield {"type": "response.output_item.done", "output_index": place, "item": item}
 
 
+def _api_of(document: object) -> str | None:
+    """Return the API of an event; ``None`` if it does not say."""
+    kind = part_of(document, "type")
+    if isinstance(kind, str):
+        return "response" if kind.startswith("response.") else "messages"
+    return "choices" if _list_of(document, "choices") else None
+
+
+def _list_of(holder: object, name: str) -> Sequence[Any]:
+    """Return a list that an event has; an empty one where there is something else."""
+    found = part_of(holder, name)
+    return found if isinstance(found, list | tuple) else ()
+
+
+def _list_in(item: dict[str, Any], name: str) -> list[Any]:
+    """Return a list of an item, to add to it."""
+    if not isinstance(item.get(name), list):
+        item[name] = []
+    found: list[Any] = item[name]
+    return found
+
+
+def _number_of(holder: object, name: str, default: int = 0) -> int:
+    """Return the number of a place; the default where there is something else."""
+    found = part_of(holder, name)
+    return found if type(found) is int and found >= 0 else default
+
+
 def _plain(value: Any) -> dict[str, Any]:
-    """Return a copy of what a library has as an object."""
-    if value is None:
-        return {}
+    """Return a copy of what a library has as an object; an empty one of something else."""
     dump = getattr(value, "model_dump", None)
-    found = dump(mode="json") if callable(dump) else value
-    return {**json.loads(json.dumps(found))}
+    found = dump(mode="json", warnings=False) if callable(dump) else value
+    try:
+        return {**json.loads(json.dumps(found))} if isinstance(found, Mapping) else {}
+    except (RecursionError, TypeError, ValueError):
+        return {}

@@ -15,6 +15,7 @@ from .usage import TokenUsage, UsageReader, documents, part_of
 
 GONE: Final = "this process of the proxy no longer knows the call of this answer, so no one would be charged for it"
 _GOES_ON: Final = frozenset({"queued", "in_progress"})
+_TEXTS: Final = (str, list, tuple)
 _SOUND: Final = "audio.delta"  # events of responses whose delta is base64
 
 
@@ -102,15 +103,23 @@ class Stream:
 
 
 def heard_of(document: object) -> int:
-    """Return the bytes of text in an event of OpenAI's APIs, Anthropic's messages, or Gemini."""
+    """Return the bytes of text in an event of OpenAI's APIs, Anthropic's messages, or Gemini; all text of a part that
+    is malformed.
+    """
+    if isinstance(document, _TEXTS):
+        return bytes_heard(document)
     size = 0
-    choices, candidates = part_of(document, "choices"), part_of(document, "candidates")
-    for choice in choices if isinstance(choices, Sequence) else ():
+    for choice in _each(part_of(document, "choices")):
         rest = choice if isinstance(choice, Mapping) else getattr(choice, "__dict__", {})
-        size += bytes_heard(part_of(choice, "delta"), {**rest, "delta": None})
-    for candidate in candidates if isinstance(candidates, Sequence) else ():
-        size += bytes_heard(part_of(candidate, "content"))
+        size += bytes_heard(part_of(choice, "delta"), choice if isinstance(choice, _TEXTS) else {**rest, "delta": None})
+    for candidate in _each(part_of(document, "candidates")):
+        size += bytes_heard(candidate if isinstance(candidate, _TEXTS) else part_of(candidate, "content"))
     delta = part_of(document, "delta")
     if str(part_of(document, "type")).endswith(_SOUND):
         delta = {"data": delta}
     return size + bytes_heard(delta, part_of(document, "content_block"))
+
+
+def _each(value: object) -> Sequence[object]:
+    """Return what a list has; another value in a list."""
+    return value if isinstance(value, Sequence) and not isinstance(value, str) else (value,)
