@@ -10,7 +10,7 @@ import pytest
 from support.core.wires import SyncWireStore, Wire
 from zae_limiter import Limit, Options, SyncRateLimiter, SyncRepository
 from zae_limiter.engines.memory.table import MemoryTable
-from zae_limiter.operations.values import Update
+from zae_limiter.operations.values import Transact, Update
 from zae_limiter.testing import ManualClock
 
 RPM = Limit.per_hour("rpm", 100)
@@ -105,3 +105,39 @@ def test_an_interrupted_cascade_gives_back_to_both_and_leaves_no_thread(end: str
     assert it.limiter.available("key", "r") == {"rpm": 98}
     assert it.limiter.available("project", "r") == {"rpm": 98}
     wait_for(lambda: threading.active_count() <= before)
+
+
+def test_what_two_buckets_give_back_goes_back_to_both_though_the_first_return_is_interrupted_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    it = Program()
+    it.repository.create_entity("project")
+    it.repository.create_entity("key", parent_id="project", cascade=True)
+    it.wire.hold(Transact)  # by which the main thread makes both buckets, for itself
+    start, main, starts = threading.Thread.start, threading.main_thread(), list[threading.Thread]()
+
+    def start_or_interrupt(thread: threading.Thread) -> None:
+        if threading.current_thread() is main:
+            starts.append(thread)
+            if len(starts) in (1, 3):  # for the next in the queue, and for what goes back to the key
+                raise KeyboardInterrupt
+        start(thread)
+
+    def come_second() -> None:
+        wait_for(lambda: it.wire.in_flight == 1)
+        second = threading.Thread(target=lambda: it.take("key", 1))
+        it.threads.append(second)
+        second.start()
+        cached = it.repository.namespace_state.cached_shards.get(("key", "r", 0))
+        assert cached is not None
+        wait_for(lambda: [len(queue.waiting) for queue in cached.creating.values()] == [1])
+        it.wire.let_go()
+
+    it._start(come_second)
+    monkeypatch.setattr(threading.Thread, "start", start_or_interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        it.take("key", 50)
+    it.end()
+    assert len(starts) > 3
+    assert it.limiter.available("key", "r") == {"rpm": 99}
+    assert it.limiter.available("project", "r") == {"rpm": 99}

@@ -416,10 +416,13 @@ class SyncDriver:
                 self._unwind([waiter], waiters)
 
     def _unwind(self, unwanted: Iterable[Waiter], entered: list[Waiter]) -> None:
-        """Queue the give-backs, and add them to ``entered``, so that an interruption can be cleaned up."""
+        """Queue the give-backs, and add all of a waiter to ``entered`` first: it makes them once, so an interruption
+        between two of them would lose the second.
+        """
         for waiter in unwanted:
-            for request in waiter.unwind():
-                entered.append(request)
+            requests = waiter.unwind()
+            entered += requests
+            for request in requests:
                 self._enter(request)
 
 
