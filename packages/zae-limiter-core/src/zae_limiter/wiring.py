@@ -16,6 +16,7 @@ from .engines.engine import Store, SyncStore
 from .exceptions import RateLimiterUnavailable, StoreRefusedError, ValidationError
 from .flows.process.late_opening import OpenedNamespace, open_later
 from .flows.process.namespace_state import NamespaceState
+from .flows.public_errors import with_public_errors
 from .flows.records.opening import create_table, open_namespace
 from .flows.steps import Flow, Log, play
 from .runtime.dataclass import replace
@@ -67,7 +68,7 @@ def connecting(options: Options, clock: Clock) -> Flow[OpenedNamespace]:
 def opening(options: Options, name: str, clock: Clock) -> Flow[OpenedNamespace]:
     """Return the flow that finds or registers a namespace. Raises ``ValidationError`` for a bad name."""
     check_namespace("namespace", name)
-    return open_namespace(
+    finding = open_namespace(
         name,
         partial(new_namespace, name, clock),
         stack=options.stack_name,
@@ -75,6 +76,7 @@ def opening(options: Options, name: str, clock: Clock) -> Flow[OpenedNamespace]:
         client_version=core_version if options.check_version else None,
         doubted=partial(is_doubted, clock),
     )
+    return with_public_errors(options.stack_name, finding)
 
 
 def open_in_memory(options: Options, name: str, clock: Clock, table: "MemoryTable") -> str:

@@ -18,8 +18,9 @@ from .steps import Flow
 T = TypeVar("T")
 
 
-def with_public_errors(stack: str, flow: Flow[T]) -> Flow[T]:
-    """Run a flow and return its result. Raises each ``StoreError`` as an ``InfrastructureError``.
+def with_public_errors(stack: str, flow: Flow[T], *, failed: str = "") -> Flow[T]:
+    """Run a flow and return its result. Raises each ``StoreError`` as an ``InfrastructureError``, with what has
+    ``failed``.
 
     The table of another product raises ``NoUpgradePathError``.
     """
@@ -28,7 +29,7 @@ def with_public_errors(stack: str, flow: Flow[T]) -> Flow[T]:
     except ForeignRecord as error:
         raise NoUpgradePathError(stack, str(error)) from error
     except StoreError as error:
-        raise public_error(stack, error) from error
+        raise public_error(stack, error, failed=failed) from error
 
 
 def public_error(stack: str, error: StoreError, *, failed: str = "") -> InfrastructureError:

@@ -4,8 +4,8 @@ import logging
 from collections.abc import Callable
 from contextlib import suppress
 
-from ...exceptions import NamespaceNotFoundError, NoUpgradePathError, RateLimiterUnavailable, ZAELimiterError
-from ...operations.errors import ConditionFailed, ForeignRecord, StoreError, TableExists, TableMissing
+from ...exceptions import NamespaceNotFoundError, RateLimiterUnavailable, ZAELimiterError
+from ...operations.errors import ConditionFailed, StoreError, TableExists, TableMissing
 from ...operations.values import NEVER, Conditions, CreateTable, DescribeTable, EnableTtl, Get, Key, Put, Update
 from ...schema.attributes import COPYING, DELETED, PK
 from ...schema.items import ONE_WRITE, WRITES
@@ -16,7 +16,7 @@ from ...values.namespaces import Namespace
 from ...values.versions import check_compatible, record_of_this_release
 from ..process.late_opening import OpenedNamespace, opened
 from ..process.namespace_state import NamespaceState
-from ..public_errors import public_error
+from ..public_errors import with_public_errors
 from ..retry import read_all, with_retries
 from ..steps import Flow, Log, Sleep, call
 from . import registry
@@ -45,21 +45,15 @@ def open_namespace(
 
     A deleted namespace is not found, whatever ``register`` says: the next process that opens it would undo the
     deletion. Without ``client_version`` the stack's versions are not checked; it is asked if there are some. Raises
-    ``NamespaceNotFoundError``, ``InfrastructureNotFoundError``, ``RateLimiterUnavailable``, ``StoreRefusedError``,
-    ``VersionError``.
+    ``NamespaceNotFoundError``, ``VersionError``, ``StoreError``.
     """
-    try:
-        found, spread = yield from _find(name, stack=stack, client_version=client_version)
-        yield from _agree_on_the_time(doubted)
-        if found is None and register:
-            registered = yield from registry.register(new := make())
-            if registered is new and name != FIRST_NAMESPACE:
-                yield Log(__name__, logging.WARNING, "registered the new namespace %r: %s", values=(name, REFUSE))
-            return OpenedNamespace(registered.namespace_id, spread)
-    except ForeignRecord as error:
-        raise NoUpgradePathError(stack, str(error)) from error
-    except StoreError as error:
-        raise public_error(stack, error) from error
+    found, spread = yield from _find(name, stack=stack, client_version=client_version)
+    yield from _agree_on_the_time(doubted)
+    if found is None and register:
+        registered = yield from registry.register(new := make())
+        if registered is new and name != FIRST_NAMESPACE:
+            yield Log(__name__, logging.WARNING, "registered the new namespace %r: %s", values=(name, REFUSE))
+        return OpenedNamespace(registered.namespace_id, spread)
     if found is None:
         raise NamespaceNotFoundError(name)
     if found.has(DELETED):
@@ -98,12 +92,7 @@ def _agree_on_the_time(doubted: Callable[[], bool]) -> Flow[None]:
 
 def create_table(stack: str) -> Flow[None]:
     """Create the table of the schema, and wait until it is active; an existing table stays as it is."""
-    try:
-        yield from _create(stack)
-    except ForeignRecord as error:
-        raise NoUpgradePathError(stack, str(error)) from error
-    except StoreError as error:
-        raise public_error(stack, error, failed=f"table {stack!r} could not be created") from error
+    yield from with_public_errors(stack, _create(stack), failed=f"table {stack!r} could not be created")
 
 
 def _create(stack: str) -> Flow[None]:
