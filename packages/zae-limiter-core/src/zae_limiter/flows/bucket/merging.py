@@ -21,7 +21,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from ...operations.errors import TransactionCancelled, Unserved
-from ...operations.values import Conditions, Delete, Transact, Update
+from ...operations.values import Conditions, Delete, Item, Transact, Update
 from ...rules.balances import Begin
 from ...rules.registry import keeping_ms, rule_of
 from ...rules.rule import FOREVER_MS
@@ -129,13 +129,9 @@ def merged(mine: BucketState, other: BucketState | None, now_ms: int, multiplier
     for name, sum_of in _sums(halves, limits, anchor_ms).items():
         limit = limits[name]
         moves[name] = Begin(sum_of.tokens, sum_of.fraction if rule_of(limit).unit(count) else None)
-        changes = (
-            mine.excess_change(name, sum_of.excess, sum_of.excess_until_ms),
-            mine.begun_change(limit, sum_of.begun_ms),
-        )
-        for noted, dropped in changes:
-            values |= noted
-            gone += dropped
+        noted, dropped = _beside(mine, limit, sum_of)
+        values |= noted
+        gone += dropped
     if count > 1 and not mine.id.shard:  # up to the new anchor, which this write is not behind
         values[WRITES_THEN] = mine.item[WRITES] + ONE_WRITE
     else:
@@ -165,6 +161,13 @@ def _sums(halves: Sequence[BucketState], limits: Mapping[str, Limit], anchor_ms:
         for name, limit in limits.items()
         if not limit._has_slots
     }
+
+
+def _beside(mine: BucketState, limit: Limit, sum_of: Merged) -> tuple[Item, list[str]]:
+    """Return the attributes of a limit beside its balance, and those that go: of its excess, and its window's begin."""
+    noted, gone = mine.excess_change(limit.name, sum_of.excess, sum_of.excess_until_ms)
+    begun, ended = mine.begun_change(limit, sum_of.begun_ms)
+    return noted | begun, gone + ended
 
 
 def _write_tokens(halves: Sequence[BucketState]) -> dict[str, int]:
