@@ -59,7 +59,7 @@ def may_wait(namespace_state: NamespaceState, request: AcquireRequest) -> bool:
     """Return whether an acquire may wait for its tokens: by the call, or by its levels, which may be unknown yet."""
     if request.max_wait or request.on_refused is not None:
         return bool(request.max_wait)
-    cached = namespace_state.cached_shards.get((request.entity_id, request.resource, 0))
+    cached = namespace_state.home_at(request.entity_id, request.resource)
     known = None if cached is None else namespace_state.fresh(cached)
     return known is None or (known.on_refused is not None and known.on_refused.wait > 0)
 
@@ -68,7 +68,7 @@ def policy_of(namespace_state: NamespaceState, request: AcquireRequest) -> OnRef
     """Return the policy of the call, else that of its levels as they were last read."""
     if request.on_refused is not None or not namespace_state.configs.has_on_refused:
         return request.on_refused
-    cached = namespace_state.cached_shards.get((request.entity_id, request.resource, 0))
+    cached = namespace_state.home_at(request.entity_id, request.resource)
     return None if cached is None or cached.resolved is None else cached.resolved.on_refused
 
 
@@ -79,22 +79,36 @@ def _after(
     caller: "acquiring.waiting.Caller | None",
 ) -> Flow[Grant]:
     """Return the grant of the next steps, if one serves the call. Raises the refusal, which is counted."""
-    policy = policy_of(namespace_state, request)
+    policy, grant = policy_of(namespace_state, request), None
     if policy is not None and not _is_final(refusal):
+        grant, refusal = yield from _by_policy(namespace_state, request, policy, refusal, caller)
+    if grant is None:
+        yield from count_refusal(namespace_state, refusal)
+        raise refusal
+    return grant
+
+
+def _by_policy(
+    namespace_state: NamespaceState,
+    request: AcquireRequest,
+    policy: OnRefused,
+    refusal: RateLimitExceeded,
+    caller: "acquiring.waiting.Caller | None",
+) -> Flow[tuple[Grant | None, RateLimitExceeded]]:
+    """Return the grant of a wait or of the overflow, or ``None``, and the refusal as it is by then."""
+    if policy.wait and not request.max_wait:  # the acquire was the first to read the levels
+        request = replace(request, max_wait=policy.wait)
+        caller = acquiring.waiting.Caller(namespace_state, request)
         try:
-            if policy.wait and not request.max_wait:  # the acquire was the first to read the levels
-                request = replace(request, max_wait=policy.wait)
-                caller = acquiring.waiting.Caller(namespace_state, request)
-                return (yield from caller.acquire())
+            return (yield from caller.acquire()), refusal
         except RateLimitExceeded as later:
             refusal = later
-        if policy.overflow is not None and not _is_final(refusal):
-            grant, refusal = yield from _overflow(namespace_state, request, policy.overflow, refusal)
-            if grant is not None:
-                grant.waited = 0.0 if caller is None else caller.waited
-                return grant
-    yield from count_refusal(namespace_state, refusal)
-    raise refusal
+    if policy.overflow is None or _is_final(refusal):
+        return None, refusal
+    grant, refusal = yield from _overflow(namespace_state, request, policy.overflow, refusal)
+    if grant is not None:
+        grant.waited = 0.0 if caller is None else caller.waited
+    return grant, refusal
 
 
 def _overflow(

@@ -342,6 +342,10 @@ class NamespaceState:
         """Return shard 0 of a bucket as this process knows it, ``None`` if it does not."""
         return self.cached_shards.get((bucket.entity_id, bucket.resource, 0))
 
+    def home_at(self, entity_id: str, resource: str) -> CachedShard | None:
+        """Return shard 0 of the bucket of an entity on a resource in the same way."""
+        return self.cached_shards.get((entity_id, resource, 0))
+
     def shards(self, home: CachedShard) -> list[CachedShard]:
         """Return the shards of a bucket that this process knows, given by its shard 0."""
         if home.shard_count == 1:
