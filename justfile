@@ -166,6 +166,10 @@ mutants:
 bench *names:
     PYTHONPATH=tests-integration:packages/zae-limiter-core/tests:tools uv run --group bench python -m benchmarks.run {{names}}
 
+# A part of the table of `just bench overshoot`, printed: `just overshoot --only pieces --cells 128x3 512x8 --into cells.jsonl`
+overshoot *args:
+    PYTHONPATH=tests-integration:packages/zae-limiter-core/tests:tools uv run --group bench python -m benchmarks.overshoot {{args}}
+
 # Writes per admission for few and many processes, in virtual time
 model-writes: (bench "model_writes")
 

@@ -3,10 +3,10 @@
 Lives here: the streams, the processes, and what each limiter does for a stream, as its documentation says. Never: a
 verdict.
 
-``python -m benchmarks.overshoot_streams --case NAME --store PLACE`` reads cells as JSON from a line each, and prints
-what it found as JSON. A cell's processes are forks of this one, and one of several is killed by SIGKILL on its way.
-What flowed is counted in memory that all share, before and after that. Nothing of ours is imported for the others, so
-LiteLLM's limiter may run in an environment of its own.
+``python -m benchmarks.overshoot_streams --case NAME --store PLACE`` reads cells and their seconds as JSON from a line
+each, and prints what it found as JSON, or why a cell failed as a string. A cell's processes are forks of this one, and
+one of several is killed by SIGKILL on its way. What flowed is counted in memory that all share, before and after that.
+Nothing of ours is imported for the others, so LiteLLM's limiter may run in an environment of its own.
 """
 
 import argparse
@@ -19,8 +19,10 @@ import signal
 import struct
 import sys
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+import traceback
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
@@ -34,7 +36,10 @@ LEAVES = 0.1  # clients that go before the end
 PAUSE = 0.001  # seconds between two chunks
 AGAIN, TRIES = 0.2, 5  # a refused caller asks again, in case that others give back
 KILLED_AT = 0.4  # of the limit
+SEED = 57
+POOL, PATIENCE = 1_000, 30.0  # connections and seconds of LiteLLM: enough for each stream on a busy machine
 ENTITY, MODEL = "team", "gpt-4"
+COUNTED, REASON = struct.Struct("4q"), 100  # bytes
 
 
 class Cell(NamedTuple):
@@ -46,26 +51,41 @@ class Cell(NamedTuple):
 
 
 class Found(NamedTuple):
-    """The tokens that flowed, the calls that were admitted, and the requests to the store."""
+    """The tokens that flowed, the calls that were admitted, the requests to the store, and the tokens that the limiter
+    would still admit at the end.
+    """
 
     tokens: int
     calls: int
     requests: float
+    left: int = 0
+
+
+class Failed(Exception):
+    """A cell has no figures; the text says why."""
 
 
 class Counts:
     """What a process did, in memory that survives it."""
 
     def __init__(self) -> None:
-        self._memory = mmap.mmap(-1, 24)
+        self._memory = mmap.mmap(-1, COUNTED.size + REASON)
 
-    def add(self, tokens: int = 0, calls: int = 0, requests: int = 0) -> None:
-        before = self.read()
-        self._memory[:24] = struct.pack("3q", before[0] + tokens, before[1] + calls, before[2] + requests)
+    def add(self, **more: int) -> None:
+        now = self.read()
+        self._memory[: COUNTED.size] = COUNTED.pack(*now._replace(**{of: getattr(now, of) + more[of] for of in more}))
 
-    def read(self) -> tuple[int, int, int]:
-        tokens, calls, requests = struct.unpack("3q", self._memory[:24])
-        return tokens, calls, requests
+    def read(self) -> Found:
+        return Found(*COUNTED.unpack(self._memory[: COUNTED.size]))
+
+    def fail(self, error: BaseException) -> None:
+        text = f"{type(error).__name__}: {error}".encode()[:REASON]
+        self._memory[COUNTED.size :] = text.ljust(REASON, b"\0")
+
+    @property
+    def failed(self) -> str:
+        """Why the process ended early; empty where it did not."""
+        return self._memory[COUNTED.size :].rstrip(b"\0").decode(errors="replace")
 
 
 class Stream:
@@ -102,8 +122,18 @@ class Refused(Exception):
 
 Call = Callable[[Stream], Awaitable[None]]
 """Lets a stream flow as far as a limiter allows, or raises ``Refused``."""
-Opened = tuple[Call, Callable[[], int]]
-"""The call of a process, and the requests that it made; 0 where the server counts them."""
+Work = Callable[[], Coroutine[Any, Any, None]]
+"""What a process does."""
+
+
+class Opened(NamedTuple):
+    """What a process has of a limiter: its call, the tokens that are left, and the requests that it made, 0 where the
+    server counts them.
+    """
+
+    call: Call
+    left: Callable[[], Awaitable[int]]
+    requests: Callable[[], int] = lambda: 0
 
 
 def mean_cost() -> int:
@@ -116,7 +146,7 @@ def mean_cost() -> int:
 MEAN = mean_cost()
 
 
-async def _ours(place: str, limit: int) -> tuple[Any, Callable[[], int]]:
+async def _ours(place: str, limit: int) -> tuple[Any, Callable[[], Awaitable[int]], Callable[[], int]]:
     from zae_limiter import Limit, Options, RateLimiter, Repository
     from zae_limiter.stores import Meter, SQLiteStore
 
@@ -124,7 +154,11 @@ async def _ours(place: str, limit: int) -> tuple[Any, Callable[[], int]]:
     repository = await Repository.over(SQLiteStore(place, meter=meter), Options())
     limiter = RateLimiter(repository)
     await limiter.set_resource_defaults(MODEL, [Limit.total("tokens", limit)])
-    return limiter, lambda: sum(meter.requests.values())
+
+    async def left() -> int:
+        return int((await limiter.available(ENTITY, MODEL))["tokens"])
+
+    return limiter, left, lambda: sum(meter.requests.values())
 
 
 async def by_pieces(place: str, limit: int) -> Opened:
@@ -132,7 +166,7 @@ async def by_pieces(place: str, limit: int) -> Opened:
     from zae_limiter import RateLimitExceeded
     from zae_limiter.streams import Pieces
 
-    limiter, requests = await _ours(place, limit)
+    limiter, left, requests = await _ours(place, limit)
 
     async def call(stream: Stream) -> None:
         try:
@@ -145,14 +179,14 @@ async def by_pieces(place: str, limit: int) -> Opened:
             if not stream.got:
                 raise Refused from None
 
-    return call, requests
+    return Opened(call, left, requests)
 
 
 def _settled(amount: int) -> Callable[[str, int], Awaitable[Opened]]:
     async def opened(place: str, limit: int) -> Opened:
         from zae_limiter import RateLimitExceeded
 
-        limiter, requests = await _ours(place, limit)
+        limiter, left, requests = await _ours(place, limit)
 
         async def call(stream: Stream) -> None:
             try:
@@ -162,7 +196,7 @@ def _settled(amount: int) -> Callable[[str, int], Awaitable[Opened]]:
             except RateLimitExceeded:
                 raise Refused from None
 
-        return call, requests
+        return Opened(call, left, requests)
 
     return opened
 
@@ -183,7 +217,10 @@ async def counted_after(place: str, limit: int) -> Opened:
         await stream.flow()
         await limiter.hit(rate, ENTITY, cost=stream.got)
 
-    return call, lambda: 0
+    async def left() -> int:
+        return (await limiter.get_window_stats(rate, ENTITY)).remaining
+
+    return Opened(call, left)
 
 
 async def estimated_before(place: str, limit: int) -> Opened:
@@ -199,45 +236,73 @@ async def estimated_before(place: str, limit: int) -> Opened:
             raise Refused
         await stream.flow()
 
-    return call, lambda: 0
+    async def left() -> int:
+        return (await limiter.peek(ENTITY)).remaining
+
+    return Opened(call, left)
 
 
-async def litellm_v3(place: str, limit: int) -> Opened:
-    """LiteLLM's own limiter: its hooks before and after a call, over a Redis that all processes share."""
-    from litellm import ModelResponse, Usage
-    from litellm.caching.caching import DualCache
-    from litellm.caching.redis_cache import RedisCache
-    from litellm.proxy._types import UserAPIKeyAuth
-    from litellm.proxy.hooks.parallel_request_limiter_v3 import _PROXY_MaxParallelRequestsHandler_v3
-    from litellm.proxy.utils import InternalUsageCache
+def litellm_v3(longest: int | None = None) -> Callable[[str, int], Awaitable[Opened]]:
+    """LiteLLM's own limiter: its hooks before and after a call, over a Redis that all processes share.
 
-    host, _, port = place.removeprefix("redis://").partition(":")
-    cache = DualCache(redis_cache=RedisCache(host=host, port=int(port)))
-    hooks = _PROXY_MaxParallelRequestsHandler_v3(InternalUsageCache(cache))
-    key = UserAPIKeyAuth(api_key=ENTITY, tpm_limit=limit)
-    made = [0]
+    It reserves the ``max_tokens`` of a call, or its default. Where Redis does not answer, it counts in each process
+    unless it is asked to refuse: a cell of such counts would say nothing, so it fails.
+    """
 
-    async def call(stream: Stream) -> None:
-        made[0] += 1
-        name = f"{os.getpid()}-{made[0]}"
-        data = {"model": MODEL, "messages": [{"role": "user", "content": "hi"}], "litellm_call_id": name}
-        try:
-            await hooks.async_pre_call_hook(key, cache, data, "completion")
-        except Exception as error:
-            if getattr(error, "status_code", None) != 429:
-                raise
-            raise Refused from None
-        await stream.flow()
-        now, usage = datetime.now(UTC), Usage(prompt_tokens=0, completion_tokens=stream.got, total_tokens=stream.got)
-        told = {
-            "litellm_call_id": name,
-            "model": MODEL,
-            "litellm_params": {"metadata": {"user_api_key": ENTITY}},
-            "standard_logging_object": {"metadata": {"user_api_key_hash": ENTITY}},
-        }
-        await hooks.async_log_success_event(told, ModelResponse(usage=usage), now, now)
+    async def opened(place: str, limit: int) -> Opened:
+        from litellm import ModelResponse, Usage
+        from litellm.caching.caching import DualCache
+        from litellm.caching.redis_cache import RedisCache
+        from litellm.proxy._types import UserAPIKeyAuth
+        from litellm.proxy.hooks.parallel_request_limiter_v3 import _PROXY_MaxParallelRequestsHandler_v3
+        from litellm.proxy.utils import InternalUsageCache
 
-    return call, lambda: 0
+        host, _, port = place.removeprefix("redis://").partition(":")
+        redis = RedisCache(
+            host=host,
+            port=int(port),
+            max_connections=POOL,
+            socket_timeout=PATIENCE,
+            socket_connect_timeout=PATIENCE,
+        )
+        cache = DualCache(redis_cache=redis)
+        hooks = _PROXY_MaxParallelRequestsHandler_v3(InternalUsageCache(cache), fail_closed_resolver=lambda: True)
+        key = UserAPIKeyAuth(api_key=ENTITY, tpm_limit=limit)
+        made = [0]
+
+        async def call(stream: Stream) -> None:
+            made[0] += 1
+            name = f"{os.getpid()}-{made[0]}"
+            data: dict[str, object] = {
+                "model": MODEL,
+                "messages": [{"role": "user", "content": "hi"}],
+                "litellm_call_id": name,
+            }
+            if longest is not None:
+                data["max_tokens"] = longest
+            try:
+                await hooks.async_pre_call_hook(key, cache, data, "completion")
+            except Exception as error:
+                if getattr(error, "status_code", None) != 429:
+                    raise
+                raise Refused from None
+            await stream.flow()
+            now, got = datetime.now(UTC), stream.got
+            usage = Usage(prompt_tokens=0, completion_tokens=got, total_tokens=got)
+            told = {
+                "litellm_call_id": name,
+                "model": MODEL,
+                "litellm_params": {"metadata": {"user_api_key": ENTITY}},
+                "standard_logging_object": {"metadata": {"user_api_key_hash": ENTITY}},
+            }
+            await hooks.async_log_success_event(told, ModelResponse(usage=usage), now, now)
+
+        async def left() -> int:
+            return limit - int(await redis.async_get_cache(hooks.create_rate_limit_keys("api_key", ENTITY, "tokens")))
+
+        return Opened(call, left)
+
+    return opened
 
 
 CASES: dict[str, Callable[[str, int], Awaitable[Opened]]] = {
@@ -246,48 +311,64 @@ CASES: dict[str, Callable[[str, int], Awaitable[Opened]]] = {
     "mean": _settled(MEAN),
     "limits": counted_after,
     "throttled": estimated_before,
-    "litellm": litellm_v3,
+    "litellm": litellm_v3(),
+    "litellm_longest": litellm_v3(LONGEST),
 }
 
 
-def run(case: str, cell: Cell, place: str, seed: int) -> Found:
-    """Let a cell's processes use up a limit; kill one of several."""
+def run(case: str, cell: Cell, place: str, seconds: float, seed: int) -> Found:
+    """Let a cell's processes use up a limit; kill one of several. Raises ``Failed``."""
     counts = [Counts() for _ in range(cell.processes)]
     begins = time.monotonic() + 0.3 + 0.05 * cell.processes
-    workers = [_fork(case, cell, place, rank, counts[rank], begins, seed) for rank in range(cell.processes)]
-    victim, failed = (workers[-1] if cell.processes > 1 else None), False
-    left = set(workers)
-    while left:
-        time.sleep(0.005)
-        if victim in left and sum(each.read()[0] for each in counts) > KILLED_AT * cell.limit:
-            os.kill(victim, signal.SIGKILL)
-        for pid in [*left]:
-            done, status = os.waitpid(pid, os.WNOHANG)
-            if done:
-                left.discard(pid)
-                failed |= status != 0 and pid != victim
-    if failed:
-        raise RuntimeError(f"a process of {case} failed")
-    tokens, calls, requests = (sum(column) for column in zip(*(each.read() for each in counts), strict=True))
-    return Found(tokens, calls, requests)
+    works = [partial(_work, case, cell, place, rank, each, begins, seed) for rank, each in enumerate(counts)]
+    _wait(works, counts, seconds, KILLED_AT * cell.limit if cell.processes > 1 else None)
+    after = Counts()
+    _wait([partial(_look, case, cell, place, after)], [after], PATIENCE)
+    return Found(*(sum(column) for column in zip(*(each.read() for each in (*counts, after)), strict=True)))
 
 
-def _fork(case: str, cell: Cell, place: str, rank: int, counts: Counts, begins: float, seed: int) -> int:
+def _wait(works: Sequence[Work], counts: Sequence[Counts], seconds: float, killed_at: float | None = None) -> None:
+    """Do each work in a process; kill the last one when so many tokens have flowed. Raises ``Failed``."""
+    ends = time.monotonic() + seconds
+    workers = [_fork(work, each) for work, each in zip(works, counts, strict=True)]
+    victim, left = workers[-1], {*workers}
+    try:
+        while left:
+            time.sleep(0.005)
+            if killed_at is not None and victim in left and sum(each.read().tokens for each in counts) > killed_at:
+                os.kill(victim, signal.SIGKILL)
+            for pid, count in zip(workers, counts, strict=True):
+                ended, status = os.waitpid(pid, os.WNOHANG) if pid in left else (0, 0)
+                if ended:
+                    left.discard(pid)
+                    if count.failed or (status and (killed_at is None or pid != victim)):
+                        raise Failed(count.failed or f"a process ended with status {status}")
+            if time.monotonic() > ends:
+                raise Failed(f"not done after {seconds:.0f} s")
+    finally:
+        for pid in left:
+            os.kill(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)
+
+
+def _fork(work: Work, counts: Counts) -> int:
     pid = os.fork()
     if pid:
         return pid
     try:
-        asyncio.run(_work(case, cell, place, rank, counts, begins, seed))
-    except BaseException:  # noqa: BLE001 - a fork ends here, whatever happens
-        import traceback
-
+        asyncio.run(work())
+    except BaseException as error:  # noqa: BLE001 - a fork ends here, whatever happens
+        counts.fail(error)
         traceback.print_exc()
-        os._exit(1)
     os._exit(0)
 
 
+async def _look(case: str, cell: Cell, place: str, counts: Counts) -> None:
+    counts.add(left=await (await CASES[case](place, cell.limit)).left())
+
+
 async def _work(case: str, cell: Cell, place: str, rank: int, counts: Counts, begins: float, seed: int) -> None:
-    call, requests = await CASES[case](place, cell.limit)
+    call, _, requests = await CASES[case](place, cell.limit)
     await asyncio.sleep(max(0.0, begins - time.monotonic()))
     before = requests()
 
@@ -306,23 +387,30 @@ async def _work(case: str, cell: Cell, place: str, rank: int, counts: Counts, be
     watch = asyncio.create_task(_watch(requests, before, counts))
     await asyncio.gather(*(streams(number) for number in range(rank, cell.streams, cell.processes)))
     watch.cancel()
-    counts.add(requests=requests() - before - counts.read()[2])
+    counts.add(requests=requests() - before - int(counts.read().requests))
 
 
 async def _watch(requests: Callable[[], int], before: int, counts: Counts) -> None:
     while True:  # for a process that is killed
         await asyncio.sleep(0.02)
-        counts.add(requests=requests() - before - counts.read()[2])
+        counts.add(requests=requests() - before - int(counts.read().requests))
 
 
 MODULES = {
     **dict.fromkeys(("pieces", "longest", "mean"), ("zae_limiter.stores", "zae_limiter.streams.aio.pieces")),
     "limits": ("limits.aio.strategies", "redis.asyncio"),
     "throttled": ("throttled.asyncio", "redis.asyncio"),
-    "litellm": ("litellm.proxy.hooks.parallel_request_limiter_v3", "litellm.proxy.utils"),
+    **dict.fromkeys(
+        ("litellm", "litellm_longest"),
+        ("litellm.proxy.hooks.parallel_request_limiter_v3", "litellm.proxy.proxy_server"),
+    ),
 }
-"""What a case imports, before its processes begin."""
-DISTRIBUTIONS = {"limits": "limits", "throttled": "throttled-py", "litellm": "litellm"}
+"""What a case imports, before its processes begin; what LiteLLM's first call imports takes a core ten seconds."""
+DISTRIBUTIONS = {
+    "limits": "limits",
+    "throttled": "throttled-py",
+    **dict.fromkeys(("litellm", "litellm_longest"), "litellm"),
+}
 
 
 def _reads(server: Any) -> int:
@@ -340,22 +428,24 @@ def main() -> None:
         import_module(module)
     print(json.dumps(version(DISTRIBUTIONS.get(given.case, "zae-limiter-core"))), flush=True)
     for line in sys.stdin:
-        cell = Cell(*json.loads(line))
-        place, server = given.store, None
-        reads = 0
-        if place.startswith("redis://"):
-            import redis
-
-            server = redis.Redis.from_url(place)
-            server.flushall()
-            reads = _reads(server)
-        else:
-            place = str(Path(place) / f"{given.case}-{'-'.join(map(str, cell))}.db")
-        found = run(given.case, cell, place, seed=57)
-        if server is not None:
-            found = found._replace(requests=_reads(server) - reads)
-            server.close()
+        asked, seconds = json.loads(line)
+        try:
+            found: Found | str = _measured(given.case, Cell(*asked), given.store, seconds)
+        except Failed as reason:
+            found = str(reason)
         print(json.dumps(found), flush=True)
+
+
+def _measured(case: str, cell: Cell, store: str, seconds: float) -> Found:
+    if not store.startswith("redis://"):
+        return run(case, cell, str(Path(store) / f"{case}-{'-'.join(map(str, cell))}.db"), seconds, SEED)
+    import redis
+
+    with redis.Redis.from_url(store) as server:
+        server.flushall()
+        before = _reads(server)
+        found = run(case, cell, store, seconds, SEED)
+        return found._replace(requests=_reads(server) - before)
 
 
 if __name__ == "__main__":
