@@ -9,7 +9,7 @@ from support.cli.tables import Table
 from zae_limiter import Entity, Limit, SyncRateLimiter, SyncRepository
 from zae_limiter_cli.main import main
 
-RPM = Limit.per_minute("rpm", 60)
+RPD = Limit.per_day("rpd", 60)  # a test ends before it has minted one
 
 
 def run(*args: str) -> Result:
@@ -35,10 +35,10 @@ def filled(table: Table) -> Table:
     repository.create_entity("acme", "Acme")
     for key in ("acme/a", "acme/b"):
         repository.create_entity(key, parent_id="acme", cascade=True)
-    repository.set_limits("own", [RPM], "gpt-4")
-    limiter = SyncRateLimiter(repository, default_limits=[RPM])
+    repository.set_limits("own", [RPD], "gpt-4")
+    limiter = SyncRateLimiter(repository, default_limits=[RPD])
     for resource in ("gpt-4", "gpt-4o"):
-        with limiter.acquire("used", resource, {"rpm": 7}):
+        with limiter.acquire("used", resource, {"rpd": 7}):
             pass
     return table
 
@@ -61,7 +61,7 @@ def test_every_entity_is_listed_with_what_it_has(filled: Table) -> None:
 
 def test_the_entities_of_a_tier_are_listed_by_pages(filled: Table) -> None:
     repository = filled.repository
-    repository.set_tier_limits("gold", [RPM])
+    repository.set_tier_limits("gold", [RPD])
     assert run("entity", "list", "--tier", "gold").stdout == "There is no entity of tier gold in namespace default.\n"
     for number in range(3):
         repository.create_entity(f"g{number}", "Gold", parent_id="acme", tier="gold")
@@ -79,7 +79,7 @@ def test_the_entities_of_a_tier_are_listed_by_pages(filled: Table) -> None:
 
 
 def test_a_tier_costs_a_query_and_a_read_of_a_hundred(filled: Table) -> None:
-    filled.repository.set_tier_limits("gold", [RPM])
+    filled.repository.set_tier_limits("gold", [RPD])
     for number in range(3):
         filled.repository.create_entity(f"g{number}", tier="gold")
     with recorded() as calls:
@@ -96,7 +96,7 @@ def test_a_tier_and_another_list_contradict_each_other(filled: Table) -> None:
 
 @pytest.mark.parametrize("resource", [[], ["-r", "_default_"]])
 def test_pages_of_entities_follow_one_another(filled: Table, resource: list[str]) -> None:
-    filled.repository.set_many_limits({(each, "_default_"): [RPM] for each in ("acme", "acme/a", "own")})
+    filled.repository.set_many_limits({(each, "_default_"): [RPD] for each in ("acme", "acme/a", "own")})
     found, behind = [], None
     while True:
         page = json_of("entity", "list", "--rows", "2", *resource, *(["--next", behind] if behind else []))
@@ -116,7 +116,7 @@ def test_those_with_limits_on_a_resource_are_found_among_many_others_by_pages(
     for number in range(20):
         repository.create_entity(f"{'ab'[number % 2]}-{number:02}")
     owners = ["a-04", "a-16", "b-01", "b-11", "b-13", "b-19"]
-    repository.set_many_limits({(each, "gpt-4"): [RPM] for each in owners})
+    repository.set_many_limits({(each, "gpt-4"): [RPD] for each in owners})
     read = SyncRepository.list_entities_with_custom_limits
 
     def counted(*args: Any, **kwargs: Any) -> list[str]:
@@ -224,8 +224,8 @@ def test_a_terminal_of_ascii_gets_a_tree_of_ascii(filled: Table) -> None:
 def test_the_buckets_of_everybody_are_listed_with_what_is_left(filled: Table) -> None:
     assert table_of("entity", "list", "--buckets") == [
         ["ENTITY", "RESOURCE", "LIMIT", "AVAILABLE", "BURST", "REFILL", "SHARDS"],
-        ["used", "gpt-4", "rpm", "53", "60", "60/min", "1"],
-        ["used", "gpt-4o", "rpm", "53", "60", "60/min", "1"],
+        ["used", "gpt-4", "rpd", "53", "60", "60/rolling", "day", "1"],
+        ["used", "gpt-4o", "rpd", "53", "60", "60/rolling", "day", "1"],
     ]
     of_one = json_of("entity", "list", "--buckets", "-r", "gpt-4")
     assert [each["resource"] for each in of_one["buckets"]] == ["gpt-4"]
@@ -261,9 +261,9 @@ def test_a_mistake_is_one_line(table: Table, args: list[str], told: str) -> None
 
 
 def test_entities_have_their_tier_and_those_without_one_are_listed(filled: Table) -> None:
-    filled.repository.set_tier_limits("gold", [RPM])
+    filled.repository.set_tier_limits("gold", [RPD])
     filled.repository.create_entity("rich", tier="gold")
-    filled.repository.set_limits("rich", [RPM], "gpt-4")
+    filled.repository.set_limits("rich", [RPD], "gpt-4")
     assert [row[:3] for row in table_of("entity", "list", "-r", "gpt-4")[1:]] == [
         ["own", "-", "-"],
         ["rich", "-", "gold"],
