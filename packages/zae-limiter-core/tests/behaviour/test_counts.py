@@ -8,6 +8,7 @@ import asyncio
 import itertools
 import subprocess
 import sys
+import threading
 from contextlib import suppress
 from typing import Any
 
@@ -98,6 +99,35 @@ async def counts(entity: str, resource: str, amount: int, requests: list[Any], *
         with CountedCalls() as calls:
             await one()
         return calls.number, len(requests)
+
+
+def work() -> None:
+    for _ in range(1000):
+        len("")
+
+
+def in_another_thread() -> None:
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+
+
+def test_the_calls_of_threads_count_that_the_block_starts_and_no_others() -> None:
+    begin = threading.Event()
+
+    def begun() -> None:
+        begin.wait()
+        in_another_thread()
+
+    other = threading.Thread(target=begun)
+    other.start()
+    with CountedCalls() as calls:
+        begin.set()
+        other.join()
+    assert calls.number < 1000
+    with CountedCalls() as calls:
+        in_another_thread()
+    assert calls.number > 1000
 
 
 @pytest.mark.parametrize("call", CEILINGS)
