@@ -14,7 +14,7 @@ import pytest
 
 from support.core.shards import split_into
 from support.core.wires import Failure, Wire
-from support.core.worlds import Process, World, again, outcomes, take
+from support.core.worlds import Process, World, again, go_on, outcomes, stand_still, take, until
 from zae_limiter import (
     AccessDisabled,
     Draw,
@@ -353,6 +353,7 @@ async def test_a_transaction_that_fails_takes_nothing(world: World) -> None:
 
 
 async def test_who_waits_waits_for_the_draws(world: World) -> None:
+    stand_still(world)
     it = await world.process(default_limits=[RPM, TPM])
     await it.limiter.set_limits("user-7", [Limit.per_second("tpm", 10)])
     await it.limiter.set_limits("key-1", [Limit.per_second("tpm", 10)], resource="embeddings")
@@ -368,15 +369,11 @@ async def test_who_waits_waits_for_the_draws(world: World) -> None:
         ) as lease:
             return lease.waited
 
-    async def time_passes() -> None:
-        for _ in range(40):
-            await asyncio.sleep(0.02)
-            world.clock.advance(ms=100)
-
-    waited = await asyncio.gather(
-        waits([Draw("user-7")]), waits([Draw(resource="embeddings")]), waits_from_the_other_end(), time_passes()
-    )
-    assert all(each > 0 for each in waited[:3] if each is not None)
+    calls = waits([Draw("user-7")]), waits([Draw(resource="embeddings")]), waits_from_the_other_end()
+    waiting = [asyncio.create_task(each) for each in calls]
+    await until(lambda: world.clock.waiting == 3)
+    await go_on(world, waiting, 4, 0.1)
+    assert all(each > 0 for each in await asyncio.gather(*waiting))
     assert [(world.bucket_of(it.limiter, *place) or {})["b_tpm_tc"] for place in PLACES] == [111_000, 20_000, 15_000]
     with pytest.raises(RateLimitExceeded) as caught:
         await used(it, [Draw("user-7", consume={"tpm": 11})], max_wait=5)

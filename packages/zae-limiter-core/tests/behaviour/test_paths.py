@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from support.core.worlds import Process, World, drain, passes, take
+from support.core.worlds import Process, World, drain, go_on, passes, stand_still, take, until
 from zae_limiter import Limit, RateLimitExceeded, ValidationError
 from zae_limiter.http import headers
 from zae_limiter.operations.errors import Throttled
@@ -141,6 +141,7 @@ async def test_a_lease_settles_every_bucket(world: World) -> None:
 
 
 async def test_who_waits_waits_for_the_whole_path(world: World) -> None:
+    stand_still(world)
     it = await diamond(world)
     await it.repository.set_limits("world", [Limit.per_second("rpm", 10)])
     await take(it.limiter, "key-1", "r", rpm=10)
@@ -149,13 +150,10 @@ async def test_who_waits_waits_for_the_whole_path(world: World) -> None:
         async with it.limiter.acquire(key, "r", {"rpm": 5}, max_wait=5) as lease:
             return lease.waited
 
-    async def passes_time() -> None:
-        for _ in range(40):
-            await asyncio.sleep(0.02)
-            world.clock.advance(ms=100)
-
-    waited = await asyncio.gather(waits("key-1"), waits("key-2"), waits("team"), passes_time())
-    assert all(each > 0 for each in waited[:3])
+    waiting = [asyncio.create_task(waits(each)) for each in ("key-1", "key-2", "team")]
+    await until(lambda: world.clock.waiting == 3)
+    await go_on(world, waiting, 4, 0.1)
+    assert all(each > 0 for each in await asyncio.gather(*waiting))
     assert await left(it, "key-1", "key-2", "user", "team", "org") == [85, 95, 85, 75, 75]
 
 

@@ -4,7 +4,6 @@ variants.
 
 import asyncio
 import pickle
-from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -12,12 +11,11 @@ import pytest
 
 from support.core.owners import maintenance_of
 from support.core.shards import split_into
-from support.core.worlds import Process, World, again, drain, passes, take, until
+from support.core.worlds import Process, World, again, drain, go_on, passes, stand_still, take, until
 from zae_limiter import AccessDisabled, Limit, RateLimitExceeded, Repository, Switches, ValidationError
 from zae_limiter.http import headers, problem
 from zae_limiter.integrations.answers import Answers
 from zae_limiter.operations.errors import Unreachable
-from zae_limiter.testing import ManualClock
 from zae_limiter.values import SetSwitch
 from zae_limiter.values.provisioner import StoredConfig
 
@@ -406,23 +404,9 @@ async def test_a_child_with_prefetch_leaves_and_joins_its_parent(world: World) -
     assert await counts(admin, "c") == 305
 
 
-def stand_still(world: World) -> None:
-    """Let waiting calls wait until the clock is advanced."""
-    world.clock = ManualClock(world.clock.now_ms(), jumps=False)
-
-
 async def wait_for(process: Process, entity_id: str, amount: int) -> None:
     async with process.limiter.acquire(entity_id, "r", {"rpm": amount}, max_wait=600):
         pass
-
-
-async def go_on(world: World, waiting: Sequence[asyncio.Task[None]]) -> None:
-    """Let three seconds pass in steps, or fewer until all of these are done."""
-    for _ in range(60):
-        world.clock.advance(ms=50)
-        await asyncio.sleep(0.03)
-        if all(each.done() for each in waiting):
-            return
 
 
 async def test_who_waits_is_refused_when_its_tokens_are_due(world: World) -> None:
@@ -448,7 +432,7 @@ async def test_all_who_wait_are_refused_at_their_next_look_once_their_process_kn
     await admin.repository.set_switches("e", "r", disabled=True)
     world.clock.advance(seconds=2)
     await refusal(user)
-    await go_on(world, waiting)  # each looks once a second; its tokens are due in minutes
+    await go_on(world, waiting, 3)  # each looks once a second; its tokens are due in minutes
     assert {type(each.exception()) for each in waiting} == {AccessDisabled}
 
 
@@ -466,7 +450,7 @@ async def test_a_disabled_entity_leaves_its_parents_line(world: World) -> None:
     await admin.repository.set_switches("c", disabled=True)
     world.clock.advance(seconds=2)
     await refusal(user, "c")
-    await go_on(world, waiting[1:])
+    await go_on(world, waiting, 3)
     assert isinstance(waiting[1].exception(), AccessDisabled)
     assert not waiting[0].done()
     world.clock.advance(seconds=60)

@@ -199,6 +199,26 @@ async def until(holds: Callable[[], bool]) -> None:
             await asyncio.sleep(0.001)
 
 
+def stand_still(world: World) -> None:
+    """Let the calls of processes that begin from now on wait until the clock is advanced."""
+    world.clock = ManualClock(world.clock.now_ms(), jumps=False)
+
+
+async def go_on(world: World, waiting: Sequence[asyncio.Task[Any]], seconds: float, step: float = 0.05) -> None:
+    """Let so many seconds pass in steps, or fewer until these are done. At each step they all wait, or are done."""
+
+    def wait() -> bool:
+        asleep = sum(due > world.clock.now_ms() for due in list(world.clock._due))
+        return asleep >= sum(not each.done() for each in waiting)
+
+    for _ in range(round(seconds / step)):
+        await until(wait)
+        if all(each.done() for each in waiting):
+            return
+        world.clock.advance(seconds=step)
+    await until(wait)
+
+
 async def outcomes(*awaitables: Awaitable[Any]) -> list[Any]:
     """The results at the same time; exceptions as values."""
     return await asyncio.gather(*awaitables, return_exceptions=True)
