@@ -312,9 +312,11 @@ async def test_a_held_write_lock_costs_three_calls_their_time_and_no_other(tmp_p
             taken.append(seconds(entity) if variant == "sync" else await seconds_of_a_task(entity))
             await asyncio.sleep(0.02)
         repository = limiter.repository if variant == "sync" else in_tasks.repository
-        assert repository.get_store_stats().breaker == "open"
+        stats = repository.get_store_stats()
+        assert stats.breaker == "open"
         other.execute("ROLLBACK")
-    assert sum(each > 0.35 for each in taken) <= 3, taken
+    assert stats.not_sent >= len(taken) - 3
+    assert sorted(taken)[len(taken) // 2] < 0.3, taken  # a busy machine holds up some of the others, too
     await until(lambda: repository.get_store_stats().breaker == "closed")
     limiter.close()
     await in_tasks.close()
