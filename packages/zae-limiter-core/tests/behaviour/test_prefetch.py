@@ -13,7 +13,7 @@ import pytest
 
 from support.core.prefetching import RPM, TPM, held, item_of, live_by_the_worlds_clock, until_written, use, warm
 from support.core.shards import split_into
-from support.core.worlds import Process, World, drain, take
+from support.core.worlds import Process, World, drain, take, until
 from zae_limiter import (
     Limit,
     RateLimiterUnavailable,
@@ -107,12 +107,8 @@ async def test_a_write_of_its_own_counts_the_usage_of_a_process_that_rests(world
     await limiter.set_resource_defaults("r", [limit])
     for _ in range(40):
         await take(limiter, "e", "r", rpm=1)
-    for _ in range(100):
-        await asyncio.sleep(0.02)
-        item = await item_of(world, limiter)
-        if item["ev"] == 40:
-            break
-    assert (item["b_rpm_tc"], item["ev"]) == (40_000, 40)
+    await until(lambda: (world.bucket_of(limiter, "e", "r") or {})["ev"] == 40)
+    assert (await item_of(world, limiter))["b_rpm_tc"] == 40_000
 
 
 async def test_statuses_are_those_of_an_acquire_by_a_request(world: World) -> None:
@@ -339,11 +335,7 @@ def test_a_reminder_outlives_its_event_loop() -> None:
 
     async def go_on(process: Process) -> None:
         await take(process.limiter, "another", "r", rpm=1)
-        for _ in range(100):
-            await asyncio.sleep(0.02)
-            if (await item_of(world, process.limiter))["ev"] == 40:
-                return
-        pytest.fail("the calls of the first loop were not counted")
+        await until(lambda: (world.bucket_of(process.limiter, "e", "r") or {})["ev"] == 40)
 
     process = asyncio.run(begin())
     asyncio.run(go_on(process))

@@ -230,15 +230,13 @@ async def test_a_bucket_counts_a_bounded_number_of_its_parents_limits(world: Wor
 
 
 async def test_who_waits_in_vain_is_counted_once_and_who_waits_with_success_is_not(world: World) -> None:
-    limiter, _ = await world.process(
-        default_limits=[Limit.custom("rpm", 4, refill_amount=20, refill_period=1)], clock=None
-    )
+    limiter, _ = await world.process(default_limits=[Limit.custom("rpm", 4, refill_amount=20, refill_period=1)])
     await take(limiter, "e", "r", rpm=4)
     async with limiter.acquire("e", "r", {"rpm": 4}, max_wait=5) as lease:
         assert lease.waited > 0
     with pytest.raises(RateLimitExceeded):
         await limiter.acquire("e", "r", {"rpm": 4}, max_wait=0.01).__aenter__()
-    await asyncio.sleep(0.3)
+    world.clock.advance(seconds=0.3)
     await take(limiter, "e", "r", rpm=1)
     assert counted(world, limiter) == 1
 

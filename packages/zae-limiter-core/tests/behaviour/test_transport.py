@@ -401,6 +401,6 @@ async def test_a_connection_that_the_server_closed_while_the_loop_was_blocked_is
     with serving(once) as server:
         store = DynamoDBStore("t", endpoint_url=server.url, **STORE)
         assert await get(store, "one") == "one"
-        time.sleep(0.3)  # noqa: ASYNC251 - the application blocks the loop
+        wait_for(lambda: server.ended == 1)  # the application blocks the loop
         assert await get(store, "two") == "two"
         await store.close()
