@@ -162,6 +162,24 @@ def of_call(given: T | Callable[..., T], args: Sequence[Any], kwargs: Mapping[st
     return given(*args, **kwargs) if callable(given) else given
 
 
+def check_key_of_calls(key: object, life: object) -> None:
+    """Raise ``ValidationError`` unless the key of each call is a function of it, and the life that of a key."""
+    if key is not None and not callable(key):
+        problem = "must be a function of the call, as retry_key is of the request: a key is of one call"
+        raise ValidationError("idempotency_key", key, problem)
+    if life is not None:
+        from .flows.acquire.repeats import check_life
+
+        check_life("key_life", life)
+        if key is None:
+            raise ValidationError("key_life", life, "needs a key: give a function of the call as idempotency_key")
+
+
+def with_key(key: object, life: float | None) -> dict[str, Any]:
+    """Return the options of a call by the key that a function of it has returned: none without a key."""
+    return {} if key is None else {"idempotency_key": key, "key_life": life}
+
+
 def quiet(refusal: StoreRefusedError) -> StoreRefusedError:
     """Return an error whose traceback shows neither our frames nor its cause, which stays its ``__context__``."""
     refusal.__context__, refusal.__cause__ = refusal.__cause__, None

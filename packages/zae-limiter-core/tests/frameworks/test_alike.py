@@ -367,7 +367,7 @@ async def test_a_bad_key_is_a_400_and_takes_nothing(site: Site, field: str) -> N
 
 
 def test_a_key_that_all_requests_would_share_is_an_error_at_setup(site: Site) -> None:
-    with pytest.raises(ValidationError, match=r"^idempotency_key 'order-77': must be a function of the request"):
+    with pytest.raises(ValidationError, match=r"^idempotency_key 'order-77': must be a function of the call"):
         Rule(type(site.limiter), site.limiter, "user", "api", COST, (), "never", {}, "order-77")
 
 

@@ -466,6 +466,8 @@ async def test_limits_that_are_missing_are_logged(
         ({"user": "a b"}, "entity_id"),
         ({"max_wait": -1}, "max_wait"),
         ({"wait": 1}, "wait"),
+        ({"idempotency_key": "k"}, "idempotency_key 'k': must be a function of the call"),
+        ({"key_life": 60}, "key_life 60: needs a key"),
     ],
 )
 def test_wrong_arguments_are_refused_at_once(limiter: RateLimiter, options: dict[str, Any], field: str) -> None:
@@ -571,6 +573,33 @@ async def test_a_run_pays_for_its_calls_until_its_budget_is_spent(served: Tooled
         ToolGuard(run, entity_id="other")
     with pytest.raises(ValidationError, match="entity_id None: must name who pays"):
         ToolGuard(payer)
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+async def test_a_retried_call_of_a_tool_counts_once(library: str, limiter: RateLimiter) -> None:
+    served = Tooled(library, limiter, idempotency_key=lambda call: call.arguments.get("page"), key_life=60)
+    for page in ("p-1", "p-1", "p-1", "p-2"):
+        assert not (await served.call("fetch", page=page)).is_error
+    assert (await limiter.available("anonymous", "mcp"))["calls"] == 2
+
+
+async def test_a_key_of_a_call_of_another_size_is_a_result(limiter: RateLimiter) -> None:
+    served = Tooled("sdk", limiter, idempotency_key=lambda _: "k")
+    await served.call("export", rows=1)
+    result = await served.call("export", rows=2)
+    assert text(result).startswith("Not run: its key was used for a call of another size.")
+    assert "k" not in (result.structured_content or {}).values()
+
+
+async def test_a_retried_call_of_a_guard_counts_once_in_its_run(served: Tooled, payer: RateLimiter) -> None:
+    async with payer.budget("run-7", {"usd": "$0.50", "calls": 3}, within="team", expires=60) as run:
+        guard = ToolGuard(
+            run, costs={"a/fetch": {"calls": 1, "usd": 0}}, idempotency_key=lambda call: call.arguments["page"]
+        )
+        async with served.client() as client:
+            for page in ("p-1", "p-1", "p-2"):
+                await guard.client(client, "a").call_tool("fetch", {"page": page})
+        assert await run.left() == {"calls": 1, "usd": 500_000}
 
 
 def test_a_server_of_a_guard_has_a_name_without_a_slash(limiter: RateLimiter) -> None:

@@ -14,8 +14,8 @@ from ..flows.acquire.requests import (
     NO_WAIT,
     ONE_OF_EACH,
     AcquireRequest,
+    EachCallOptions,
     OldOptions,
-    OwnBucketOptions,
     remembering,
     validate_request,
 )
@@ -26,7 +26,15 @@ from ..values.estimates import Amount, Estimate
 from ..values.limits import Limit, Policy, check_limits
 from ..values.naming import RUN_RESOURCE, check_identifier, refuse_run
 from ..values.on_refused import OnRefused
-from ..wiring import Decorated, check_decorated, check_repository, of_call, refuse_other_limiter
+from ..wiring import (
+    Decorated,
+    check_decorated,
+    check_key_of_calls,
+    check_repository,
+    of_call,
+    refuse_other_limiter,
+    with_key,
+)
 from .entities import EntityMethods
 from .lease import Lease
 from .limits import LimitMethods
@@ -155,14 +163,18 @@ class RateLimiter(LimitMethods, EntityMethods):
         consume: Mapping[str, Amount] | Callable[..., Mapping[str, Amount]],
         *,
         draws: Sequence[Draw] | Callable[..., Sequence[Draw]] = NO_DRAWS,
-        **options: Unpack[OwnBucketOptions],
+        idempotency_key: Callable[..., str | None] | None = None,
+        **options: Unpack[EachCallOptions],
     ) -> Callable[[Decorated], Decorated]:
         """Return a decorator: every call of the decorated function runs in the block of an ``acquire`` with these
         arguments.
 
         ``entity_id``, ``resource``, ``consume`` and ``draws`` are values, or are computed from the arguments of the
-        call; the options are the same for all calls. Calls raise the errors of ``acquire``.
+        call, as ``idempotency_key`` always is: ``None`` for a call without one. The options are the same for all calls,
+        which raise the errors of ``acquire``. Raises ``ValidationError`` for a key that is not a function.
         """
+        life = options.pop("key_life", None)
+        check_key_of_calls(idempotency_key, life)
 
         def decorate(function: Decorated) -> Decorated:
             check_decorated(function, RateLimiter)
@@ -170,8 +182,14 @@ class RateLimiter(LimitMethods, EntityMethods):
             @wraps(function)
             async def limited(*args: Any, **kwargs: Any) -> Any:
                 what, further = of_call(consume, args, kwargs), of_call(draws, args, kwargs)
+                key = {} if idempotency_key is None else with_key(idempotency_key(*args, **kwargs), life)
                 async with self.acquire(
-                    of_call(entity_id, args, kwargs), of_call(resource, args, kwargs), what, draws=further, **options
+                    of_call(entity_id, args, kwargs),
+                    of_call(resource, args, kwargs),
+                    what,
+                    draws=further,
+                    **key,
+                    **options,
                 ):
                     answer = await function(*args, **kwargs)
                 warn_if_later(answer)

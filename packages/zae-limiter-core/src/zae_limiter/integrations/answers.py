@@ -12,7 +12,7 @@ from ..exceptions import (
     RateLimiterUnavailable,
     ValidationError,
 )
-from ..flows.acquire.requests import OwnBucketOptions
+from ..flows.acquire.requests import EachCallOptions
 from ..flows.validation import validate_flag
 from ..http import (
     DISABLED,
@@ -171,15 +171,15 @@ class AnswerOptions(TypedDict, total=False):
     payment_required: bool
 
 
-class Options(OwnBucketOptions, AnswerOptions, total=False):
+class Options(EachCallOptions, AnswerOptions, total=False):
     """The options of ``acquire`` but for its draws, and how answers show limits."""
 
 
-def split(options: Options) -> tuple[Answers, OwnBucketOptions]:
+def split(options: Options) -> tuple[Answers, EachCallOptions]:
     """Return both kinds of options. Raises ``ValidationError`` for those of answers."""
     rest: dict[str, Any] = {**options}
     own = {name: rest.pop(name) for name in AnswerOptions.__annotations__ if name in rest}
-    return Answers(**own), cast("OwnBucketOptions", rest)
+    return Answers(**own), cast("EachCallOptions", rest)
 
 
 def served(status: int) -> bool:

@@ -7,10 +7,10 @@ from typing import Any, TypeVar
 
 from ..aio.limiter import RateLimiter
 from ..exceptions import InvalidIdentifierError, ValidationError
-from ..flows.acquire.requests import OwnBucketOptions, validate_request
+from ..flows.acquire.requests import EachCallOptions, check_names, validate_request
 from ..sync.limiter import SyncRateLimiter
 from ..values.estimates import Amount
-from ..wiring import of_call
+from ..wiring import check_key_of_calls, of_call, with_key
 from .answers import InvalidClientId
 from .leases import REFUNDS, Refund, with_end
 
@@ -33,25 +33,17 @@ class Rule:
         cost: object,
         draws: Any,
         refund: Refund,
-        options: OwnBucketOptions,
+        options: EachCallOptions,
         key: Any = None,
     ) -> None:
         check_opened(kind, limiter)
         if not callable(cost):
             check_cost(cost)
         check_refund(refund)
-        if key is not None and not callable(key):
-            problem = "must be a function of the request, such as retry_key: a key is of one call"
-            raise ValidationError("idempotency_key", key, problem)
-        known = sorted({*OwnBucketOptions.__annotations__, "draws"})
-        for name, value in options.items():
-            if name not in known:
-                raise ValidationError(name, value, f"is not an option of acquire: there are {', '.join(known)}")
-        entity: Any = "entity-of-no-draw" if callable(identity) else identity
-        constant: Any = "resource-of-no-draw" if callable(resource) else resource
-        validate_request(entity, constant, {"limit": 1}, draws=() if callable(draws) else draws, **options)
+        check_options(options, identity, resource, draws, key)
         self._cost, self._place = cost, (limiter, identity, resource, draws, key)
         self.refund, self._options = refund, with_end(options)
+        self._life = self._options.pop("key_life", None)
 
     def lease_of(self, *request: Any) -> Any:
         """Return the lease for a request, which is not entered yet; ``None`` for one that costs nothing."""
@@ -78,9 +70,17 @@ class Rule:
     ) -> Any:
         """Return a lease by what was found for a request. Raises ``InvalidClientId``."""
         with ids_of_client():
-            if key is not None:
-                return limiter.acquire(identity, resource, cost, draws=draws, idempotency_key=key, **self._options)
-            return limiter.acquire(identity, resource, cost, draws=draws, **self._options)
+            return limiter.acquire(identity, resource, cost, draws=draws, **with_key(key, self._life), **self._options)
+
+
+def check_options(options: EachCallOptions, identity: object, resource: object, draws: Any, key: object) -> None:
+    """Raise ``ValidationError`` for options that no call could be limited with; what is a function is not asked."""
+    check_names(options, EachCallOptions, "draws", "idempotency_key")
+    check_key_of_calls(key, options.get("key_life"))
+    own: Any = {name: value for name, value in options.items() if name != "key_life"}
+    entity: Any = "entity-of-no-draw" if callable(identity) else identity
+    constant: Any = "resource-of-no-draw" if callable(resource) else resource
+    validate_request(entity, constant, {"limit": 1}, draws=() if callable(draws) else draws, **own)
 
 
 async def resolve(given: T | Callable[[Any], T | Awaitable[T]], request: Any) -> T:
@@ -91,7 +91,7 @@ async def resolve(given: T | Callable[[Any], T | Awaitable[T]], request: Any) ->
 
 @contextmanager
 def ids_of_client() -> Iterator[None]:
-    """Raise ``InvalidClientId`` in place of the error of an ``acquire`` whose ids a request has chosen.
+    """Raise ``InvalidClientId`` in place of the error of an ``acquire`` whose ids or key a request has chosen.
 
     Constants were checked at setup, so an invalid text comes from a request. Anything but a text, such as the ``None``
     of a forgotten ``return``, is a mistake of the application, and so is every other error.
@@ -99,7 +99,7 @@ def ids_of_client() -> Iterator[None]:
     try:
         yield
     except InvalidIdentifierError as error:
-        if error.field in ("entity_id", "resource") and isinstance(error.value, str):
+        if error.field in ("entity_id", "resource", "idempotency_key") and isinstance(error.value, str):
             raise InvalidClientId(*error.args) from None
         raise
 

@@ -15,7 +15,7 @@ from fastapi.requests import HTTPConnection
 from ..aio.lease import Lease
 from ..aio.limiter import RateLimiter
 from ..exceptions import ValidationError
-from ..flows.acquire.requests import NO_DRAWS, OwnBucketOptions
+from ..flows.acquire.requests import NO_DRAWS, EachCallOptions
 from ..http import DISABLED, PAYMENT_REQUIRED, PROBLEM_MEDIA_TYPE, STATUS, Show, check_show
 from ..values.draws import Draw
 from ..values.estimates import Amount
@@ -107,7 +107,7 @@ class RateLimited:
         refund: Refund = "never",
         show: Show | None = None,
         idempotency_key: Callable[..., Any] | None = None,
-        **options: Unpack[OwnBucketOptions],
+        **options: Unpack[EachCallOptions],
     ) -> None:
         self._rule = Rule(RateLimiter, limiter, identity, resource, cost, draws, refund, options, idempotency_key)
         check_show("own" if show is None else show)

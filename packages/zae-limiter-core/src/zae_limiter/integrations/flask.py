@@ -12,7 +12,7 @@ from typing import Any, Final, TypeVar, Unpack, cast
 
 from flask import Flask, Response, current_app, g, request
 
-from ..flows.acquire.requests import NO_DRAWS, OwnBucketOptions
+from ..flows.acquire.requests import NO_DRAWS, EachCallOptions
 from ..http import Show, check_show
 from ..sync.lease import SyncLease
 from ..sync.limiter import SyncRateLimiter
@@ -51,7 +51,7 @@ class RateLimited:
         refund: Refund = "never",
         show: Show | None = None,
         idempotency_key: Callable[[], str | None] | None = None,
-        **options: Unpack[OwnBucketOptions],
+        **options: Unpack[EachCallOptions],
     ) -> None:
         self._rule = Rule(SyncRateLimiter, limiter, identity, resource, cost, draws, refund, options, idempotency_key)
         check_show("own" if show is None else show)

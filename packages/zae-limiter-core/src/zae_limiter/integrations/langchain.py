@@ -33,7 +33,7 @@ from ..aio.lease import Lease
 from ..aio.limiter import RateLimiter
 from ..exceptions import ValidationError
 from ..flows.acquire.lease import check_most
-from ..flows.acquire.requests import NO_DRAWS, AcquireOptions, OwnBucketOptions
+from ..flows.acquire.requests import NO_DRAWS, AcquireOptions, EachCallOptions
 from ..runtime.dataclass import replace
 from ..runtime.lru import LRU
 from ..runtime.tasks import result_of
@@ -175,7 +175,7 @@ class TokenLimits(BaseCallbackHandler):
         refund: Refund = "never",
         most_settled: int | None = None,
         draws: Sequence[Draw] | Callable[[Mapping[str, Any]], Sequence[Draw]] = NO_DRAWS,
-        **options: Unpack[OwnBucketOptions],
+        **options: Unpack[EachCallOptions],
     ) -> None:
         check_either(limiter)
         check_refund(refund)

@@ -20,7 +20,7 @@ from weakref import finalize, ref
 
 from ..aio.lease import Lease
 from ..exceptions import InfrastructureError
-from ..flows.acquire.requests import OwnBucketOptions
+from ..flows.acquire.requests import EachCallOptions
 from ..runtime.elapsed import elapsed
 from ..runtime.lru import LRU
 from ..sync.lease import SyncLease
@@ -42,7 +42,7 @@ class SlotEnded(OSError):
     """
 
 
-def with_end(options: OwnBucketOptions) -> OwnBucketOptions:
+def with_end(options: EachCallOptions) -> EachCallOptions:
     """Return the options of a request: those of the application, and an end of its slots."""
     return {"max_hold": MAX_HOLD, **options}
 

@@ -27,7 +27,7 @@ except ImportError as error:
 from ..aio.budgets import RunBudget
 from ..aio.limiter import RateLimiter
 from ..exceptions import ValidationError
-from ..flows.acquire.requests import NO_DRAWS, OwnBucketOptions
+from ..flows.acquire.requests import NO_DRAWS, EachCallOptions
 from ..values.draws import Draw
 from ..values.naming import check_resource
 from ..values.refusal import RateLimitExceeded
@@ -69,8 +69,9 @@ class ToolLimits:
     ``anonymous``. ``per`` adds buckets: ``tool`` (``mcp/search``, for the tools in ``costs``), ``agent`` (the token's
     client, on ``mcp:agent``), ``session`` (the id that the server issued, on ``mcp:session``). These three and
     ``draws`` may be functions of the call; what a client chooses bounds nothing, so the user's bucket is always drawn
-    on. ``suggest``: whether a refusal names other tools that fit. ``limiter`` may be a function of the call;
-    ``options`` are those of ``acquire``.
+    on. ``suggest``: whether a refusal names other tools that fit. ``idempotency_key`` is a function of the call; a
+    call with the key of one before counts once. ``limiter`` may be a function of the call; ``options`` are those of
+    ``acquire``.
     """
 
     def __init__(
@@ -87,7 +88,8 @@ class ToolLimits:
         draws: Sequence[Draw] | Callable[[ToolCall], Sequence[Draw] | Awaitable[Sequence[Draw]]] = NO_DRAWS,
         refund: Refund = "never",
         suggest: bool = True,
-        **options: Unpack[OwnBucketOptions],
+        idempotency_key: Callable[[ToolCall], str | Awaitable[str | None] | None] | None = None,
+        **options: Unpack[EachCallOptions],
     ) -> None:
         self._rule = ToolRule(
             limiter,
@@ -101,6 +103,7 @@ class ToolLimits:
             draws=draws,
             refund=refund,
             suggest=suggest,
+            idempotency_key=idempotency_key,
             options=options,
         )
 
@@ -127,7 +130,8 @@ class ToolGuard:
     cost from the bucket of the entity on ``resource``; ``per`` adds those of the ``server`` (``mcp/github``) and of the
     ``tool`` (``mcp/github/search``), the latter for the tools in ``costs``: ``{"github/search": {"calls": 1}}``, as in
     ``ToolLimits``. A refusal raises ``RateLimitExceeded`` before anything goes out; with ``results=True`` it is a
-    result with ``isError`` for the model. ``options`` are those of ``acquire``.
+    result with ``isError`` for the model. ``idempotency_key`` is a function of the call, ``options`` are those of
+    ``acquire``.
     """
 
     def __init__(
@@ -142,7 +146,8 @@ class ToolGuard:
         draws: Sequence[Draw] = NO_DRAWS,
         refund: Refund = "never",
         results: bool = False,
-        **options: Unpack[OwnBucketOptions],
+        idempotency_key: Callable[[ToolCall], str | Awaitable[str | None] | None] | None = None,
+        **options: Unpack[EachCallOptions],
     ) -> None:
         if isinstance(per, str) or not {*per} <= {"server", "tool"}:
             raise ValidationError("per", per, "must be a list of server, tool")
@@ -163,6 +168,7 @@ class ToolGuard:
             draws=self._draws,
             refund=refund,
             suggest=True,
+            idempotency_key=idempotency_key,
             options=options,
         )
 

@@ -21,12 +21,13 @@ from ..aio.lease import DrawLease, Lease
 from ..aio.limiter import RateLimiter
 from ..exceptions import (
     ContentionError,
+    IdempotencyKeyError,
     InvalidIdentifierError,
     RateLimiterUnavailable,
     ValidationError,
     ZAELimiterError,
 )
-from ..flows.acquire.requests import NO_DRAWS, OwnBucketOptions, validate_request
+from ..flows.acquire.requests import NO_DRAWS, EachCallOptions
 from ..flows.validation import validate_flag
 from ..runtime.dataclass import dataclass, field
 from ..values.draws import Draw
@@ -37,8 +38,9 @@ from ..values.money import CURRENCIES, MICRO, read_money
 from ..values.naming import RUN_RESOURCE as RUNS
 from ..values.naming import check_identifier, check_limit_name, check_resource
 from ..values.refusal import BudgetEnded, RateLimitExceeded
+from ..wiring import with_key
 from .answers import InvalidClientId
-from .arguments import check_opened, check_refund, ids_of_client, resolve
+from .arguments import check_opened, check_options, check_refund, ids_of_client, resolve
 from .leases import Leases, Refund
 
 Part: TypeAlias = Literal["tool", "agent", "session"]
@@ -195,7 +197,8 @@ class ToolRule:
         draws: Sequence[Draw] | Callable[[ToolCall], Any],
         refund: Refund,
         suggest: bool,
-        options: OwnBucketOptions,
+        idempotency_key: Callable[[ToolCall], Any] | None,
+        options: EachCallOptions,
     ) -> None:
         if not isinstance(limiter, RunBudget):
             check_opened(RateLimiter, limiter)
@@ -203,24 +206,21 @@ class ToolRule:
         self._suggest = validate_flag("suggest", suggest)
         if isinstance(per, str) or not {*per} <= {*PARTS}:
             raise ValidationError("per", per, f"must be a list of {', '.join(PARTS)}")
-        for name in options:
-            if name not in OwnBucketOptions.__annotations__:
-                known = ", ".join(sorted({*OwnBucketOptions.__annotations__, "draws"}))
-                raise ValidationError(name, options[name], f"is not an option of acquire: there are {known}")  # type: ignore[literal-required]
         self._costs = Costs(costs, other)
         self._resource = check_resource("resource", resource)
         for tool in self._costs.tools if "tool" in per else ():
             check_resource(f"costs[{tool!r}]", f"{resource}/{tool}")
-        entity: Any = "a-user" if callable(user) else user
-        validate_request(entity, resource, {"calls": 1}, draws=() if callable(draws) else draws, **options)
+        check_options(options, user, resource, draws, idempotency_key)
         self._of_call: Mapping[str, Any] = {  # values, or functions of the call
             "limiter": limiter,
             "user": user,
             "agent": agent,
             "session": session,
             "draws": draws,
+            "key": idempotency_key,
         }
         self._per, self._refund, self._options = frozenset(per), refund, options
+        self._life = options.pop("key_life", None)
 
     async def begin(self, call: ToolCall, name: str | None = None) -> Leases | None:
         """Take what a call costs; ``None`` if it is free. ``name``: that of its tool in ``costs``.
@@ -236,17 +236,21 @@ class ToolRule:
         try:
             limiter, user = [await resolve(self._of_call[each], call) for each in ("limiter", "user")]
             draws = await self._draws_of(call, name, user, parts)
+            key = with_key(await resolve(self._of_call["key"], call), self._life)
             with ids_of_client():
                 place = (self._resource,) if isinstance(limiter, RunBudget) else (user, self._resource)
-                lease = limiter.acquire(*place, cost, draws=draws, **self._options)
+                lease = limiter.acquire(*place, cost, draws=draws, **key, **self._options)
             await leases.enter(lease, self._refund)
         except RateLimitExceeded as refusal:
             raise self._refused(refusal, name, parts) from refusal
         except (RateLimiterUnavailable, ContentionError) as error:
             text = "Not run: the limits cannot be checked now. Wait 1 second, then make the same call again."
             raise ToolRefused(text, {"error": "limiter_unavailable", "retry_after_seconds": 1}) from error
+        except IdempotencyKeyError as error:
+            text = "Not run: its key was used for a call of another size. Make the call with another key."
+            raise ToolRefused(text, {"error": "other_call", "retry_after_seconds": None}) from error
         except InvalidClientId as error:
-            text = "Not run: the id of the caller is not valid, so its limits are unknown. Do not repeat the call."
+            text = "Not run: the id of the caller, or its key, is not valid. Do not repeat the call."
             raise ToolRefused(text, {"error": "invalid_caller", "retry_after_seconds": None}) from error
         except ZAELimiterError as error:
             log.error("the limits of a tool could not be applied", exc_info=error)

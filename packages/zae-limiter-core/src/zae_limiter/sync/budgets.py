@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Self, Unpack
 from ..exceptions import ValidationError
 from ..flows import acquire as acquiring
 from ..flows.acquire.claims import Grant
-from ..flows.acquire.requests import NO_DRAWS, AcquireRequest, OwnBucketOptions, validate_request
+from ..flows.acquire.requests import NO_DRAWS, AcquireRequest, OwnBucketOptions, check_names, validate_request
 from ..flows.records import run_budgets as budgets
 from ..runtime.dataclass import replace
 from ..values.draws import Draw
@@ -118,18 +118,22 @@ class SyncRunBudget:
         costs: Mapping[str, Amount] | None = None,
         by_usage: Callable[[TokenUsage], Mapping[str, int | Decimal]] | None = None,
         draws: Sequence[Draw] = NO_DRAWS,
+        idempotency_key: str | None = None,
+        key_life: float | None = None,
         **options: Unpack[OwnBucketOptions],
     ) -> SyncRunLease:
         """Return a lease, as ``limiter.acquire`` of the entity does: its block takes from the entity, and from the run.
 
         ``costs``: what the call takes of the run's limits, by default what ``consume`` has of them; of ``calls`` one.
         Each limit must be named by one of the two. ``by_usage`` returns what a usage of the call costs the run:
-        ``lease.settle(usage)``, and the integrations, settle by it. Other options are those of ``limiter.acquire``.
-        Raises its errors, and ``BudgetEnded``, a ``RateLimitExceeded``, once the run, or one above it, is over.
+        ``lease.settle(usage)``, and the integrations, settle by it. ``idempotency_key`` is a key of this run: another
+        run, and the entity itself, may have the same. Other options are those of ``limiter.acquire``. Raises its
+        errors, and ``BudgetEnded``, a ``RateLimitExceeded``, once the run, or one above it, is over.
         """
         runs, limiter = self._chain, self._limiter
         costs = check_costs(costs, [each._found.limits for each in runs])
         of_runs = [each._draw(consume, costs, by_usage) for each in runs]
+        check_names(options, OwnBucketOptions, "costs", "by_usage", "draws", "idempotency_key", "key_life")
         request = validate_request(
             self._within,
             resource,
@@ -140,7 +144,15 @@ class SyncRunBudget:
             **options,
         )
         caller = sys._getframe(1)
-        lease = _leases(limiter._lease)(request, (caller.f_code, caller.f_lasti))
+        called_at, make = (caller.f_code, caller.f_lasti), _leases(limiter._lease)
+        if idempotency_key is None and key_life is None:
+            lease: SyncRunLease = make(request, called_at)
+        else:
+            from .keyed_runs import keyed_by_run
+
+            ends_at = self._found.until_ms // MILLI + KEPT_SECONDS  # until then the name is that of this run
+            place = self._entity_id, request.resource
+            lease = keyed_by_run(make, request, called_at, idempotency_key, key_life, place, ends_at)
         lease._budget = self
         return lease
 
@@ -163,6 +175,13 @@ class SyncRunBudget:
         if not self._is_gone:  # by now the name may be that of another run
             self._limiter._run(budgets.end_budget(state, self._entity_id, self._found.limits))
         self._ended = True
+
+    def _look(self) -> None:
+        """Read whether the run, or one above it, was ended."""
+        runs, state = self._chain, self._limiter.namespace_state
+        found = self._limiter._run(budgets.left_of(state, [each._entity_id for each in runs]))
+        for each, there in zip(runs, found, strict=True):
+            each._ended = each._ended or not there
 
     @property
     def name(self) -> str:

@@ -2,7 +2,7 @@
 """The lease of a call with an idempotency key. The rules are in flows.acquire.repeats."""
 
 from collections.abc import Callable
-from typing import Any, Self, cast
+from typing import Any, Self, TypeVar, cast
 
 from ..exceptions import InfrastructureError, LeaseExpiredError
 from ..flows.acquire import repeats
@@ -14,8 +14,10 @@ from ..runtime.unused import Place
 from .lease import SyncLease, _log
 from .observed_lease import SyncObservedLease
 
+K = TypeVar("K", bound="SyncKeyed")
 
-class _Keyed(SyncLease):
+
+class SyncKeyed(SyncLease):
     """A lease whose entry and end go by a key."""
 
     __slots__ = ()
@@ -26,6 +28,7 @@ class _Keyed(SyncLease):
         if not self._call.enter():  # a lease can be entered once, whatever happens
             raise LeaseExpiredError(self._request.entity_id, self._request.resource)
         state, this = self._namespace_state, self._try
+        this.request = self._request  # a run may have shortened its wait
         taken = self._run(repeats.enter(state, this))
         try:
             # a run of its own: what this one takes back if it is cut off are not the tokens of the acquire, which may
@@ -55,13 +58,13 @@ class _Keyed(SyncLease):
             _log(self._namespace_state, grant, f"{in_tokens(grant.consumed)} were not given back", problem)
 
 
-class SyncKeyedLease(_Keyed):
+class SyncKeyedLease(SyncKeyed):
     """A lease with a key."""
 
     __slots__ = ("_try",)
 
 
-class SyncObservedKeyedLease(SyncObservedLease, _Keyed):
+class SyncObservedKeyedLease(SyncObservedLease, SyncKeyed):
     """A lease with a key that notifies observers."""
 
     __slots__ = ("_try",)
@@ -71,8 +74,12 @@ def keyed(make: Any, request: AcquireRequest, called_at: Place, key: str | None,
     """Return the lease that ``make``, a partial of the limiter's class of leases, would make, with a key. Raises
     ``ValidationError``.
     """
-    this = Try(request, cast("str", key), life)
-    kind: Callable[..., SyncLease] = SyncObservedKeyedLease if make.func is SyncObservedLease else SyncKeyedLease
-    lease = kind(*make.args, request, called_at, **make.keywords)
-    lease._try = this  # type: ignore[attr-defined]
+    kind: Callable[..., SyncKeyed] = SyncObservedKeyedLease if make.func is SyncObservedLease else SyncKeyedLease
+    return of_try(kind, make, Try(request, cast("str", key), life), called_at)
+
+
+def of_try(kind: Callable[..., K], make: Any, this: Try, called_at: Place) -> K:
+    """Return the lease of a try, of a ``kind`` in place of that which ``make`` would make."""
+    lease = kind(*make.args, this.request, called_at, **make.keywords)
+    lease._try = this
     return lease

@@ -25,6 +25,7 @@ from zae_limiter import (
 )
 from zae_limiter.aio.budgets import ObservedRunLease, RunBudget, RunLease
 from zae_limiter.aio.keyed_lease import KeyedLease, ObservedKeyedLease
+from zae_limiter.aio.keyed_runs import KeyedRunLease, ObservedKeyedRunLease
 from zae_limiter.aio.observed_lease import ObservedLease
 from zae_limiter.engines.memory.table import MemoryTable
 from zae_limiter.engines.meter import Meter
@@ -36,6 +37,7 @@ from zae_limiter.schema.registry import version_item
 from zae_limiter.streams import Pieces, SyncPieces
 from zae_limiter.sync.budgets import SyncObservedRunLease, SyncRunBudget, SyncRunLease
 from zae_limiter.sync.keyed_lease import SyncKeyedLease, SyncObservedKeyedLease
+from zae_limiter.sync.keyed_runs import SyncKeyedRunLease, SyncObservedKeyedRunLease
 from zae_limiter.sync.observed_lease import SyncObservedLease
 from zae_limiter.testing import ManualClock
 from zae_limiter.values.versions import record_of_this_release
@@ -54,6 +56,8 @@ TWINS: dict[type, type] = {
     SyncRunBudget: RunBudget,
     SyncRunLease: RunLease,
     SyncKeyedLease: KeyedLease,
+    SyncKeyedRunLease: KeyedRunLease,
+    SyncObservedKeyedRunLease: ObservedKeyedRunLease,
     SyncObservedKeyedLease: ObservedKeyedLease,
 }
 THREADS = ThreadPoolExecutor(max_workers=128)

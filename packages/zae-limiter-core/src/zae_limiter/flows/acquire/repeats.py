@@ -68,6 +68,7 @@ from .statuses import refusal_of
 DAY: Final = 24 * 3600
 LONGEST_LIFE: Final = 30 * DAY
 MOST_REPEATS: Final = 10
+LAST_INSTANT: Final = 2**53  # epoch seconds: never
 Role = Literal["undecided", "first", "repeat", "without a key"]
 
 
@@ -76,7 +77,8 @@ class Try:
 
     ``id`` names it in the key's item, and ``first`` the try whose tokens stay. ``doubtful``: the item may say that this
     try is the first without an answer, so its tokens never go back. ``acquired``: the requests of its acquire;
-    others of its lease are what the block took beside it.
+    others of its lease are what the block took beside it. ``place``: whose key it is, an entity on a resource.
+    ``ends_at``: the instant in epoch seconds at which the key ends at the latest.
     """
 
     role: Role = "undecided"
@@ -86,13 +88,15 @@ class Try:
 
     def __init__(self, request: AcquireRequest, key: str, life: float | None) -> None:
         self.request = request
+        self.place = request.asker
+        self.ends_at = LAST_INSTANT
         self.key = check_idempotency_key("idempotency_key", key)
         self.life = DAY if life is None else check_life("key_life", life)
         self.id = os.urandom(9).hex()
 
     def address(self, namespace_state: NamespaceState) -> tuple[str, str]:
         """Return the key of the item."""
-        return call_key(namespace_state.namespace_id, *self.request.asker, self.key)
+        return call_key(namespace_state.namespace_id, *self.place, self.key)
 
     def kept(self, grant: Grant) -> KeptCall:
         """Return what the key stands for once this try is the first."""
@@ -106,8 +110,8 @@ class Try:
     def put(self, namespace_state: NamespaceState, kept: KeptCall) -> Put:
         """Return the put of the item, on the condition that there is none, or one that has expired."""
         now = namespace_state.now() // 1000
-        expires_at = now + max(1, round(self.life))
-        item = call_item(self.address(namespace_state), *self.request.asker, kept, expires_at=expires_at)
+        expires_at = min(now + max(1, round(self.life)), self.ends_at)
+        item = call_item(self.address(namespace_state), *self.place, kept, expires_at=expires_at)
         return Put(item, Conditions(below={TTL: now + 1}))
 
     def check(self, kept: KeptCall) -> None:
@@ -119,7 +123,7 @@ class Try:
             pairs.append((kept.draws.get(_place(each), NOTHING), each.amounts, own))
         if len(kept.draws) == len(asked.draws) and all(_agree(*pair) for pair in pairs):
             return
-        entity_id, resource = asked.asker
+        entity_id, resource = self.place
         problem = f"stands for a call of {entity_id}/{resource} with other amounts or draws: take another key"
         raise IdempotencyKeyError("idempotency_key", self.key, problem)
 

@@ -1,7 +1,7 @@
 """The options and the request of an acquire, and the check of its arguments.
 
-``OwnBucketOptions`` types the ``**options`` of the decorator and of the integrations, whose draws may be functions. A
-test holds ``acquire`` to it: the same names, types and defaults, and each option reaches its check.
+``EachCallOptions`` types the ``**options`` of the decorator and of the integrations, whose draws and keys may be
+functions. A test holds ``acquire`` to it: the same names, types and defaults, and each option reaches its check.
 """
 
 import math
@@ -29,7 +29,7 @@ REMEMBERED: Final = 1_000  # calls without options, of each limiter
 
 
 class OwnBucketOptions(TypedDict, total=False):
-    """The options of ``acquire`` but for its draws."""
+    """The options of ``acquire`` but for its draws and its key."""
 
     limits: Sequence[Limit | str] | None
     cascade: bool
@@ -40,12 +40,17 @@ class OwnBucketOptions(TypedDict, total=False):
     max_hold: float | None
 
 
-class AcquireOptions(OwnBucketOptions, total=False):
+class EachCallOptions(OwnBucketOptions, total=False):
+    """The options that each call of a function, or of an integration, has in common."""
+
+    key_life: float | None
+
+
+class AcquireOptions(EachCallOptions, total=False):
     """The options of ``acquire``."""
 
     draws: Sequence[Draw]
     idempotency_key: str | None
-    key_life: float | None
 
 
 class OldOptions(TypedDict):
@@ -201,6 +206,13 @@ def validate_request(
     if on_refused is not None:
         _follow(request, OnRefused.check("on_refused", on_refused, request.resource))
     return request
+
+
+def check_names(options: Mapping[str, object], kind: type, *beside: str) -> None:
+    """Raise ``ValidationError`` for what is not an option of a ``kind``, nor one ``beside`` it."""
+    known = {*kind.__annotations__, *beside}
+    for name in options.keys() - known:
+        raise ValidationError(name, options[name], f"is not an option of acquire: there are {', '.join(sorted(known))}")
 
 
 def _follow(request: AcquireRequest, on_refused: OnRefused) -> None:
