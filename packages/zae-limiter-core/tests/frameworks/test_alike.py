@@ -110,7 +110,9 @@ class Site:
         def hello() -> str:
             return "hello"
 
-        response = app.test_client().get("/", headers=fields, environ_overrides={"REMOTE_ADDR": peer})
+        environ = {"REMOTE_ADDR": peer}  # its client puts a length of its own in place of the field's
+        environ["CONTENT_LENGTH"] = dict(fields).get("Content-Length", "")
+        response = app.test_client().get("/", headers=fields, environ_overrides=environ)
         got = Got(response.status_code, {k.lower(): v for k, v in response.headers.items()}, response.data)
         response.close()
         return got
@@ -364,6 +366,42 @@ async def test_a_bad_key_is_a_400_and_takes_nothing(site: Site, field: str) -> N
     got = await site.ask(site.identity("user"), [("Idempotency-Key", field)], idempotency_key=site.module.retry_key)
     assert got.status == 400
     assert (await site.ask(site.identity("user"))).fields["ratelimit"].startswith('"rpm";r=9')
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "left"),
+    [
+        ([("Content-Length", "7")], [("Content-Length", "7")], 9),
+        ([("Content-Length", "7")], [("Content-Length", "8")], 8),
+        ([("Content-Length", "7")], [], 8),
+        ([("Content-Digest", "sha-256=:YQ==:")], [("Content-Digest", "sha-256=:YQ==:")], 9),
+        ([("Content-Digest", "sha-256=:YQ==:")], [("Content-Digest", "sha-256=:Yg==:")], 8),
+        ([("Content-Length", "7")], [("Content-Digest", "7")], 8),
+    ],
+)
+async def test_a_key_is_of_the_body_as_far_as_the_header_says(
+    site: Site, first: list[tuple[str, str]], second: list[tuple[str, str]], left: int
+) -> None:
+    for fields in (first, second):
+        got = await site.ask(site.identity("user"), [KEY, *fields], idempotency_key=site.module.retry_key, key_life=60)
+        assert got.status == 200
+    assert await site.call("available", "user", "api") == {"rpm": left}
+
+
+@pytest.mark.parametrize(
+    ("life", "keyed", "says"), [(0, True, r"^key_life 0"), (60, False, r"^key_life 60: needs a key")]
+)
+async def test_a_bad_life_of_a_key_is_an_error_at_setup(site: Site, life: int, *, keyed: bool, says: str) -> None:
+    own: Any = {"idempotency_key": site.module.retry_key} if keyed else {}
+    with pytest.raises(ValidationError, match=says):
+        await site.ask(site.identity("user"), [KEY], key_life=life, **own)
+
+
+async def test_users_of_one_key_have_each_their_own(site: Site) -> None:
+    for user in ("ann", "bob", "ann"):
+        await site.ask(site.identity(user), [KEY], idempotency_key=site.module.retry_key)
+    for user in ("ann", "bob"):
+        assert await site.call("available", user, "api") == {"rpm": 9}
 
 
 def test_a_key_that_all_requests_would_share_is_an_error_at_setup(site: Site) -> None:

@@ -27,7 +27,7 @@ from .answers import Answer, AnswerOptions, Answers, NotServed, Options, refusal
 from .arguments import Rule
 from .arguments import resolve as resolve  # noqa: PLC0414 - a name of this module for its users
 from .leases import Leases, Refund, SlotEnded
-from .retries import FIELD, key_of_request
+from .retries import FIELD, OF_BODY, key_of_request
 
 Scope = MutableMapping[str, Any]
 Message = inbox.Message
@@ -38,7 +38,6 @@ T = TypeVar("T")
 OfScope: TypeAlias = T | Callable[[Scope], T | Awaitable[T]]
 
 LEASE: Final = "rate_limit_lease"  # of scope["state"]
-_FIELD: Final = FIELD.lower().encode()
 _EXCHANGE: Final = "zae_limiter.exchange"  # of the scope
 log = logging.getLogger(__name__)
 _cut_off: Final = LogThrottle()  # a client may cause many of these lines
@@ -78,8 +77,12 @@ def client_address(**options: Unpack[AddressOptions]) -> Callable[[Scope], str]:
 def retry_key(scope: Scope) -> str | None:
     """Return the key by which a retried request counts once: an ``idempotency_key``, of its ``Idempotency-Key``."""
     target = b"?".join((scope.get("raw_path") or scope["path"].encode(), scope.get("query_string", b"")))
-    fields = [value.decode("latin-1") for name, value in scope.get("headers", ()) if name.lower() == _FIELD]
-    return key_of_request(scope["method"], target.decode("latin-1"), fields)
+    found: dict[bytes, list[str]] = {name.lower().encode(): [] for name in (FIELD, *OF_BODY)}
+    for name, value in scope.get("headers", ()):
+        if (given := found.get(name.lower())) is not None:
+            given.append(value.decode("latin-1"))
+    fields, *of_body = found.values()
+    return key_of_request(scope["method"], target.decode("latin-1"), fields, [", ".join(each) for each in of_body])
 
 
 class Exchange:

@@ -27,7 +27,7 @@ from .addresses import AddressOptions, Proxies
 from .answers import ANSWERED, Answered, Answers, NotServed, Options, refusal_of, served, split
 from .arguments import Rule
 from .leases import Leases, Paced, Refund, SyncLeases
-from .retries import FIELD, key_of_request
+from .retries import FIELD, OF_BODY, key_of_request
 
 T = TypeVar("T")
 OfRequest: TypeAlias = T | Callable[[Any], T]
@@ -42,7 +42,8 @@ def client_address(**options: Unpack[AddressOptions]) -> Callable[[Any], str]:
 def retry_key(request: Any) -> str | None:
     """Return the key by which a retried request counts once: an ``idempotency_key``, of its ``Idempotency-Key``."""
     field = request.headers.get(FIELD)
-    return key_of_request(request.method, request.get_full_path(), () if field is None else (field,))
+    of_body = [request.headers.get(name, "") for name in OF_BODY]
+    return key_of_request(request.method, request.get_full_path(), () if field is None else (field,), of_body)
 
 
 def lease_of(request: Any) -> SyncLease:

@@ -22,7 +22,7 @@ from .addresses import AddressOptions, Proxies
 from .answers import ANSWERED, Answered, AnswerOptions, Answers, NotServed, served
 from .arguments import Rule
 from .leases import Paced, Refund, SyncLeases
-from .retries import FIELD, key_of_request
+from .retries import FIELD, OF_BODY, key_of_request
 
 F = TypeVar("F", bound=Callable[..., Any])
 _EXTENSION: Final = "zae_limiter"  # of app.extensions
@@ -95,7 +95,8 @@ def client_address(**options: Unpack[AddressOptions]) -> Callable[[], str]:
 
 def retry_key() -> str | None:
     """Return the key by which a retried request counts once: an ``idempotency_key``, of its ``Idempotency-Key``."""
-    return key_of_request(request.method, request.full_path, request.headers.getlist(FIELD))
+    of_body = [", ".join(request.headers.getlist(name)) for name in OF_BODY]
+    return key_of_request(request.method, request.full_path, request.headers.getlist(FIELD), of_body)
 
 
 def init_app(app: Flask, **options: Unpack[AnswerOptions]) -> None:

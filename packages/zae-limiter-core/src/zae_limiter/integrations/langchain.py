@@ -44,11 +44,13 @@ from ..values.draws import Draw
 from ..values.estimates import Estimate
 from ..values.on_refused import OnRefused
 from ..values.refusal import RateLimitExceeded
+from ..wiring import with_key
 from .answers import NotServed
-from .arguments import calls_cost, check_either, check_refund
+from .arguments import calls_cost, check_either, check_options, check_refund
 from .heard import bytes_heard
 from .leases import MAX_OPEN, Leases, OpenCalls, Refund, SyncLeases
 from .litellm_stream import Stream
+from .retries import key_of_call
 from .settlement import assumed_answer, settle, settle_at_least, settle_at_least_sync, settle_sync
 from .tokens import estimate, floor
 from .usage import TokenUsage, UsageReader, part_of
@@ -62,13 +64,21 @@ _OF_MESSAGE: Final = ("name", "tool_calls", "invalid_tool_calls", "tool_call_id"
 T = TypeVar("T")
 
 
+def retry_key(request: Mapping[str, Any], metadata: Mapping[str, Any]) -> str | None:
+    """Return the key by which a retried call counts once: an ``idempotency_key`` of ``TokenLimits``, made of that in
+    the ``metadata`` of the call and of its messages, because all calls of a chain have its metadata.
+    """
+    key = metadata.get("idempotency_key")
+    return None if key is None else key_of_call(key, request)
+
+
 class RequestLimiter(BaseRateLimiter):
     """The ``rate_limiter`` of a chat model: each of its requests takes ``consume`` first.
 
     A ``SyncRateLimiter`` serves ``invoke`` and ``ainvoke`` (each call on a thread of its own), a ``RateLimiter`` serves
     ``ainvoke`` alone. ``options`` are those of ``acquire``; ``max_wait`` is 60 seconds if you name no wait. LangChain
     does not report the end of a request here, so limits with slots raise ``ValidationError``: ``TokenLimits`` holds
-    them.
+    them. Nor does it report the request: an ``idempotency_key`` takes no argument, and may read a ``ContextVar``.
     """
 
     def __init__(
@@ -78,14 +88,18 @@ class RequestLimiter(BaseRateLimiter):
         entity_id: str,
         resource: str,
         consume: Mapping[str, int],
-        **options: Unpack[AcquireOptions],
+        draws: Sequence[Draw] = NO_DRAWS,
+        idempotency_key: Callable[[], str | None] | None = None,
+        **options: Unpack[EachCallOptions],
     ) -> None:
         check_either(limiter)
-        self._limiter = limiter
+        check_options(options, entity_id, resource, draws, idempotency_key)
+        self._limiter, self._key = limiter, idempotency_key
+        self._life = options.pop("key_life", None)
         self._place = (entity_id, resource, dict(consume))
         policy = options.get("on_refused")
         own: AcquireOptions = {} if isinstance(policy, OnRefused) and policy.wait else {"max_wait": MAX_WAIT}
-        self._options: AcquireOptions = {**own, **options}
+        self._options: AcquireOptions = {"draws": draws, **own, **options}
 
     def acquire(self, *, blocking: bool = True) -> bool:
         """Take the tokens. Raises the errors of ``acquire``; a refusal is ``False`` if it is not ``blocking``.
@@ -117,9 +131,10 @@ class RequestLimiter(BaseRateLimiter):
             return False
 
     def _waiting(self, *, blocking: bool) -> AcquireOptions:
+        key: Any = {} if self._key is None else with_key(self._key(), self._life)
         if blocking:
-            return self._options
-        options: AcquireOptions = {**self._options, "max_wait": AT_ONCE}
+            return {**self._options, **key}
+        options: AcquireOptions = {**self._options, **key, "max_wait": AT_ONCE}
         if isinstance(policy := options.get("on_refused"), OnRefused):
             options["on_refused"] = replace(policy, wait=0)
         return options
@@ -157,6 +172,7 @@ class TokenLimits(BaseCallbackHandler):
     body of a request, and so does ``draws``, if it is a function: it returns further buckets. ``options`` are those of
     ``acquire``. A refusal raises ``RateLimitExceeded`` before the request goes out. ``refund``: a call that fails keeps
     its estimate (``"never"``), or gives it back (``"before_answer"``) unless a part of its answer had come.
+    ``idempotency_key`` is ``retry_key``, or a function of the same mapping and of the ``metadata`` of the call.
     ``most_settled`` bounds what a provider may claim that one call used, by default as ``lease.settle`` does.
     """
 
@@ -175,14 +191,17 @@ class TokenLimits(BaseCallbackHandler):
         refund: Refund = "never",
         most_settled: int | None = None,
         draws: Sequence[Draw] | Callable[[Mapping[str, Any]], Sequence[Draw]] = NO_DRAWS,
+        idempotency_key: Callable[[Mapping[str, Any], Mapping[str, Any]], str | None] | None = None,
         **options: Unpack[EachCallOptions],
     ) -> None:
         check_either(limiter)
         check_refund(refund)
+        check_options(options, entity_id, resource, draws, idempotency_key)
         check_most("most_settled", most_settled)
         self._limiter, self._place = limiter, (entity_id, resource)
         self._calls = calls_cost(requests, tokens, slots)
         self._tokens, self._estimate, self._draws = tokens, estimate, draws
+        self._key, self._life = idempotency_key, options.pop("key_life", None)
         self._refund, self._options, self._most = refund, options, most_settled
         self._open: OpenCalls[int, Leases | SyncLeases] = OpenCalls()
         self._streams: LRU[int, Stream] = LRU(MAX_OPEN)
@@ -190,22 +209,22 @@ class TokenLimits(BaseCallbackHandler):
     def _chat_starts(self, serialized: Any, messages: list[list[Any]], *, run_id: UUID, **kwargs: Any) -> None:
         """Take the tokens. Raises the errors of ``acquire``."""
         request = _chat(messages, kwargs)
-        self._remember(run_id, request, self._taken(request))
+        self._remember(run_id, request, self._taken(request, self._keyed(request, kwargs)))
 
     async def _chat_starts_on_loop(
         self, serialized: Any, messages: list[list[Any]], *, run_id: UUID, **kwargs: Any
     ) -> None:
         request = _chat(messages, kwargs)
-        self._remember(run_id, request, await self._taken_on_loop(request))
+        self._remember(run_id, request, await self._taken_on_loop(request, self._keyed(request, kwargs)))
 
     def _llm_starts(self, serialized: Any, prompts: list[str], *, run_id: UUID, **kwargs: Any) -> None:
         """Take the tokens for a model that is not a chat model. Raises the errors of ``acquire``."""
         request = _completion(prompts, kwargs)
-        self._remember(run_id, request, self._taken(request))
+        self._remember(run_id, request, self._taken(request, self._keyed(request, kwargs)))
 
     async def _llm_starts_on_loop(self, serialized: Any, prompts: list[str], *, run_id: UUID, **kwargs: Any) -> None:
         request = _completion(prompts, kwargs)
-        self._remember(run_id, request, await self._taken_on_loop(request))
+        self._remember(run_id, request, await self._taken_on_loop(request, self._keyed(request, kwargs)))
 
     def _part_comes(self, token: Any, *, run_id: UUID, chunk: Any = None, **kwargs: Any) -> None:
         """Keep the tokens: a part of the answer is there, of text, thinking or a tool's call."""
@@ -259,23 +278,26 @@ class TokenLimits(BaseCallbackHandler):
     def _draws_of(self, request: Mapping[str, Any]) -> Sequence[Draw]:
         return self._draws(request) if callable(self._draws) else self._draws
 
-    def _taken(self, request: Mapping[str, Any]) -> SyncLeases:
+    def _keyed(self, request: Mapping[str, Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+        return {} if self._key is None else with_key(self._key(request, kwargs.get("metadata") or {}), self._life)
+
+    def _taken(self, request: Mapping[str, Any], key: Mapping[str, Any]) -> SyncLeases:
         if not isinstance(self._limiter, SyncRateLimiter):
             raise TypeError(_BLOCKING)
         leases = SyncLeases()
         with self._explained(request):
             draws = self._draws_of(request)
-            lease = self._limiter.acquire(*self._place, self._cost(request), draws=draws, **self._options)
+            lease = self._limiter.acquire(*self._place, self._cost(request), draws=draws, **key, **self._options)
             leases.enter(lease, self._refund)
         return leases
 
-    async def _taken_on_loop(self, request: Mapping[str, Any]) -> Leases | SyncLeases:
+    async def _taken_on_loop(self, request: Mapping[str, Any], key: Mapping[str, Any]) -> Leases | SyncLeases:
         if isinstance(self._limiter, SyncRateLimiter):
-            return await _on_own_thread(partial(self._taken, request), abandoned=_give_back)
+            return await _on_own_thread(partial(self._taken, request, key), abandoned=_give_back)
         leases = Leases()
         with self._explained(request):
             draws = self._draws_of(request)
-            lease = self._limiter.acquire(*self._place, self._cost(request), draws=draws, **self._options)
+            lease = self._limiter.acquire(*self._place, self._cost(request), draws=draws, **key, **self._options)
             await leases.enter(lease, self._refund)
         return leases
 

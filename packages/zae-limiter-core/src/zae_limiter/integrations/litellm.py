@@ -37,8 +37,9 @@ from ..values.estimates import Estimate
 from ..values.limits import MAX_TOKENS
 from ..values.naming import check_resource
 from ..values.refusal import RateLimitExceeded
-from .answers import ANSWERED, INVALID, Options, split
-from .arguments import calls_cost, check_opened, check_refund, ids_of_client
+from ..wiring import with_key
+from .answers import ANSWERED, INVALID, OTHER_REQUEST, Options, split
+from .arguments import calls_cost, check_opened, check_options, check_refund, ids_of_client
 from .cut import CutStream
 from .leases import Leases, OpenCalls, Refund, with_end
 from .litellm_routing import (
@@ -53,6 +54,7 @@ from .litellm_routing import (
     request_of,
 )
 from .litellm_stream import GONE, Stream, goes_on, id_of, is_later, later_id
+from .retries import FIELD, key_of_call, key_of_request
 from .settlement import assumed_answer, settle, settle_at_least
 from .tokens import estimate, estimate_prompt
 from .usage import TokenUsage, read_usage
@@ -78,6 +80,18 @@ def model_of(data: Mapping[str, Any]) -> str:
     return _models().resource_of_name(str(data["model"]))
 
 
+def retry_key(user: Any, data: Mapping[str, Any]) -> str | None:
+    """Return the key by which a retried call counts once: an ``idempotency_key``, made of the ``Idempotency-Key`` of
+    its header, of the key that the proxy has checked, of the path, and of the body but for its metadata.
+    """
+    request = data.get("proxy_server_request") or {}
+    header, body = request.get("headers") or {}, request.get("body") or {}
+    fields = [text for name, text in header.items() if name.lower() == FIELD.lower()]
+    sent = {name: value for name, value in body.items() if name not in _BUCKETS}  # where the proxy has its notes
+    target = f"{user.api_key} {request.get('url')}"
+    return key_of_request(str(request.get("method")), target, fields, [key_of_call(sent)]) if fields else None
+
+
 class _Call(Leases):
     """A call under way: its entity, its cost, and the resources whose tokens it has taken.
 
@@ -92,6 +106,7 @@ class _Call(Leases):
         self.user, self.identity, self.request, self.cost, self.hidden = user, identity, request, cost, hidden
         self.resources: set[str] = set()
         self.begun = hidden
+        self.key: Mapping[str, Any] = {}  # options of its acquires
 
 
 class RateLimits(CustomLogger):
@@ -108,8 +123,9 @@ class RateLimits(CustomLogger):
     a call that fails keeps its estimate (``"never"``), or gives it back (``"before_answer"``) unless its answer had
     begun. ``piece``: the tokens that a stream takes at once, beside its prompt, in place of its estimate; it is cut
     where they are refused, as ``zae_limiter.integrations.cut`` says. ``most_settled`` bounds what a provider may claim
-    that one call used, by default as ``lease.settle`` does.
-    ``options`` are those of ``acquire``, and those of ``zae_limiter.integrations.answers.Answers``.
+    that one call used, by default as ``lease.settle`` does. ``idempotency_key`` is ``retry_key``, or a function of the
+    ``UserAPIKeyAuth`` and the body. ``options`` are those of ``acquire``, and those of
+    ``zae_limiter.integrations.answers.Answers``.
     """
 
     def __init__(
@@ -128,6 +144,7 @@ class RateLimits(CustomLogger):
         most_settled: int | None = None,
         draws: Sequence[Draw] | Callable[[Any, Mapping[str, Any]], Sequence[Draw]] = NO_DRAWS,
         fields: Collection[str] = (),
+        idempotency_key: Callable[[Any, Mapping[str, Any]], str | None] | None = None,
         **options: Unpack[Options],
     ) -> None:
         super().__init__()
@@ -145,8 +162,10 @@ class RateLimits(CustomLogger):
         check_opened(RateLimiter, limiter)
         if unnamed is not None:
             check_resource("unnamed", unnamed)
-        self._answers, self._options = split(options)
-        self._options = with_end(self._options)
+        self._answers, own = split(options)
+        check_options(own, identity, resource, draws, idempotency_key)
+        self._key, self._life = idempotency_key, own.pop("key_life", None)
+        self._options = with_end(own)
         self._refund, self._most = refund, most_settled
         self._open: OpenCalls[str, _Call] = OpenCalls()
         self._later: OpenCalls[str, _Call] = OpenCalls()  # by the ids of their answers; those that were fetched, too
@@ -258,6 +277,8 @@ class RateLimits(CustomLogger):
             resource = self._resource_of(data, call_type)
             hidden = hides_models(data, call_type)
             call = _Call(user, self._identity(user), data, self._cost_of(data, call_type), hidden=hidden)
+            if self._key is not None:
+                call.key = with_key(self._key(user, data), self._life)
             fields = await self._take(call, resource, data)
         except Exception as error:
             raise self._answer_to(error, data, call_type) from error
@@ -306,7 +327,7 @@ class RateLimits(CustomLogger):
         limiter = await self._limiter()
         draws = self._draws(call.user, request) if callable(self._draws) else self._draws
         with ids_of_client():
-            lease = limiter.acquire(call.identity, resource, call.cost, draws=draws, **self._options)
+            lease = limiter.acquire(call.identity, resource, call.cost, draws=draws, **call.key, **self._options)
         fields = self._answers.fields(await call.enter(lease, self._refund))
         call.resources.add(resource)
         return fields
@@ -448,7 +469,8 @@ def _refusal(status: int, detail: str, fields: dict[str, str], call_type: str) -
     """Return the exception whose header fields the endpoint of the call passes on."""
     if not call_type.endswith(("text_completion", "anthropic_messages")):
         return HTTPException(status, detail, fields)
-    kinds = {STATUS: "rate_limit_error", PAYMENT_REQUIRED: "insufficient_quota", INVALID: "invalid_request_error"}
+    invalid = dict.fromkeys((INVALID, OTHER_REQUEST), "invalid_request_error")
+    kinds = {STATUS: "rate_limit_error", PAYMENT_REQUIRED: "insufficient_quota", **invalid}
     kind = kinds.get(status, "api_error")
     refusal: Any = ProxyException(message=detail, type=kind, param=None, code=status, headers=fields)
     refusal.status_code = status  # older releases answer with it
