@@ -37,7 +37,8 @@ PAUSE = 0.001  # seconds between two chunks
 AGAIN, TRIES = 0.2, 5  # a refused caller asks again, in case that others give back
 KILLED_AT = 0.4  # of the limit
 SEED = 57
-POOL, PATIENCE = 1_000, 30.0  # connections and seconds of LiteLLM: enough for each stream on a busy machine
+PATIENCE = 30.0  # seconds that a limiter waits for its store: a busy machine is not an outage
+POOL = 1_000  # connections of LiteLLM: one for each stream
 ENTITY, MODEL = "team", "gpt-4"
 COUNTED, REASON = struct.Struct("4q"), 100  # bytes
 
@@ -151,7 +152,7 @@ async def _ours(place: str, limit: int) -> tuple[Any, Callable[[], Awaitable[int
     from zae_limiter.stores import Meter, SQLiteStore
 
     meter = Meter()
-    repository = await Repository.over(SQLiteStore(place, meter=meter), Options())
+    repository = await Repository.over(SQLiteStore(place, meter=meter), Options(acquire_timeout=PATIENCE))
     limiter = RateLimiter(repository)
     await limiter.set_resource_defaults(MODEL, [Limit.total("tokens", limit)])
 
