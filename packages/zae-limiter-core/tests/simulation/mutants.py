@@ -723,6 +723,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "not in force",
         reads("#CONFIG", _without_longest_pattern),
         scenario="patterns",
+        found_by=6,
     ),
     Mutant(
         "a change of the system that loses the patterns",
@@ -730,6 +731,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "not in force",
         requests(_patterns_lost),
         scenario="patterns",
+        found_by=3,
     ),
     # Outages
     Mutant(
