@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 HUNDREDTH: Final = 100  # millionths, of a cent
 MOST: Final = 3  # refusers that are looked for
+MOST_RUNS: Final = 1000
+ALL_RUNS: Final = "run:*"
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +33,11 @@ class Drawn:
     found: "tuple[BucketExplanation, LimitExplanation] | None" = None
     full_seconds: float = 0.0
     of_parent: bool = False
+
+    @property
+    def is_of_runs(self) -> bool:
+        """Whether budgets of runs refused it, which are counted as one: any run within the entity that asked."""
+        return self.refuser.entity_id == ALL_RUNS
 
     @property
     def left(self) -> int:
@@ -71,6 +78,8 @@ class Drawing:
     def _drawn(self, call: "Explanation", refuser: "Refuser", refused: int, said: str | None) -> Drawn | None:
         """Return what a refuser has; ``None`` if it is of the call's path, and its limit has gone."""
         path = {(bucket.entity_id, bucket.resource) for bucket in call.buckets}
+        if refuser.entity_id == ALL_RUNS:
+            return self._of_runs(call, refuser, refused)
         shares = {
             bucket.resource: each.available / max(1, each.limit.burst)
             for bucket in self._of(refuser.entity_id)
@@ -83,6 +92,23 @@ class Drawing:
                 of_parent = refuser.entity_id in call.parent_ids and resource == call.resource
                 return Drawn(refuser, refused, (bucket, limit), seconds, of_parent)
         return None if any(refuser.entity_id == entity_id for entity_id, _ in path) else Drawn(refuser, refused)
+
+    def _of_runs(self, call: "Explanation", refuser: "Refuser", refused: int) -> Drawn:
+        """Return what refused a call for its run: of the runs within the entity the one with the least left."""
+        from zae_limiter.values.naming import RUN_RESOURCE
+        from zae_limiter.values.run_budgets import within_of
+
+        shares = {
+            bucket.entity_id: each.available / max(1, each.limit.burst)
+            for bucket in self._repository.list_buckets(RUN_RESOURCE, limit=MOST_RUNS).buckets
+            for each in bucket.limits
+            if each.limit.name == refuser.limit_name and within_of(bucket.entity_id, RUN_RESOURCE) == call.entity_id
+        }
+        for entity_id in sorted(shares, key=lambda each: shares[each])[:1]:
+            if found := self._explained(refuser._replace(entity_id=entity_id), RUN_RESOURCE):
+                bucket, limit, seconds = found
+                return Drawn(refuser, refused, (bucket, limit), seconds)
+        return Drawn(refuser, refused)
 
     def _of(self, entity_id: str) -> "Sequence[Bucket]":
         if entity_id not in self._buckets:

@@ -143,9 +143,11 @@ def _explained(repository: "SyncRepository", entity_id: str, resource: str, *, c
 def say_everywhere(found: Everywhere, steps: Sequence[NextStep]) -> None:
     """Print the resources that refused an entity, the worst first."""
     width = get_terminal_size().columns
-    total = sum(each.refused for each in found.resources)
-    where = counted(len(found.resources), "resource") if found.resources else "no resource"
-    head = f"{found.entity_id}, since {both(found.since)}: {where} refused it, {counted(total, 'acquire')}."
+    counts = [each.refused for each in found.resources if each.refused]
+    where = counted(len(counts), "resource") if counts else "no resource"
+    head = f"{found.entity_id}, since {both(found.since)}: {where} refused it, {counted(sum(counts), 'acquire')}."
+    if others := len(found.resources) - len(counts):
+        head = f"{head} Now {others:,} {'more ' if counts else ''}would."
     for line in (head, *sentences(found.entity_id, "all resources", found.switches)):
         say_wrapped([(line,)], width=width)
     for name in found.unknown:

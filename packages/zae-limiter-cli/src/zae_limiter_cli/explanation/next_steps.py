@@ -240,7 +240,14 @@ def _views(report: Report) -> Iterator[_Step]:
 def _draws(report: Report) -> Iterator[_Step]:
     """Yield how to ask the bucket that refused most often, if the call does not take from it: a draw of the service."""
     found, refused_by = report.explanation, report.usage.refused_by or report.explanation.buckets[0].refused_by
-    if (drawn := report.drawn) is not None and drawn.found is not None:
+    if (drawn := report.drawn) is not None and drawn.is_of_runs:
+        if drawn.found is None:
+            yield _Step("See the budgets of all runs.", "entity list", None, ["--buckets", "-r", "budget"])
+        else:
+            run = drawn.found[0]
+            yield _Step(f"See why {run.entity_id} refuses.", "why", run.entity_id, ["-r", run.resource])
+        return
+    if drawn is not None and drawn.found is not None:
         asks = ["--cascade"] if drawn.of_parent else ["--draw", _a_draw(*drawn.found, drawn.left)]
         does = f"Ask with what the call draws there, such as {asks[-1].rpartition(':')[2]}."
         if drawn.of_parent:

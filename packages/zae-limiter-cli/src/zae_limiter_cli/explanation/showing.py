@@ -145,6 +145,9 @@ def by_draw(report: Report, what: str) -> Iterator[str]:
     yield f"{what}: {drawn_by(drawn)}."
     if drawn.refused:
         yield f"{drawn.refuser} refused {counted(drawn.refused, 'call')}; how much they draw there is not recorded."
+    if drawn.found is None and drawn.is_of_runs:
+        yield f"No run within {report.explanation.entity_id} has that limit now."
+        return
     if drawn.found is None:
         yield "Its own limits let it pass, and no bucket of that name and limit is left, which is like a full one."
         return
@@ -157,7 +160,7 @@ def by_draw(report: Report, what: str) -> Iterator[str]:
     elif math.isinf(drawn.full_seconds):
         yield "No more come by themselves: credit the bucket."
     elif drawn.full_seconds:
-        at = report.explanation.at + timedelta(seconds=drawn.full_seconds)
+        at = report.explanation.at + timedelta(seconds=drawn.full_seconds + 1)  # `both` leaves out the seconds
         yield f"It has all {most} again in {duration(drawn.full_seconds)}, at {both(at)}, if no call draws."
 
 
@@ -169,7 +172,7 @@ def drawn_by(drawn: Drawn) -> str:
     bucket, limit = drawn.found
     left = amount(drawn.left, limit.limit.unit)
     state = f", which has {left} left" if drawn.is_short else f", if it draws more than {left}"
-    return f"refused by a {whose} on {drawn.refuser} on {bucket.resource}{state}"
+    return f"refused by a {whose} on {bucket.entity_id}/{limit.limit.name} on {bucket.resource}{state}"
 
 
 def until(report: Report) -> str:
@@ -264,7 +267,8 @@ def _notes(each: "LimitExplanation") -> Iterator[str]:
         yield "blocked"
     elif each.wait_seconds:
         verb = "would refuse" if each.limit.shadow else "REFUSES"
-        wait = "above the burst" if math.isinf(each.wait_seconds) else waiting(each)
+        never = "used up" if each.reason == "quota" else "above the burst"
+        wait = never if math.isinf(each.wait_seconds) else waiting(each)
         yield f"{verb}: {wait}"
     elif each.requested is not None:
         yield "enough"

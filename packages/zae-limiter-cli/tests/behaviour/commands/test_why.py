@@ -563,6 +563,30 @@ def test_the_budget_of_a_run_is_shown_whatever_the_levels_have(table: Table) -> 
     assert "run:run-1@team on budget (draw)" in with_draw
 
 
+def test_a_call_that_its_run_refused_names_the_run_with_the_least_left(table: Table) -> None:
+    """Usage counts the refusals of all runs as one."""
+    table.repository.set_system_defaults(["rpm: 100/min"])
+    limiter = SyncRateLimiter(table.repository)
+    for name, calls, within in (("run-1", 1, "team"), ("run-2", 9, "team"), ("run-1", 1, "others")):
+        with limiter.budget(name, {"calls": calls}, within=within) as budget, budget.acquire("gpt-4", {"rpm": 1}):
+            pass
+    again = limiter.budget("run-1", within="team").open()
+    with pytest.raises(RateLimitExceeded), again.acquire("gpt-4", {"rpm": 1}):
+        pass
+    limiter.close()  # which writes the refusal
+    done = run("why", "team", "-r", "gpt-4").stdout
+    first = " ".join(done.split())
+    assert "refused by a draw on run:run-1@team/calls on budget, which has 0 left." in first
+    assert "calls - 0 1 never (expires 7d after its last use) REFUSES: used up" in first
+    assert "zae-limiter why run:run-1@team -r budget" in done
+    assert "run:run-1@team/calls on budget, which has 0 left" in " ".join(run("why", "team").stdout.split())
+    for name in ("run-1", "run-2"):
+        run("entity", "delete", f"run:{name}@team", "--yes")
+    done = run("why", "team", "-r", "gpt-4").stdout
+    assert "No run within team has that limit now." in done
+    assert "zae-limiter entity list --buckets -r budget" in done
+
+
 @pytest.mark.parametrize("ends", [True, False])
 def test_of_a_run_that_is_over_no_credit_is_proposed(table: Table, *, ends: bool) -> None:
     run_1 = SyncRateLimiter(table.repository).budget("run-1", {"calls": 3}, within="team", expires=0.2).open()

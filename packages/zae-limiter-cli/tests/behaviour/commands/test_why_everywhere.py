@@ -67,6 +67,7 @@ def test_a_refusal_that_is_not_counted_yet_is_found_by_the_bucket(table: Table) 
         pass
     (row,) = document("why", "key-1")["resources"]
     assert (row["resource"], row["refused"], row["passes"]) == ("gpt-4", 0, False)
+    assert " ".join(run("why", "key-1").stdout.split()).partition("acquires. ")[2].startswith("Now 1 would. RESOURCE")
 
 
 def test_a_disabled_entity_is_named_although_nothing_was_counted(table: Table) -> None:
