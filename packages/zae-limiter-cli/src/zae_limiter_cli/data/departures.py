@@ -130,10 +130,17 @@ def plain_departure(each: Departure) -> dict[str, Any]:
     }
 
 
+def _text(limit: "Limit") -> str:
+    """Return the values of a limit in words, those of its schedule behind them."""
+    if not limit.schedule:
+        return limit.text
+    return f"{replace(limit, schedule=()).text}, schedule {'; '.join(map(str, limit.schedule))}"
+
+
 def _cells(each: Departure) -> tuple[str, ...]:
     why = each.reason
     if each.what == "override":
-        why = ", ".join(f"{limit.name} {limit.text}" for limit in each.limits)
+        why = ", ".join(f"{limit.name} {_text(limit)}" for limit in each.limits)
     elif each.until is not None:
         why = f"for a time: no {', '.join(limit.name for limit in each.limits)}"
     return (

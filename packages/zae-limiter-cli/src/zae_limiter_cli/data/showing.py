@@ -279,9 +279,19 @@ def _name(limit: "Limit") -> str:
         *([f"prefetch {limit.prefetch:g} s"] if limit.prefetch else []),
         *([f"weights {limit.weights}"] if limit.weights else []),
         *([f"alert {','.join(map(str, limit.alert))} %"] if limit.alert else []),
-        *([f"schedule {'; '.join(map(str, limit.schedule))}"] if limit.schedule else []),
+        *([f"schedule {'; '.join(map(str, limit.schedule))}{_entry_now(limit)}"] if limit.schedule else []),
     ]
     return f"{limit.name} ({', '.join(marks)})" if marks else limit.name
+
+
+def _entry_now(limit: "Limit") -> str:
+    """Return which entry of a schedule holds now, until when, and its values; empty for none. By this machine's clock:
+    a boundary is no matter of seconds to who reads a list.
+    """
+    from zae_limiter.values.timetables import timetable_of
+
+    held = timetable_of(limit).at(int(datetime.now(UTC).timestamp() * 1000))
+    return "" if held.entry is None else f"; now {held.text}: {rate(limit.during(held.entry))}"
 
 
 def _burst(limit: "Limit") -> str:

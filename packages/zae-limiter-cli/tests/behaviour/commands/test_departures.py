@@ -57,6 +57,14 @@ def test_people_see_who_until_when_and_why(departed: Table) -> None:
     assert "rpm 200/min" in lines[5]
 
 
+def test_a_lift_of_a_schedule_is_in_words(table: Table) -> None:
+    entry = "night: 22:00-06:00 Europe/Berlin 50/min"
+    table.repository.set_limits("acme", [Limit.custom("rpm", 100, schedule=[entry])], "gpt-4")
+    assert run("lift", "acme", "-r", "gpt-4", "--by", "2").exit_code == 0
+    shown = run("switch").stdout.splitlines()[1]
+    assert shown.endswith("rpm 200/min, schedule night: 22:00-06:00 Europe/Berlin 100/min")
+
+
 def test_a_lift_of_slots_has_their_number(table: Table) -> None:
     table.repository.set_resource_defaults("gpt-4", [Limit.concurrent("calls", 5)])
     assert run("lift", "acme", "-r", "gpt-4", "--by", "2").exit_code == 0

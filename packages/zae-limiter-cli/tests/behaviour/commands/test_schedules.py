@@ -12,7 +12,7 @@ from zae_limiter_cli.audit.changes import changes
 ENTRIES = ["odd: mon,wed,fri,sun 10/min", "even: tue,thu,sat 20/min"]
 RPM = Limit.custom("rpm", 600, schedule=ENTRIES)
 JSON = json.dumps({"name": "rpm", "capacity": 600, "schedule": ENTRIES})
-SHOWN = f"rpm (schedule {'; '.join(ENTRIES)})".split()
+SHOWN = f"rpm (schedule {'; '.join(ENTRIES)}; now".split()
 
 
 def held() -> set[int]:
@@ -23,7 +23,10 @@ def held() -> set[int]:
 
 def test_a_schedule_is_set_in_json_and_shown_at_every_level(table: Table) -> None:
     for command in (["entity", "set-limits", "key"], ["resource", "set-defaults", "gpt-4"], ["system", "set-defaults"]):
-        assert told(*command, "-l", JSON)[1][: len(SHOWN)] == SHOWN
+        row = told(*command, "-l", JSON)[1]
+        assert row[: len(SHOWN)] == SHOWN
+        assert row[len(SHOWN)] in {"odd", "even"}  # and until when
+        assert row[-4].removesuffix("/min)") in {f"{each}" for each in held()}
     assert table.repository.get_limits("key") == [RPM]
     assert document("resource", "show", "gpt-4")["limits"]["rpm"]["schedule"] == ENTRIES
 
