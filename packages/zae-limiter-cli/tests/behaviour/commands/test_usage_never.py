@@ -126,3 +126,29 @@ def test_a_limit_that_refused_draws_has_refused(table: Table) -> None:
         ("team-b", "usd", 2),
         ("team-c", "usd", 0),
     ]
+
+
+@pytest.mark.parametrize("until", [None, datetime.now(UTC) + timedelta(hours=2)])
+def test_what_a_disable_refused_is_not_known_to_be_of_a_limit(used: Table, until: datetime | None) -> None:
+    """A call that it refuses counts at every limit."""
+    by = {("out", "rpm"): 3, ("out", "tpm"): 3}
+    used.used("out", "gpt-4", TODAY, "daily", refused=3, refused_by=by, rpm=1, tpm=10)
+    assert ("resource", "gpt-4", "tpm") not in never("refused")
+    if until is None:
+        used.repository.set_switches("out", disabled=True)
+    else:
+        zero = [Limit.per_minute("rpm", 0), Limit.per_minute("tpm", 0)]
+        used.repository.set_limits("out", zero, override_until=until)
+    rows = document("usage", "list", "--never", "refused", *DAYS)["limits"]
+    (tpm,) = (each for each in rows if (each["resource"], each["limit_name"]) == ("gpt-4", "tpm"))
+    assert (tpm["refused"], tpm["may_have_refused"]) == (0, 3)
+
+
+def test_the_budget_of_a_run_is_of_no_level(used: Table) -> None:
+    usd = Limit.money("usd", 100, per="month")
+    used.repository.set_resource_defaults("budget", [usd])
+    used.used("key", "budget", TODAY, "daily", refused=2, refused_by={("run:*", "usd"): 2}, usd=500)
+    used.used("run:a@key", "budget", TODAY, "daily", refused=2, refused_below=2, usd=500)
+    rows = document("usage", "list", "--never", "refused", *DAYS)["limits"]
+    (found,) = (each for each in rows if each["resource"] == "budget")
+    assert (found["used"], found["refused"], found["may_have_refused"], found["buckets"]) == (500, 0, 0, 1)
