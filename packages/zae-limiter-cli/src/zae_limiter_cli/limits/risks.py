@@ -258,7 +258,8 @@ def _over(
             used[caller] = used.get(caller, 0) + each.consumed.get(limit.name, 0)
             if _refused_by_own(each, limit.name):
                 refused.add(caller)
-        is_whole, by = page.next is None, f"the use of the last whole {span}"
+        mean, is_whole = _is_of_minutes(limit), page.next is None and not _is_of_minutes(limit)
+        by = f"the {'mean' if mean else 'use'} of the last whole {span}"
     else:
         given, listed = limit.capacity, repository.list_buckets(on, limit=BUCKETS)
         for bucket in listed.buckets:
@@ -269,6 +270,11 @@ def _over(
     bound = {*refused, *(caller for caller, amount_used in used.items() if amount_used > given)}
     over = [caller for caller in bound if _is_on(address, caller[1])]
     return sorted(over, key=lambda caller: (-used[caller], caller)), is_whole, by
+
+
+def _is_of_minutes(limit: Limit) -> bool:
+    """Return whether usage has no more than the mean of what a limit bounds, whose busier minutes it may bind."""
+    return not limit.blocks and limit.kind == "token_bucket" and limit.refill_period < HOUR
 
 
 def _risk(repository: "SyncRepository", change: Change, now: datetime, override: LiveOverride | None) -> str | None:

@@ -376,7 +376,7 @@ def test_a_cut_for_many_names_those_that_the_limit_refused() -> None:
     plan = Plan("a", (Change(Address("gpt-4"), *sides),))
     line = risks(plan, datetime.now(UTC) + timedelta(hours=1))[Address("gpt-4")]
     assert "0 of 3 entities used more and 1 was refused by it, also" in line
-    assert "rpm: binds 1 entity now" in line
+    assert "rpm: binds at least 1 entity now, by the mean of the last whole hour" in line
 
 
 def test_a_plan_says_that_an_override_stays_and_what_holds_from_its_end_on() -> None:
