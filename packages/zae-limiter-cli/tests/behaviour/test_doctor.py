@@ -481,6 +481,25 @@ def test_consumption_is_set_against_the_lowest_limit(
     assert ("docs/operate/quota.md" in throughput.get("fix", "")) is (state == "warn")
 
 
+def test_what_is_throttled_is_counted_and_warned_of(aws: str) -> None:
+    boto3.client("dynamodb").create_table(**create_table_request("my-app"))
+    busy = consumption(write0=20, throttled_write0=1, throttled_write2=0.5, throttled_read1=0)
+    with answers(GetMetricData=lambda: busy, DescribeLimits=lambda: LIMITS):
+        _, checks = found()
+    assert checks["throughput"]["state"] == "warn"
+    assert checks["throughput"]["message"].startswith("THROTTLED 1,290 writes, 600 reads in 10 minutes; writes 20 of ")
+    assert "runbooks/table-throttles.md" in checks["throughput"]["fix"]
+    assert checks["throughput"]["details"]["write"]["throttled"] == 1_290
+
+
+def test_without_figures_nothing_is_said_of_consumption(aws: str) -> None:
+    boto3.client("dynamodb").create_table(**create_table_request("my-app"))
+    _, checks = found()
+    assert checks["throughput"]["state"] == "ok"
+    assert "CloudWatch has no figures of the last 10 minutes" in checks["throughput"]["message"]
+    assert "writes 0 of" not in checks["throughput"]["message"]
+
+
 def test_who_may_not_see_consumption_or_quotas_is_told_the_action(aws: str) -> None:
     boto3.client("dynamodb").create_table(**create_table_request("my-app"))
     with answers(GetMetricData=denied(), DescribeLimits=denied()):

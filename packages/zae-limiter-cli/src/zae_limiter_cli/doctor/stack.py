@@ -108,6 +108,9 @@ def _throughput(connection: Connection) -> Finding:
     if max((each["percent"] or 0 for each in check.details.values()), default=0) >= QUOTA_WARNS:
         way = f"raise what limits it, or write less ({DOCS}/operate/quota.md)"
         return Finding("throughput", "warn", check.message, way, check.details)
+    if any(each["throttled"] for each in check.details.values()):
+        way = f"see what refuses them ({RUNBOOKS}/table-throttles.md)"
+        return Finding("throughput", "warn", check.message, way, check.details)
     return replace(_of_status(check), state="unknown" if check.ok is None else "ok")
 
 

@@ -26,12 +26,13 @@ Break = Callable[[Running, Connection, float], Any]
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """A failure: what breaks, what to look at, and the runbook that ends it."""
+    """A failure: what breaks, what to look at, and the runbook that ends it; ``publish`` has figures for CloudWatch."""
 
     about: str
     look: str
     runbook: str
     broken: Break
+    publish: Callable[[Running, Connection, float], None] | None = None
 
 
 @contextmanager
@@ -42,6 +43,16 @@ def _throttled(running: Running, _connection: Connection, seconds: float) -> Ite
         yield
     finally:
         put_throttle(running, 0)
+
+
+def _publish_throttled(running: Running, connection: Connection, seconds: float) -> None:
+    """Publish how many writes were throttled since the last time, as DynamoDB does; go on for so many seconds."""
+    figure = {
+        "MetricName": "WriteThrottleEvents",
+        "Dimensions": [{"Name": "TableName", "Value": running.name}],
+        "Value": put_throttle(running, seconds),
+    }
+    connection.client("cloudwatch").put_metric_data(Namespace="AWS/DynamoDB", MetricData=[figure])
 
 
 @contextmanager
@@ -70,9 +81,10 @@ def _aggregator_failing(_running: Running, connection: Connection, _seconds: flo
 SCENES: Final[Mapping[str, Scene]] = {
     "table-throttles": Scene(
         "The table throttles: it takes 5 writes a second, and refuses the others.",
-        "zae-limiter status; the latency and the failures below",
+        "zae-limiter status, `THROTTLED`; the latency and the failures below",
         "table-throttles",
         _throttled,
+        _publish_throttled,
     ),
     "stream-stops": Scene(
         "The stream has stopped: its mapping to the aggregator is disabled.",
@@ -101,6 +113,8 @@ def rehearse(running: Running, scene: Scene, seconds: float, rate: float, say: C
         with scene.broken(running, connection, seconds + TIMEOUT_SECONDS):
             while (left := before + seconds - time.monotonic()) > 0:
                 time.sleep(min(left, LINE_SECONDS))
+                if scene.publish is not None:
+                    scene.publish(running, connection, max(0.0, before + seconds - time.monotonic()) + TIMEOUT_SECONDS)
                 say(calls.line(time.monotonic() - before))
         say("It is over: the part works again.")
         time.sleep(min(2 * LINE_SECONDS, seconds))

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from http import HTTPStatus
 from http.client import HTTPConnection, HTTPException, HTTPResponse
 from typing import Any, Final, TypeVar
 from urllib.parse import urlsplit
@@ -21,14 +22,15 @@ def readers(running: Running) -> list[dict[str, Any]]:
     return told
 
 
-def put_throttle(running: Running, seconds: float) -> None:
-    """Throttle the writes for so many seconds from now on, 0 to end it. Raises ``CommandError`` if the stack does not
-    answer.
+def put_throttle(running: Running, seconds: float) -> int:
+    """Throttle the writes for so many seconds from now on, 0 to end it; return how many were refused since the last
+    time. Raises ``CommandError`` if the stack does not answer.
     """
     body = json.dumps({"seconds": seconds})
-    refusal = _ask(running, "PUT", THROTTLE_PATH, lambda answer: answer.status != 204 and answer.read(), body)
-    if refusal is not False:
-        raise CommandError(f"{running.name} does not throttle: {refusal.decode(errors='replace')}")
+    code, told = _ask(running, "PUT", THROTTLE_PATH, lambda answer: (answer.status, answer.read()), body)
+    if code != HTTPStatus.OK:
+        raise CommandError(f"{running.name} does not throttle: {told.decode(errors='replace')}")
+    return int(told)
 
 
 def _ask(running: Running, method: str, path: str, read: Callable[[HTTPResponse], T], body: str | None = None) -> T:

@@ -36,9 +36,12 @@ class Throttle:
         self._until = 0.0
         self._second = 0
         self._passed = 0
+        self._refused = 0
 
     def put(self, body: bytes) -> Answer:
-        """Begin, or end, by a request's body: the number of seconds from now on."""
+        """Begin, go on or end, by a request's body: the number of seconds from now on. It answers how many writes were
+        refused since the last time.
+        """
         try:
             seconds = json.loads(body)["seconds"]
             if type(seconds) not in (int, float) or not 0 <= seconds <= MOST_SECONDS:
@@ -48,7 +51,8 @@ class Throttle:
             return 400, [("Content-Type", "text/plain")], message.encode()
         with self._lock:
             self._until = time.monotonic() + seconds
-        return 204, [], b""
+            refused, self._refused = self._refused, 0
+        return 200, [("Content-Type", "text/plain")], str(refused).encode()
 
     def refused(self) -> Answer | None:
         """Return the refusal of a write; None for one that passes."""
@@ -59,4 +63,7 @@ class Throttle:
             if int(now) != self._second:
                 self._second, self._passed = int(now), 0
             self._passed += 1
-            return None if self._passed <= WRITES_A_SECOND else THROTTLED
+            if self._passed <= WRITES_A_SECOND:
+                return None
+            self._refused += 1
+            return THROTTLED

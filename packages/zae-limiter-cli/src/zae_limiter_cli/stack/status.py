@@ -24,7 +24,7 @@ from .options import StackOptions
 from .replicas import replicas_in
 from .template.alarms import alarms as template_alarms
 from .template.functions import FUNCTIONS
-from .throughput import throughput_of
+from .throughput import MINUTES, NO_FIGURES, throughput_of
 
 PINGS: Final = 5
 BEHIND_SECONDS: Final = 300  # more than any batch window
@@ -138,8 +138,11 @@ def check_throughput(connection: Connection) -> Check:
     warm = [f"{each.warm:,.0f} {each.kind}s" for each in found if each.warm is not None]
     ready = [f"warm for {' and '.join(warm)} a second"] if warm else []
     details = {each.kind: {**asdict(each), "percent": each.percent} for each in found}
-    message = "; ".join([*([told] if (told := ", ".join(filter(None, map(str, found)))) else []), *ready, *unknown])
-    return Check("throughput", None if unknown else True, message, details)
+    throttled = ", ".join(counted(each.throttled, each.kind) for each in found if each.throttled)
+    refused = [f"THROTTLED {throttled} in {MINUTES} minutes"] if throttled else []
+    told = [text] if (text := ", ".join(filter(None, map(str, found)))) else []
+    message = "; ".join([*refused, *told, *ready, *unknown])
+    return Check("throughput", None if {*unknown} - {NO_FIGURES} else True, message, details)
 
 
 def check_version(table: SyncRepository, stack: str) -> Check:

@@ -1,4 +1,5 @@
-"""Ask AWS how near a table is to its throughput limits: what it consumes, the quota of a table, what it is set to.
+"""Ask AWS how near a table is to its throughput limits: what it consumes, the quota of a table, what it is set to, and
+what it throttles.
 
 The quota holds for the table and for each of its indexes by itself, on demand as well as provisioned; so each is looked
 at, and the one nearest to its limit is shown. Each figure has an action of its own; if the caller may not use it, the
@@ -8,7 +9,7 @@ https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/ServiceQuotas.h
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final, TypeVar
 
@@ -16,7 +17,11 @@ from ..connection import Connection
 
 MINUTES: Final = 10  # CloudWatch has a minute's figures one to three minutes later
 KINDS: Final = ("write", "read")
-_METRICS: Final = {"write": "ConsumedWriteCapacityUnits", "read": "ConsumedReadCapacityUnits"}
+_METRICS: Final = {
+    **{kind: f"Consumed{kind.capitalize()}CapacityUnits" for kind in KINDS},
+    **{f"throttled_{kind}": f"{kind.capitalize()}ThrottleEvents" for kind in KINDS},
+}
+NO_FIGURES: Final = f"CloudWatch has no figures of the last {MINUTES} minutes"
 T = TypeVar("T")
 
 
@@ -25,7 +30,8 @@ class Throughput:
     """Units a second of ``kind``, ``None`` for what is not known. ``used`` is that of the busiest of the last minutes.
 
     ``index`` is the name of an index, or ``None`` for the table. ``limit`` is the lowest of the limits that apply, and
-    ``limit_name`` says which one it is.
+    ``limit_name`` says which one it is. ``throttled``: the requests that were refused in these minutes, of the table
+    and all of its indexes.
     """
 
     kind: str
@@ -34,6 +40,7 @@ class Throughput:
     limit: float | None
     limit_name: str | None
     warm: float | None
+    throttled: int = 0
 
     @property
     def percent(self) -> float | None:
@@ -63,6 +70,8 @@ def throughput_of(connection: Connection) -> tuple[list[Throughput], list[str]]:
     on_demand = table.get("BillingModeSummary", {}).get("BillingMode") == "PAY_PER_REQUEST"
     unknown: list[str] = []
     used = _asked(lambda: _consumed(connection, places), "consumption", "cloudwatch:GetMetricData", unknown)
+    if used is not None and not any(name.startswith(KINDS) for name in used):
+        unknown.append(NO_FIGURES)
     quotas = _asked(client.describe_limits, "quota", "dynamodb:DescribeLimits", unknown) or {}
     found = []
     for kind in KINDS:
@@ -70,10 +79,11 @@ def throughput_of(connection: Connection) -> tuple[list[Throughput], list[str]]:
         for number, place in enumerate(places):
             limits = _limits(place, quotas, kind, on_demand=on_demand)
             limit_name, limit = min(limits, key=lambda each: each[1], default=(None, None))
-            units = used.get(f"{kind}{number}", 0.0) if used is not None else None
+            units = used.get(f"{kind}{number}", 0.0) / 60 if used and NO_FIGURES not in unknown else None
             warm = place.get("WarmThroughput", {}).get(f"{kind.capitalize()}UnitsPerSecond")
             of_kind.append(Throughput(kind, place.get("IndexName"), units, limit, limit_name, warm))
-        found.append(max(of_kind, key=lambda each: each.percent or 0))
+        throttled = sum(units for name, units in (used or {}).items() if name.startswith(f"throttled_{kind}"))
+        found.append(replace(max(of_kind, key=lambda each: each.percent or 0), throttled=round(throttled)))
     return found, unknown
 
 
@@ -91,7 +101,9 @@ def _asked(ask: Callable[[], T], what: str, action: str, unknown: list[str]) -> 
 
 
 def _consumed(connection: Connection, places: Sequence[Mapping[str, Any]]) -> dict[str, float]:
-    """Return the units a second in the busiest of the last minutes, by kind and number of the place."""
+    """Return the units in the busiest of the last minutes, and the throttled requests of all, by kind and number of the
+    place; nothing for what has no figures.
+    """
     queries = [
         {
             "Id": f"{kind}{number}",
@@ -105,14 +117,15 @@ def _consumed(connection: Connection, places: Sequence[Mapping[str, Any]]) -> di
                 "Stat": "Sum",
             },
         }
-        for kind in KINDS
+        for kind in _METRICS
         for number, place in enumerate(places)
     ]
     now = datetime.now(UTC).replace(second=0, microsecond=0)
     answer = connection.client("cloudwatch").get_metric_data(
-        MetricDataQueries=queries, StartTime=now - timedelta(minutes=MINUTES), EndTime=now
+        MetricDataQueries=queries, StartTime=now - timedelta(minutes=MINUTES), EndTime=now + timedelta(minutes=1)
     )
-    return {each["Id"]: max(each["Values"], default=0) / 60 for each in answer["MetricDataResults"]}
+    figures = {each["Id"]: each["Values"] for each in answer["MetricDataResults"] if each["Values"]}
+    return {name: sum(each) if name.startswith("throttled") else max(each) for name, each in figures.items()}
 
 
 def _dimensions(table: str, index: str | None) -> list[dict[str, str]]:

@@ -17,7 +17,7 @@ def now(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 def test_a_few_writes_of_each_second_pass_until_the_end(now: list[float]) -> None:
     throttle = Throttle()
     assert [throttle.refused() for _ in range(20)] == [None] * 20
-    assert throttle.put(b'{"seconds": 2}')[0] == 204
+    assert throttle.put(b'{"seconds": 2}')[0] == 200
     for _ in range(2):
         passed = [throttle.refused() is None for _ in range(20)]
         assert passed == [True] * WRITES_A_SECOND + [False] * (20 - WRITES_A_SECOND)
@@ -28,7 +28,7 @@ def test_a_few_writes_of_each_second_pass_until_the_end(now: list[float]) -> Non
 def test_zero_ends_it_at_once(now: list[float]) -> None:
     throttle = Throttle()
     throttle.put(b'{"seconds": 3600}')
-    assert throttle.put(b'{"seconds": 0}')[0] == 204
+    assert throttle.put(b'{"seconds": 0}')[0] == 200
     assert [throttle.refused() for _ in range(20)] == [None] * 20
     assert now == [1000.0]
 
