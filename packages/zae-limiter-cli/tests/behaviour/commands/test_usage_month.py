@@ -213,8 +213,8 @@ def test_what_runs_took_is_billed_once_to_the_tenant_that_they_are_within(used: 
         ("run:a@shop/key", "budget", 0),
         ("run:a/b@shop/key", "budget", 0),
     ):
-        only = {"calls": 5} if resource == "budget" else {}
-        used.used(entity, resource, FIRST, "daily", events=5, below=below, usd=1_000_000, **only)
+        calls = 5 if resource == "budget" else 0
+        used.used(entity, resource, FIRST, "daily", events=5, below=below, usd=1_000_000, calls=calls)
     bill = json_of("cost", *MONTH)
     assert "run:a@shop/key" not in {each["tenant"] for each in bill["tenants"]}
     (shop,) = (each for each in bill["tenants"] if each["tenant"] == "shop")
