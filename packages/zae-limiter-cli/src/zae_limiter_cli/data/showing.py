@@ -285,8 +285,8 @@ def _name(limit: "Limit") -> str:
 
 
 def _entry_now(limit: "Limit") -> str:
-    """Return which entry of a schedule holds now, until when, and its values; empty for none. By this machine's clock:
-    a boundary is no matter of seconds to who reads a list.
+    """Return which entry of a schedule holds now, until when, and its values; empty for none. It goes by this
+    machine's clock, which is exact enough for a list.
     """
     from zae_limiter.values.timetables import timetable_of
 
