@@ -15,8 +15,9 @@ from simulation.siblings import was_short_for_good
 from simulation.world import simulate
 from zae_limiter.engines.memory.table import MemoryTable
 from zae_limiter.flows.bucket.splitting import halving
-from zae_limiter.operations.values import Key, Put, Transact
+from zae_limiter.operations.values import Delete, Key, Put, Transact, Update
 from zae_limiter.schema.items import BucketId, LimitBalance, bucket_item, read_bucket
+from zae_limiter.values.limits import Limit
 from zae_limiter.values.resolution import Config
 
 BOUNDARY_MS = EPOCH_MS - EPOCH_MS % kinds.MINUTE_MS
@@ -111,3 +112,30 @@ def test_who_comes_behind_a_take_that_was_sent_is_refused_for_good() -> None:
     writes = [take(0, 10, 1_000), take(85, 95, 0)]
     assert was_short_for_good(writes, "rpm", 1_000, 60, 85)
     assert not was_short_for_good(writes, "rpm", 1_000, 60, 84)
+
+
+def made_again(*, deleted: bool) -> None:
+    """Split a shard, take the new half away, and have a copy of the write that makes it come once more."""
+    limit, kernel, table = Limit.per_second("rpm", 10), Kernel(), MemoryTable()
+    oracle = Oracle(kernel, table, skew_ms=0, lossless=False)
+    full = LimitBalance(limit, limit._ceiling_milli, 0)
+    before = bucket_item(BUCKET, {}, [full], shard_count=1, anchor_ms=kernel.now_ms, config_as_of_ms=0, spread=False)
+    table.execute(Put(before))
+    split, shard, born = (
+        halving(read_bucket(before), kernel.now_ms),
+        *(Key(BUCKET.other(n).pk, "#STATE") for n in (0, 1)),
+    )
+    table.execute(split)
+    oracle.saw({shard: before, born: None}, kernel.now_ms)
+    table.execute(Delete(born))
+    if deleted:
+        oracle.deleted(BUCKET.pk.removesuffix("#0"))
+    looked = {shard: oracle.look(shard), born: None}
+    table.execute(Transact((split.writes[1], Update(shard, add={"b_wcu_tc": 1000}))))
+    oracle.saw(looked, kernel.now_ms)
+
+
+def test_a_shard_is_made_again_only_where_somebody_deleted_it() -> None:
+    made_again(deleted=True)
+    with pytest.raises(Violation, match="was made anew, and nobody had deleted it"):
+        made_again(deleted=False)
