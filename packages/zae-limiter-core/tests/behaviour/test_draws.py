@@ -372,7 +372,7 @@ async def test_who_waits_waits_for_the_draws(world: World) -> None:
     calls = waits([Draw("user-7")]), waits([Draw(resource="embeddings")]), waits_from_the_other_end()
     waiting = [asyncio.create_task(each) for each in calls]
     await until(lambda: world.clock.waiting == 3)
-    await go_on(world, waiting, 4, 0.1)
+    assert await go_on(world, waiting, 4, 0.1)
     assert all(each > 0 for each in await asyncio.gather(*waiting))
     assert [(world.bucket_of(it.limiter, *place) or {})["b_tpm_tc"] for place in PLACES] == [111_000, 20_000, 15_000]
     with pytest.raises(RateLimitExceeded) as caught:

@@ -152,7 +152,7 @@ async def test_who_waits_waits_for_the_whole_path(world: World) -> None:
 
     waiting = [asyncio.create_task(waits(each)) for each in ("key-1", "key-2", "team")]
     await until(lambda: world.clock.waiting == 3)
-    await go_on(world, waiting, 4, 0.1)
+    assert await go_on(world, waiting, 4, 0.1)
     assert all(each > 0 for each in await asyncio.gather(*waiting))
     assert await left(it, "key-1", "key-2", "user", "team", "org") == [85, 95, 85, 75, 75]
 

@@ -432,7 +432,7 @@ async def test_all_who_wait_are_refused_at_their_next_look_once_their_process_kn
     await admin.repository.set_switches("e", "r", disabled=True)
     world.clock.advance(seconds=2)
     await refusal(user)
-    await go_on(world, waiting, 3)  # each looks once a second; its tokens are due in minutes
+    assert await go_on(world, waiting, 3)  # each looks once a second; its tokens are due in minutes
     assert {type(each.exception()) for each in waiting} == {AccessDisabled}
 
 

@@ -208,8 +208,11 @@ def stand_still(world: World) -> None:
     world.clock = ManualClock(world.clock.now_ms(), jumps=False)
 
 
-async def go_on(world: World, waiting: Sequence[asyncio.Task[Any]], seconds: float, step: float = 0.05) -> None:
-    """Let so many seconds pass in steps, or fewer until these are done. At each step they all wait, or are done."""
+async def go_on(world: World, waiting: Sequence[asyncio.Task[Any]], seconds: float, step: float = 0.05) -> bool:
+    """Let so many seconds pass in steps, or fewer until these are done; return whether they are.
+
+    At each step they all wait, or are done.
+    """
 
     def wait() -> bool:
         asleep = sum(due > world.clock.now_ms() for due in list(world.clock._due))
@@ -218,9 +221,10 @@ async def go_on(world: World, waiting: Sequence[asyncio.Task[Any]], seconds: flo
     for _ in range(round(seconds / step)):
         await until(wait)
         if all(each.done() for each in waiting):
-            return
+            break
         world.clock.advance(seconds=step)
     await until(wait)
+    return all(each.done() for each in waiting)
 
 
 async def outcomes(*awaitables: Awaitable[Any]) -> list[Any]:
