@@ -174,7 +174,7 @@ async def test_a_slot_ends_with_max_hold_and_its_holder_takes_nothing_from_the_n
     limits = [Limit.per_minute("rpm", 100), Limit.concurrent("parallel", 1)]
     limiter = await opened(world, limits, clock=None)
     other = (await world.process(clock=None)).limiter
-    lease = limiter.acquire("e", "r", ONE, max_hold=0.5)
+    lease = limiter.acquire("e", "r", ONE, max_hold=1.5)
     await lease.__aenter__()
     await refused(other, parallel=1)
     assert not lease.lost_slots
