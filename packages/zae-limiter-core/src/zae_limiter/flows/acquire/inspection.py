@@ -228,16 +228,14 @@ def _explained(records: _Records, claim: Claim, asked: "Asked", *, by_prefetch: 
         is_unlimited=claim.config.is_unlimited,
         run_until=_instant(run[RUN_UNTIL]) if run else None,
         run_ended=_instant(run[RUN_ENDED]) if RUN_ENDED in run else None,
+        shard_count=asked.view.states[0].shard_count if asked.view.states else 0,
         **_of_shards(asked.view.states),
     )
 
 
 def _of_shards(states: Sequence[BucketState]) -> dict[str, Any]:
-    """Return how many shards a bucket has, what they count together, and what the last call asked for that one of them
-    refused.
-    """
+    """Return what the shards of a bucket count together, and what the last call asked for that one of them refused."""
     return {
-        "shard_count": states[0].shard_count if states else 0,
         "admitted": sum(state.item.get(ACQUIRES, 0) for state in states),
         **refused_counts(states),
         "refused_ask": next((read_ask(state.item) for state in states), {}),
