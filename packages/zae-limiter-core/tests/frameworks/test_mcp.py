@@ -444,8 +444,67 @@ async def test_limits_that_are_missing_are_logged(
     served = Tooled(library, limiter, resource="other")
     result = await served.call("fetch", page="p")
     assert text(result).startswith("Not run: the limits of this server do not work.")
-    assert "the limits of a tool could not be applied" in caplog.text
+    assert "the limits of the tool 'fetch' could not be applied" in caplog.text
     assert served.tools.done == []
+
+
+class Broken(Exception):
+    """A fault whose text is none of the model's business."""
+
+
+def broken(_: ToolCall) -> Any:
+    raise Broken("password=hunter2")
+
+
+async def broken_later(_: ToolCall) -> Any:
+    raise KeyError("password=hunter2")
+
+
+@pytest.mark.parametrize("function", [broken, broken_later])
+@pytest.mark.parametrize("what", ["limiter", "user", "agent", "session", "draws", "costs"])
+async def test_a_function_that_fails_is_a_tools_error_and_takes_nothing(
+    library: str, limiter: RateLimiter, caplog: pytest.LogCaptureFixture, what: str, function: Any
+) -> None:
+    if what == "costs" and function is broken_later:
+        return  # a KeyError says that the arguments are wrong
+    options: dict[str, Any] = {"costs": COSTS | {"render": function}} if what == "costs" else {what: function}
+    served = Tooled(library, options.pop("limiter", limiter), per=["agent", "session"], **options)
+    served.limiter = limiter
+    for _ in range(2):
+        result = await served.call("render")
+        assert text(result).startswith("Not run: the limits of this server do not work.")
+        assert (result.structured_content or {})["error"] == "limiter_failed"
+        assert "hunter2" not in result.model_dump_json()
+    said = {"costs": "the cost of a call of the tool 'render' cannot be computed"}
+    assert said.get(what, f"{what}= failed for a call of the tool 'render'") in caplog.messages
+    assert "hunter2" in caplog.text
+    assert (served.tools.began.is_set(), await served.buckets()) == (False, set())
+    assert await served.left() == {"calls": 4, "usd": 1_000_000, "jobs": 1}
+
+
+@pytest.mark.parametrize(
+    ("what", "returned"),
+    [("limiter", None), ("user", None), ("user", 7), ("draws", None), ("draws", [7])],
+)
+async def test_a_function_that_returns_something_else_is_a_tools_error(
+    library: str, limiter: RateLimiter, caplog: pytest.LogCaptureFixture, what: str, returned: Any
+) -> None:
+    options: dict[str, Any] = {what: lambda _: returned}
+    served = Tooled(library, options.pop("limiter", limiter), per=["agent"], **options)
+    result = await served.call("render")
+    assert result.is_error
+    assert text(result).startswith("Not run: the limits of this server do not work.")
+    assert "the limits of the tool" in caplog.text
+
+
+async def test_a_tool_that_costs_money_alone_needs_no_limit_of_it_among_those_of_tools(
+    library: str, limiter: RateLimiter
+) -> None:
+    await limiter.repository.set_resource_defaults("mcp/*", ["calls: 1/min"])
+    served = Tooled(library, limiter, per=["tool"], costs={"search": {"usd": "$0.40"}, "fetch": {"calls": 1}})
+    assert [(await served.call("search", query="q")).is_error for _ in range(3)] == [False] * 3
+    assert (await served.left())["usd"] == 1_000_000 - 3 * 250_000
+    assert [(await served.call("fetch", page="p")).is_error for _ in range(2)] == [False, True]
 
 
 @pytest.mark.parametrize(

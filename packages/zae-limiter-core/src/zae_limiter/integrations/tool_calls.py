@@ -150,6 +150,8 @@ class Costs:
             log.info("the cost of a call of %r cannot be computed", name[:100], exc_info=error)
             text = "Not run: its cost cannot be computed from these arguments. Correct them, then call again."
             raise ToolRefused(text, {"error": "invalid_arguments", "retry_after_seconds": None}) from None
+        except Exception as error:
+            raise _failed("the cost of a call of the tool %r cannot be computed", name[:100], error=error) from error
 
     def depends(self, name: str) -> bool:
         """Return whether other arguments may cost less."""
@@ -162,6 +164,13 @@ class Costs:
             if not status.limit.shadow:
                 left[status.limit_name] = min(status.available, left.get(status.limit_name, status.available))
         return [each for each, cost in self._costs.items() if each != name and not callable(cost) and _fits(cost, left)]
+
+
+def _failed(said: str, *values: object, error: BaseException) -> ToolRefused:
+    """Log a fault of the server, and return the refusal, which says nothing of it."""
+    log.error(said, *values, exc_info=error)
+    text = "Not run: the limits of this server do not work. Do not repeat the call; report this to the user."
+    return ToolRefused(text, {"error": "limiter_failed", "retry_after_seconds": None})
 
 
 def _cost(name: str, cost: Any) -> Any:
@@ -232,15 +241,20 @@ class ToolRule:
         if not cost:
             return None
         parts: list[Part] = []
-        leases = Leases()
         try:
-            limiter, user = [await resolve(self._of_call[each], call) for each in ("limiter", "user")]
+            limiter, user = [await self._asked(each, call) for each in ("limiter", "user")]
+            if not isinstance(limiter, RateLimiter | RunBudget):
+                raise ValidationError("limiter", limiter, "must be a RateLimiter, or a function that returns one")
             draws = await self._draws_of(call, name, user, parts)
-            key = with_key(await resolve(self._of_call["key"], call), self._life)
-            with ids_of_client():
-                place = (self._resource,) if isinstance(limiter, RunBudget) else (user, self._resource)
-                lease = limiter.acquire(*place, cost, draws=draws, **key, **self._options)
-            await leases.enter(lease, self._refund)
+            key = with_key(await self._asked("key", call), self._life)
+            place = (self._resource,) if isinstance(limiter, RunBudget) else (user, self._resource)
+            try:
+                return await self._enter(limiter, place, cost, draws, key)
+            except ValidationError as error:
+                of_tool = f"on resource {f'{self._resource}/{name}'!r} (known: "
+                if parts[:1] != ["tool"] or of_tool not in str(error):
+                    raise
+                return await self._enter(limiter, place, cost, draws[1:] or NO_DRAWS, key)  # it limits nothing here
         except RateLimitExceeded as refusal:
             raise self._refused(refusal, name, parts) from refusal
         except (RateLimiterUnavailable, ContentionError) as error:
@@ -253,10 +267,30 @@ class ToolRule:
             text = "Not run: the id of the caller, or its key, is not valid. Do not repeat the call."
             raise ToolRefused(text, {"error": "invalid_caller", "retry_after_seconds": None}) from error
         except ZAELimiterError as error:
-            log.error("the limits of a tool could not be applied", exc_info=error)
-            text = "Not run: the limits of this server do not work. Do not repeat the call; report this to the user."
-            raise ToolRefused(text, {"error": "limiter_failed", "retry_after_seconds": None}) from error
+            raise _failed("the limits of the tool %r could not be applied", name[:100], error=error) from error
+
+    async def _enter(
+        self,
+        limiter: Any,
+        place: tuple[str, ...],
+        cost: Mapping[str, Amount],
+        draws: Sequence[Draw],
+        key: Mapping[str, Any],
+    ) -> Leases:
+        leases = Leases()
+        with ids_of_client():
+            lease = limiter.acquire(*place, cost, draws=draws, **key, **self._options)
+        await leases.enter(lease, self._refund)
         return leases
+
+    async def _asked(self, what: str, call: ToolCall) -> Any:
+        """Return a value, or what a function of the call returns. Raises ``ToolRefused`` where that fails."""
+        try:
+            return await resolve(self._of_call[what], call)
+        except ZAELimiterError:
+            raise
+        except Exception as error:
+            raise _failed("%s= failed for a call of the tool %r", what, call.tool[:100], error=error) from error
 
     async def _draws_of(self, call: ToolCall, name: str, user: str, parts: list[Part]) -> Sequence[Draw]:
         """Return the draws of a call, and note which part of it each of the first ones is of."""
@@ -265,15 +299,18 @@ class ToolRule:
             parts.append("tool")
             found.append(Draw(resource=f"{self._resource}/{name}"))
         if "agent" in self._per:
-            agent = await resolve(self._of_call["agent"], call)
+            agent = await self._asked("agent", call)
             parts.append("agent")
-            found.append(Draw(entity_of("agent", agent) if agent else None, resource=f"{self._resource}:agent"))
+            found.append(Draw(entity_of("agent", str(agent)) if agent else None, resource=f"{self._resource}:agent"))
         if "session" in self._per:
-            session = await resolve(self._of_call["session"], call)
+            session = await self._asked("session", call)
             bound = f"session-{_hash(f'{user} {session}')}" if session else None  # by its user: ids can be guessed
             parts.append("session")
             found.append(Draw(bound, resource=f"{self._resource}:session"))
-        return [*found, *await resolve(self._of_call["draws"], call)] or NO_DRAWS
+        draws = await self._asked("draws", call)
+        if not isinstance(draws, list | tuple):
+            raise ValidationError("draws", draws, "must be a list of draws, like [Draw('user-7')]")
+        return [*found, *draws] or NO_DRAWS
 
     def _refused(self, refusal: RateLimitExceeded, name: str, parts: Sequence[Part]) -> ToolRefused:
         worst = refusal.primary_violation
