@@ -7,6 +7,7 @@ What lives here: runs through the limiter. What never does: further draws (test_
 
 import pickle
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from decimal import Decimal
 from typing import Any
 
@@ -14,13 +15,14 @@ import pytest
 
 from support.core.shards import played
 from support.core.worlds import Process, World, outcomes
-from zae_limiter import Draw, Limit, RateLimitExceeded, TokenUsage, ValidationError
+from zae_limiter import Draw, Limit, OnRefused, RateLimitExceeded, TokenUsage, ValidationError
 from zae_limiter.aio.budgets import RunBudget
-from zae_limiter.exceptions import BudgetEnded
+from zae_limiter.exceptions import BudgetEnded, InvalidIdentifierError
 from zae_limiter.flows.bucket.splitting import split_shard
 from zae_limiter.observers import AcquireEvent, Event
 from zae_limiter.operations.errors import OutcomeUnknown
 from zae_limiter.operations.values import Put, Update
+from zae_limiter.schema import keys
 from zae_limiter.schema.items import BucketId
 
 DAY = 24 * 3600
@@ -417,6 +419,19 @@ async def test_a_wait_ends_with_the_budget(world: World) -> None:
         await spend(run, max_wait=3600)
 
 
+async def test_a_wait_of_the_levels_ends_with_the_budget(world: World) -> None:
+    it = await world.process(default_limits=[Limit.per_hour("tpm", 100)])
+    await it.limiter.set_limits("team-a", [Limit.per_hour("tpm", 100)], "gpt-4", on_refused=OnRefused(wait=3600))
+    for known in (False, True):
+        run = await opened(it, f"run-{known}", expires=60)
+        with suppress(RateLimitExceeded):
+            await spend(run)
+        before = world.clock.now_ms()
+        with pytest.raises(RateLimitExceeded):
+            await spend(run)
+        assert world.clock.now_ms() - before <= 61_000
+
+
 async def test_a_lost_answer_opens_it_once(world: World) -> None:
     it = await a_process(world)
     it.wire.break_once(OutcomeUnknown("lost"), on=Put, applied=True)
@@ -488,9 +503,12 @@ async def test_a_call_says_what_it_costs(world: World) -> None:
 
 async def test_a_name_takes_no_bucket_of_another(world: World) -> None:
     it = await a_process(world)
-    await it.limiter.set_limits("run:run-1@team-a", [Limit.per_day("usd", 7)], "budget")
-    async with it.limiter.acquire(*TEAM, {"tpm": 1}, draws=[Draw("run:run-1@team-a", "budget", {"usd": 1})]):
+    async with it.limiter.acquire("another", "budget", {"tpm": 1}):
         pass
+    item = world.bucket_of(it.limiter, "another", "budget")
+    assert item is not None
+    pk = keys.pk_bucket(it.repository.namespace_id, "run:run-1@team-a", "budget", 0)
+    world.table.execute(Put({**item, "PK": pk}))  # of a release that let such a name have one
     with pytest.raises(ValidationError, match="is not one of a run: take another name"):
         await opened(it)
     with pytest.raises(ValidationError, match="is not one of a run: take another name"):
@@ -505,13 +523,28 @@ async def test_no_limits_of_others_widen_a_budget(world: World, given: Any) -> N
     with pytest.raises(ValidationError, match="is of a run"):  # a client's names may be those of the bucket
         other.limiter.acquire(run.entity_id, "budget", {"usd": 10_000}, limits=given)
     for _ in range(2):
-        draws = [Draw(run.entity_id, "budget", {"usd": 10_000})]
-        async with other.limiter.acquire("another", "r", {"usd": 10_000}, limits=given, draws=draws):
-            pass
         assert await spends(run, Decimal("0.9"))
         world.clock.advance(120)
-    assert await run.left() == {"calls": 3, "usd": 180_000}
+    assert await run.left() == {"calls": 3, "usd": 200_000}
     assert not await spends(run, Decimal("0.9"))
+
+
+async def test_only_the_calls_of_a_run_draw_on_it(world: World) -> None:
+    it = await a_process(world)
+    run, other = await opened(it), await opened(it, "run-2")
+    draws = [Draw(run.entity_id, "budget", {"usd": 10_000})]
+    attempts: list[Callable[[], Any]] = [
+        lambda: it.limiter.acquire("another", "r", {"tpm": 1}, draws=draws),
+        lambda: it.limiter.acquire(run.entity_id, "r", {"usd": 1}, draws=[Draw(resource="budget")]),
+        lambda: it.limiter.acquire("another", "budget", {"usd": 1}, draws=[Draw(run.entity_id)]),
+        lambda: other.acquire("gpt-4", {"tpm": 1}, costs={"usd": CENT}, draws=draws),
+    ]
+    for refused in attempts:
+        with pytest.raises(InvalidIdentifierError, match=r"is of a run: acquire from its `limiter\.budget"):
+            refused()
+    async with it.limiter.acquire("another", "r", {"tpm": 1}, draws=[Draw("another", "budget")]):
+        pass  # a resource of this name is as any other
+    assert await run.left() == {"calls": 5, "usd": 2_000_000}
 
 
 async def test_refusals_by_any_number_of_runs_need_one_place(world: World) -> None:

@@ -467,7 +467,7 @@ async def test_a_function_that_fails_is_a_tools_error_and_takes_nothing(
 ) -> None:
     if what == "costs" and function is broken_later:
         return  # a KeyError says that the arguments are wrong
-    options: dict[str, Any] = {"costs": COSTS | {"render": function}} if what == "costs" else {what: function}
+    options: dict[str, Any] = {"costs": {**COSTS, "render": function}} if what == "costs" else {what: function}
     served = Tooled(library, options.pop("limiter", limiter), per=["agent", "session"], **options)
     served.limiter = limiter
     for _ in range(2):

@@ -16,6 +16,7 @@ from ..flows.acquire.requests import (
     AcquireRequest,
     EachCallOptions,
     OldOptions,
+    refuse_draws_on_runs,
     remembering,
     validate_request,
 )
@@ -149,6 +150,8 @@ class RateLimiter(LimitMethods, EntityMethods):
                 max_hold=max_hold,
                 shadow=self._shadow,
             )
+            if request.draws:
+                refuse_draws_on_runs(request.draws)
         caller = sys._getframe(1)
         if idempotency_key is not None or key_life is not None:
             from .keyed_lease import keyed

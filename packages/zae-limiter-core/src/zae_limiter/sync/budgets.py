@@ -17,7 +17,14 @@ from typing import TYPE_CHECKING, Any, Self, Unpack
 from ..exceptions import ValidationError
 from ..flows import acquire as acquiring
 from ..flows.acquire.claims import Grant
-from ..flows.acquire.requests import NO_DRAWS, AcquireRequest, OwnBucketOptions, check_names, validate_request
+from ..flows.acquire.requests import (
+    NO_DRAWS,
+    AcquireRequest,
+    OwnBucketOptions,
+    check_names,
+    refuse_draws_on_runs,
+    validate_request,
+)
 from ..flows.records import run_budgets as budgets
 from ..runtime.dataclass import replace
 from ..values.draws import Draw
@@ -143,6 +150,7 @@ class SyncRunBudget:
             draws=[*draws, *of_runs],
             **options,
         )
+        refuse_draws_on_runs(request.draws[: -len(of_runs)])
         caller = sys._getframe(1)
         called_at, make = (caller.f_code, caller.f_lasti), _leases(limiter._lease)
         if idempotency_key is None and key_life is None:
@@ -286,8 +294,8 @@ class SyncRunLease(SyncLease):
         except BudgetEnded:
             self._call.enter()  # and so it was limited
             raise
-        if request.max_wait:
-            self._request = request = replace(request, max_wait=min(request.max_wait, budget.expires_in))
+        left = budget.expires_in
+        self._request = request = replace(request, max_wait=min(request.max_wait, left), longest_wait=left)
         try:
             super().__enter__()
         except RateLimitExceeded as refusal:

@@ -173,6 +173,6 @@ def _problem(value: object, rule: str) -> str:
 
 
 def refuse_run(entity_id: object) -> None:
-    """Raise ``ValidationError`` for the entity of a run: the name that a client gives must not drain its budget."""
+    """Raise ``InvalidIdentifierError`` for the entity of a run: a name of a client must not drain its budget."""
     if str(entity_id).startswith(RUN_PREFIX):
-        raise ValidationError("entity_id", entity_id, "is of a run: acquire from its `limiter.budget(…)`")
+        raise InvalidIdentifierError("entity_id", entity_id, "is of a run: acquire from its `limiter.budget(…)`")

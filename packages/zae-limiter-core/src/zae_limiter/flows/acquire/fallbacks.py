@@ -13,7 +13,6 @@ this.
 With ``at``, the overflow comes first once so much of a limit is used (``early``).
 """
 
-from ...runtime.dataclass import replace
 from ...values.on_refused import OnRefused
 from ...values.refusal import AccessDisabled, RateLimitExceeded
 from .. import acquire as acquiring
@@ -38,7 +37,7 @@ def acquire_with_fallbacks(namespace_state: NamespaceState, request: AcquireRequ
             if early is not None:
                 return early
         if policy is not None and policy.wait and not request.max_wait:
-            request = replace(request, max_wait=policy.wait)
+            request = request.waiting(policy.wait)
     caller = acquiring.waiting.Caller(namespace_state, request) if request.max_wait else None
     try:
         if caller is None:
@@ -97,7 +96,7 @@ def _by_policy(
 ) -> Flow[tuple[Grant | None, RateLimitExceeded]]:
     """Return the grant of a wait or of the overflow, or ``None``, and the refusal as it is by then."""
     if policy.wait and not request.max_wait:  # the acquire was the first to read the levels
-        request = replace(request, max_wait=policy.wait)
+        request = request.waiting(policy.wait)
         caller = acquiring.waiting.Caller(namespace_state, request)
         try:
             return (yield from caller.acquire()), refusal

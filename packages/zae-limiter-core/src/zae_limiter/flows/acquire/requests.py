@@ -16,7 +16,7 @@ from ...values.draws import Draw
 from ...values.entities import MOST_BUCKETS
 from ...values.estimates import Amount, Estimate, EstimateKey
 from ...values.limits import Limit, Policy, check_amounts, check_limits, check_on_unavailable
-from ...values.naming import check_identifier, check_resource
+from ...values.naming import RUN_RESOURCE, check_identifier, check_resource, refuse_run
 from ...values.on_refused import OnRefused
 from ..validation import validate_flag
 
@@ -67,6 +67,7 @@ class AcquireRequest:
     a request like that of the call, for another bucket. ``caller``: of a draw, the entity and the resource of the call.
     ``as_called``: its amounts are the call's, as far as its buckets have limits for them. ``money``: the limits whose
     amounts were given as ``Decimal``. ``by_usage``: of a draw, what a usage of the call is in its bucket.
+    ``longest_wait``: the seconds after which no wait goes on, by the call or its levels.
     """
 
     entity_id: str
@@ -88,6 +89,7 @@ class AcquireRequest:
     as_called: bool = False
     money: frozenset[str] = NO_MONEY
     by_usage: Callable[[Any], Mapping[str, Any]] | None = None
+    longest_wait: float = math.inf
 
     @property
     def is_plain(self) -> bool:
@@ -111,6 +113,10 @@ class AcquireRequest:
         self.learns, self.as_called = None, consume is None
         if consume is not None:
             self.give(*_estimated("consume of a draw", consume))
+
+    def waiting(self, seconds: float) -> "AcquireRequest":
+        """Return the request of a call that waits as long as its levels say."""
+        return replace(self, max_wait=min(seconds, self.longest_wait))
 
     def at_once(self) -> "AcquireRequest":
         """Return the request of a call that does not wait: what a lease takes later never does."""
@@ -256,6 +262,13 @@ def _draw_of(request: AcquireRequest, draw: Draw, place: tuple[str, str]) -> Acq
     of.limits = request.limits if draw.limits is None else check_limits("limits of a draw", draw.limits)
     of.ask(draw.consume)
     return of
+
+
+def refuse_draws_on_runs(draws: Sequence[AcquireRequest]) -> None:
+    """Raise ``InvalidIdentifierError`` if a draw is on the bucket of a run, of which only its own calls take."""
+    for each in draws:
+        if each.resource == RUN_RESOURCE:
+            refuse_run(each.entity_id)
 
 
 def validate_max_wait(seconds: object) -> float:
