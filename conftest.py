@@ -1,5 +1,5 @@
 """What the tests of all packages share: what a session may skip, Ctrl-C, no width of somebody's terminal, and what the
-SDK has read of its services.
+SDK has read of its services; and how long a case of hypothesis takes says nothing on a busy machine.
 """
 
 import functools
@@ -18,8 +18,18 @@ def pytest_configure() -> None:
         os.environ.pop(name, None)
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+    _let_hypothesis_take_its_time()
     try:
         import botocore.session
     except ImportError:
         return  # a package that is tested without the SDK
     botocore.session.create_loader = functools.cache(botocore.session.create_loader)
+
+
+def _let_hypothesis_take_its_time() -> None:
+    try:
+        from hypothesis import HealthCheck, settings
+    except ImportError:
+        return  # a package that is tested without it
+    settings.register_profile("zae", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+    settings.load_profile("zae")

@@ -8,15 +8,11 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from hypothesis import settings
 
 from support.core.authority import Authority, make_authority, openssl_is_here
 from support.core.echoes import AsyncCaller, Caller, SyncCaller
 from support.core.reminders import forget_reminders
 from support.core.worlds import World
-
-settings.register_profile("zae", deadline=None)  # how long a case takes says nothing on a busy computer
-settings.load_profile("zae")
 
 
 @pytest.fixture(autouse=True)
