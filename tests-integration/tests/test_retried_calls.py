@@ -7,8 +7,8 @@ import asyncio
 import pytest
 
 from support.integration.harness import Harness
-from zae_limiter import Limit, RateLimiter
-from zae_limiter.exceptions import IdempotencyKeyError
+from zae_limiter import Limit, RateLimiter, RunBudget
+from zae_limiter.exceptions import BudgetEnded, IdempotencyKeyError
 
 pytestmark = pytest.mark.needs("atomic")
 
@@ -43,3 +43,24 @@ async def test_a_failed_try_gives_back_and_frees_its_key(harness: Harness) -> No
     assert harness.consumed("key", "gpt-4", "tpm") == 0
     assert [await one(each, "k") for each in (other, first)] == [False, True]
     assert harness.consumed("key", "gpt-4", "tpm") == 100_000
+
+
+async def test_tries_of_a_run_count_once_in_it_and_in_its_entity(harness: Harness) -> None:
+    limiters = [await harness.open() for _ in range(3)]
+    await limiters[0].set_resource_defaults("gpt-4", [TOKENS])
+    runs = [await each.budget("run-1", {"calls": 50}, within="key", expires=600).open() for each in limiters]
+
+    async def step(run: RunBudget, key: str) -> bool:
+        async with run.acquire("gpt-4", {"tpm": 100}, idempotency_key=key) as lease:
+            await lease.settle(tpm=40)
+            return lease.repeated
+
+    for number in range(3):
+        repeated = await asyncio.gather(*(step(each, f"step-{number}") for each in runs * 2))
+        assert sorted(repeated) == [False] + [True] * 5
+    assert await runs[0].left() == {"calls": 47}
+    assert harness.consumed("key", "gpt-4", "tpm") == 3 * 40_000
+    await runs[0].end()
+    for run in runs:
+        with pytest.raises(BudgetEnded):
+            await step(run, "step-0")

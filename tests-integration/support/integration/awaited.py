@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 from zae_limiter import DrawLease, Lease, RateLimiter, Repository, RunBudget, RunLease
 from zae_limiter.aio.keyed_lease import KeyedLease
+from zae_limiter.aio.keyed_runs import KeyedRunLease
 
 Variant = Literal["async", "sync"]
 TWINS: dict[str, type] = {
@@ -22,6 +23,7 @@ TWINS: dict[str, type] = {
     "SyncRunBudget": RunBudget,
     "SyncRunLease": RunLease,
     "SyncKeyedLease": KeyedLease,
+    "SyncKeyedRunLease": KeyedRunLease,
 }
 
 

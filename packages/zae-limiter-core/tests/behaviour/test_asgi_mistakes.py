@@ -33,7 +33,7 @@ def made(**more: Any) -> RateLimitMiddleware:
         ({"cost": "rpm"}, "cost 'rpm': must map limits to amounts"),
         (
             {"maxwait": 3},
-            "maxwait 3: is not an option of acquire: there are cascade, draws, limits, max_hold, .*, rollback",
+            "maxwait 3: is not an option of acquire: there are cascade, draws, idempotency_key, .*, rollback",
         ),
         ({"max_wait": "long"}, "max_wait 'long': must be a number"),
         ({"limits": []}, "limits"),

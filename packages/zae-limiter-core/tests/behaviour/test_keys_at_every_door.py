@@ -4,15 +4,18 @@ What lives here: keys by other doors than ``acquire``. What never does: the rule
 """
 
 import asyncio
+import subprocess
+import sys
 from decimal import Decimal
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from support.core.copies import copy, table_over
 from support.core.worlds import Process, World, outcomes
-from zae_limiter import Draw, Limit, RateLimiter, RateLimitExceeded, ValidationError
+from zae_limiter import Draw, Limit, RateLimiter, RateLimitExceeded, SyncRateLimiter, SyncRepository, ValidationError
 from zae_limiter.aio.budgets import RunBudget
 from zae_limiter.engines.memory.store import SyncMemoryStore
 from zae_limiter.engines.memory.table import MemoryTable
@@ -72,7 +75,7 @@ async def test_a_retried_call_of_a_run_counts_once(world: World) -> None:
 async def test_a_key_of_a_run_stands_for_its_costs(world: World) -> None:
     run = await opened(await a_process(world))
     await step(run)
-    with pytest.raises(IdempotencyKeyError, match=r"^idempotency_key 'step-7': stands for a call of run:run-1@team-a/"):
+    with pytest.raises(IdempotencyKeyError, match=r"^idempotency_key 'step-7': stands for a call of team-a/gpt-4 with"):
         await step(run, 2 * CENT)
     assert await run.left() == {"calls": 4, "usd": 1_990_000}
 
@@ -88,6 +91,31 @@ async def test_a_key_is_of_one_run(world: World) -> None:
     assert (await run.left(), await other.left()) == ({"calls": 3, "usd": 1_980_000}, {"calls": 4, "usd": 1_990_000})
     assert await below.left() == {"usd": 990_000}
     assert await left(it) == 9_600
+
+
+async def test_no_call_by_the_name_of_a_run_reaches_its_keys(world: World) -> None:
+    it = await a_process(world)
+    run = await opened(it)
+    async with it.limiter.acquire(run.entity_id, "gpt-4", {"tpm": 100}, idempotency_key=KEY):
+        pass
+    assert not await step(run)
+
+
+async def test_of_tries_at_once_with_other_amounts_one_counts(world: World) -> None:
+    it, other = await a_process(world), await a_process(world)
+    runs = await opened(it), await opened(other)
+    tries = [
+        step(run, usd, idempotency_key=f"step-{number}")
+        for number in range(3)
+        for run in runs
+        for usd in (CENT, 2 * CENT)
+    ]
+    found = await outcomes(*tries)
+    assert {type(each) for each in found} == {bool, IdempotencyKeyError}
+    left_of_run = await runs[0].left()
+    assert left_of_run["calls"] == 2
+    assert await left(it) == 9_700
+    assert 2_000_000 - left_of_run["usd"] in {30_000, 40_000, 50_000, 60_000}
 
 
 async def test_a_repeat_is_admitted_though_the_run_has_nothing_left(world: World) -> None:
@@ -307,3 +335,47 @@ async def test_a_copied_namespace_knows_the_keys_of_its_source(world: World) -> 
             assert lease.repeated
             await lease.settle(tpm=900)
     assert await left(found, "acme", "api") == 9_993
+
+
+PROCESS = """
+import asyncio, sys
+from zae_limiter import Limit, RateLimiter, Repository, SyncRateLimiter, SyncRepository
+
+FILE, KIND, LIMITS = sys.argv[1], sys.argv[2], [Limit.total("tpm", 100_000)]
+BUDGET = {"calls": 500}
+
+def blocking():
+    with SyncRateLimiter(SyncRepository.sqlite(FILE), default_limits=LIMITS) as limiter:
+        with limiter.budget("run-1", BUDGET, within="team-a") as run:
+            print("ready", flush=True), sys.stdin.readline()
+            for number in range(60):
+                with run.acquire("gpt-4", {"tpm": 10}, idempotency_key=f"step-{number}") as lease:
+                    lease.settle(tpm=7)
+
+async def on_a_loop():
+    async with RateLimiter(await Repository.sqlite(FILE), default_limits=LIMITS) as limiter:
+        async with limiter.budget("run-1", BUDGET, within="team-a") as run:
+            print("ready", flush=True), sys.stdin.readline()
+            for number in range(60):
+                async with run.acquire("gpt-4", {"tpm": 10}, idempotency_key=f"step-{number}") as lease:
+                    await lease.settle(tpm=7)
+
+blocking() if KIND == "sync" else asyncio.run(on_a_loop())
+"""
+
+
+@pytest.mark.slow
+def test_two_processes_on_one_file_count_each_key_of_a_run_once(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", PROCESS, str(tmp_path / "limits.db")]
+    pipes: Any = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    both = [subprocess.Popen([*command, kind], **pipes) for kind in ("sync", "async")]
+    for process in both:
+        assert process.stdout.readline() == "ready\n"
+    for process in both:
+        process.stdin.write("go\n")
+        process.stdin.flush()
+    assert [(process.communicate(), process.returncode)[1] for process in both] == [0, 0]
+    limits = [Limit.total("tpm", 100_000)]
+    with SyncRateLimiter(SyncRepository.sqlite(tmp_path / "limits.db"), default_limits=limits) as limiter:
+        assert limiter.available("team-a", "gpt-4") == {"tpm": 100_000 - 60 * 7}
+        assert limiter.budget("run-1", within="team-a").open().left() == {"calls": 440}

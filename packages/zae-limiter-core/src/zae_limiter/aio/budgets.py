@@ -159,7 +159,7 @@ class RunBudget:
             from .keyed_runs import keyed_by_run
 
             ends_at = self._found.until_ms // MILLI + KEPT_SECONDS  # until then the name is that of this run
-            place = self._entity_id, request.resource
+            place = self._entity_id, f"{RUN_RESOURCE}#{request.resource}"  # which no acquire by a name reaches
             lease = keyed_by_run(make, request, called_at, idempotency_key, key_life, place, ends_at)
         lease._budget = self
         return lease

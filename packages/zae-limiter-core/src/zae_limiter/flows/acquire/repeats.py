@@ -77,7 +77,8 @@ class Try:
 
     ``id`` names it in the key's item, and ``first`` the try whose tokens stay. ``doubtful``: the item may say that this
     try is the first without an answer, so its tokens never go back. ``acquired``: the requests of its acquire;
-    others of its lease are what the block took beside it. ``place``: whose key it is, an entity on a resource.
+    others of its lease are what the block took beside it. ``place``: whose key it is, an entity on a resource; of a
+    run those of no call.
     ``ends_at``: the instant in epoch seconds at which the key ends at the latest.
     """
 
@@ -111,7 +112,7 @@ class Try:
         """Return the put of the item, on the condition that there is none, or one that has expired."""
         now = namespace_state.now() // 1000
         expires_at = min(now + max(1, round(self.life)), self.ends_at)
-        item = call_item(self.address(namespace_state), *self.place, kept, expires_at=expires_at)
+        item = call_item(self.address(namespace_state), *self.request.asker, kept, expires_at=expires_at)
         return Put(item, Conditions(below={TTL: now + 1}))
 
     def check(self, kept: KeptCall) -> None:
@@ -123,7 +124,7 @@ class Try:
             pairs.append((kept.draws.get(_place(each), NOTHING), each.amounts, own))
         if len(kept.draws) == len(asked.draws) and all(_agree(*pair) for pair in pairs):
             return
-        entity_id, resource = self.place
+        entity_id, resource = asked.asker
         problem = f"stands for a call of {entity_id}/{resource} with other amounts or draws: take another key"
         raise IdempotencyKeyError("idempotency_key", self.key, problem)
 
