@@ -497,3 +497,12 @@ async def test_a_stream_after_the_end_of_its_key_counts_what_flowed(world: World
         world.clock.advance(seconds=61)
         world.expire()
     assert await limiter.available("e", "r") == {"tpd": 1000 - 10 - 35}  # who has settled the key is not known
+
+
+async def test_the_pieces_of_a_run_count_in_each_try_of_a_key(world: World) -> None:
+    limiter, _ = await world.process(default_limits=[TPD])
+    run = await limiter.budget("run", {"tpd": 500}, within="e").open()
+    for flows in (30, 40):
+        async with run.acquire("r", {"tpd": 10}, idempotency_key="k") as lease:
+            await pieces_of(lease, {"tpd": 10}).add(tpd=flows)
+    assert (await limiter.available("e", "r"), await run.left()) == ({"tpd": 930}, {"tpd": 430})
