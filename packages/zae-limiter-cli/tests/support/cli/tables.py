@@ -49,7 +49,8 @@ class Table:
 @contextmanager
 def making(stack: str = "my-app") -> Iterator[Table]:
     """The table, made in the AWS that clients of this process find."""
-    options = Options(stack=stack, create_table=True, read_timeout=30)  # a busy machine loses no answer
+    # a busy machine loses no answer
+    options = Options(stack=stack, create_table=True, read_timeout=30, acquire_timeout=60)
     store = SyncDynamoDBStore(options.stack_name, **options.store_options())
     with SyncRepository.over(store, options) as repository:
         yield Table(repository, store)
