@@ -103,7 +103,8 @@ async def test_no_call_by_the_name_of_a_run_reaches_its_keys(world: World) -> No
 
 async def test_of_tries_at_once_with_other_amounts_one_counts(world: World) -> None:
     it, other = await a_process(world), await a_process(world)
-    runs = await opened(it), await opened(other)
+    amounts = {"usd": "$2", "calls": 100}  # each try takes before it claims the key
+    runs = await opened(it, amounts=amounts), await opened(other, amounts=amounts)
     tries = [
         step(run, usd, idempotency_key=f"step-{number}")
         for number in range(3)
@@ -113,7 +114,7 @@ async def test_of_tries_at_once_with_other_amounts_one_counts(world: World) -> N
     found = await outcomes(*tries)
     assert {type(each) for each in found} == {bool, IdempotencyKeyError}
     left_of_run = await runs[0].left()
-    assert left_of_run["calls"] == 2
+    assert left_of_run["calls"] == 97
     assert await left(it) == 9_700
     assert 2_000_000 - left_of_run["usd"] in {30_000, 40_000, 50_000, 60_000}
 
@@ -368,7 +369,7 @@ blocking() if KIND == "sync" else asyncio.run(on_a_loop())
 def test_two_processes_on_one_file_count_each_key_of_a_run_once(tmp_path: Path) -> None:
     command = [sys.executable, "-c", PROCESS, str(tmp_path / "limits.db")]
     pipes: Any = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
-    both = [subprocess.Popen([*command, kind], **pipes) for kind in ("sync", "async")]
+    both: list[Any] = [subprocess.Popen([*command, kind], **pipes) for kind in ("sync", "async")]
     for process in both:
         assert process.stdout.readline() == "ready\n"
     for process in both:
