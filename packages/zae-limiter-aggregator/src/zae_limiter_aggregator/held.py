@@ -99,7 +99,7 @@ def pack(uses: Iterable[PendingUse]) -> str:
     for bucket, use, sequence in uses:
         tokens, acquires, rests, refused_by = use.consumption
         refusers = [[*refuser, number] for refuser, number in refused_by.items()]
-        row = [use.mark.removesuffix(sequence), sequence, use.at_ms, use.events, tokens, acquires, rests, refusers]
+        row = [use.mark.removesuffix(sequence), sequence, use.at_ms, use.calls, tokens, acquires, rests, refusers]
         rows.setdefault(bucket.pk, []).append(row)
     return b64encode(zlib.compress(json.dumps(rows, separators=(",", ":")).encode())).decode()
 
@@ -112,7 +112,7 @@ def unpack(text: str) -> Iterable[PendingUse]:
         raise ValueError("the state of the window is damaged") from error
     for pk, of_bucket in rows.items():
         bucket = BucketId.parse(pk)
-        for before, sequence, at_ms, events, tokens, acquires, rests, refusers in of_bucket:
+        for before, sequence, at_ms, calls, tokens, acquires, rests, refusers in of_bucket:
             refused_by = {Refuser(entity_id, limit): number for entity_id, limit, number in refusers}
-            use = Use(before + sequence, Consumption(tokens, acquires, rests, refused_by), at_ms, events)
+            use = Use(before + sequence, Consumption(tokens, acquires, rests, refused_by), at_ms, calls)
             yield PendingUse(bucket, use, sequence)

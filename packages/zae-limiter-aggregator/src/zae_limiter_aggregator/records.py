@@ -9,6 +9,7 @@ from typing import Any, Final, NamedTuple
 
 from zae_limiter.maintenance import (
     ACQUIRES,
+    REFUSED,
     AuditAddress,
     BucketId,
     BucketImages,
@@ -73,7 +74,8 @@ class BucketChange(NamedTuple):
 
 def use_of(change: BucketChange) -> Use:
     """Return the change as usage counts it."""
-    return Use(change.position.mark, change.consumption, change.at_ms, change.after.get(ACQUIRES, 0))
+    calls = change.after.get(ACQUIRES, 0) + change.after.get(REFUSED, 0)
+    return Use(change.position.mark, change.consumption, change.at_ms, calls)
 
 
 @dataclass(frozen=True, slots=True)

@@ -610,3 +610,16 @@ def test_the_table_says_how_far_usage_is_counted_and_whether_anything_waits() ->
     life.take(list(life.stream), store)
     assert len(store.writes) == 5, "two windows of each hour, and the old anchor: none for this"
     assert state() == StreamState(life.clock.now_ms(), life.clock.now_ms(), 0, 1)
+
+
+def test_refused_calls_wait_to_be_counted_as_well() -> None:
+    """A key that is refused alone, as one whose budget is gone, has figures that are late."""
+    life = Life()
+    assert not refuses(life, "key-abc", tpm=1)
+    life.drain()
+    assert refuses(life, "key-abc", tpm=10**9)
+    life.limiter.close()  # which writes it
+    table = SyncRepository.over(SyncMemoryStore(life.table), Options(stack="demo", clock=life.clock))
+    assert table.driver.run(stream_state()).waiting == 1
+    life.drain()
+    assert table.driver.run(stream_state()).waiting == 0

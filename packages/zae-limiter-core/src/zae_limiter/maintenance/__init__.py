@@ -16,7 +16,8 @@ They are versioned apart from core, so that they import no room of core but this
   counted (``StreamState``).
 - **Its alerts**: ``watch`` finds the limits with thresholds in changes of buckets (``BucketUse``), ``find_crossings``
   what was crossed (``Crossing``), and ``remember_told`` that it was reported (``Told``); the last two are flows.
-- **Its usage**: ``usage_pages`` reads all snapshots of a namespace, each row of the index once.
+- **Its usage**: ``usage_pages`` reads all snapshots of a namespace, each row of the index once; ``usage_state`` says
+  how far that of some buckets is counted.
 - **Its migrations**: ``MIGRATIONS``, ``pending``, ``forecast`` and ``migrate``; ``change_version_record`` and
   ``unrecorded_schema``. ``run`` runs such a flow on a table of ``open_table``, and raises public errors.
 - **Its applies**, flows as well: ``begin_apply``, ``end_apply``, ``list_applies`` and ``read_apply`` keep their
@@ -69,6 +70,8 @@ if TYPE_CHECKING:
     from ..flows.records.bounds import bounds_of as bounds_of
     from ..flows.records.bounds import set_bounds as set_bounds
     from ..flows.records.copying import CopyForecast as CopyForecast
+    from ..flows.records.counted import StreamState as StreamState
+    from ..flows.records.counted import stream_state as stream_state
     from ..flows.records.migrating import MIGRATIONS as MIGRATIONS
     from ..flows.records.migrating import Change as Change
     from ..flows.records.migrating import Forecast as Forecast
@@ -90,10 +93,8 @@ if TYPE_CHECKING:
     from ..flows.records.registry import look_up as look_up
     from ..flows.records.registry import set_trace as set_trace
     from ..flows.records.registry import trace_of as trace_of
-    from ..flows.records.usage import StreamState as StreamState
     from ..flows.records.usage import Use as Use
     from ..flows.records.usage import count_usage as count_usage
-    from ..flows.records.usage import stream_state as stream_state
     from ..flows.skipped import Skipped as Skipped
     from ..flows.steps import Flow as Flow
     from ..observers.emf import embedded_metrics as embedded_metrics
@@ -184,6 +185,7 @@ if TYPE_CHECKING:
     from .tables import run as run
     from .tables import split_shard as split_shard
     from .tables import usage_pages as usage_pages
+    from .tables import usage_state as usage_state
 
 _NAMES = {
     "aio.maintenance": "Maintenance",
@@ -200,17 +202,18 @@ _NAMES = {
     "flows.records.alerting": "BucketUse Crossing find_crossings remember_told watch",
     "flows.records.bounds": "bounds_of set_bounds",
     "flows.records.copying": "CopyForecast",
+    "flows.records.counted": "StreamState stream_state",
     "flows.records.migrating": "Change Forecast MIGRATIONS Migration forecast migrate pending unrecorded_schema",
     "flows.records.provisioner_state": (
         "APPLIES_KEPT begin_apply end_apply list_applies note_progress peek_state read_apply request_stop"
     ),
     "flows.records.registry": "Known change_version_record look_up set_trace trace_of",
-    "flows.records.usage": "StreamState Use count_usage stream_state",
+    "flows.records.usage": "Use count_usage",
     "flows.skipped": "Skipped",
     "flows.steps": "Flow",
     "maintenance.tables": (
         "METRICS_NAMESPACE RunFlow Upkeep caller_arn copy forecast_copy in_bucket merge_shards open_registered "
-        "open_store open_table open_upkeep over_table run split_shard usage_pages"
+        "open_store open_table open_upkeep over_table run split_shard usage_pages usage_state"
     ),
     "observers.emf": "embedded_metrics",
     "operations.errors": "StoreError is_invalid",

@@ -48,7 +48,7 @@ _OF_LIMIT: Final = "l_"
 _COUNTED: Final = "_counted_"
 COUNTED_UNTIL: Final = "_counted_until"  # epoch ms: the record that was counted last
 COUNTED_AT: Final = "_counted_at"  # epoch ms: the batch that counted it
-COUNTED_EVENTS: Final = "_counted_events"  # the acquires that shard 0 of the bucket had by then
+COUNTED_CALLS: Final = "_counted_calls"  # the acquires, refused ones as well, that shard 0 of the bucket had by then
 _REFUSED_BY: Final = "_refused_by_"
 
 

@@ -6,10 +6,6 @@ whatever batches they come again.
 
 A sum over several entities takes of each its own part alone, without what calls of entities below took. The tree is
 read only for a window in which an entity was asked itself, and entities below it as well.
-
-A snapshot also has the instants of the last record that it counted and of the batch that did, and the acquires that its
-bucket's first shard had by then. A bucket that has more by now shows that something waits to be counted; one that has
-not shows that nothing does, however long ago the last batch was. So an idle table is not behind.
 """
 
 import re
@@ -26,14 +22,12 @@ from ...operations.values import Conditions, Item, Key, Query, Update
 from ...runtime.dataclass import dataclass
 from ...runtime.named_tuple import NamedTuple
 from ...schema import keys
-from ...schema.attributes import ACQUIRES, PK, SK, TOTALS, TTL
+from ...schema.attributes import SK, TOTALS, TTL
 from ...schema.changes import Consumption
 from ...schema.entities import read_parent_link
-from ...schema.items import BucketId
-from ...schema.record import number
 from ...schema.usage import (
     COUNTED_AT,
-    COUNTED_EVENTS,
+    COUNTED_CALLS,
     COUNTED_UNTIL,
     SnapshotId,
     additions,
@@ -69,16 +63,13 @@ from ...values.usage import (
     window_key,
 )
 from ..index_rows import IndexRows, report
-from ..partitions import SortedRows, everywhere, of_namespace, of_resource
-from ..process.namespace_state import NamespaceState, bucket_key
+from ..partitions import SortedRows, of_namespace, of_resource
+from ..process.namespace_state import NamespaceState
 from ..retry import key_of, read_all, with_retries
 from ..steps import Flow
 from ..validation import LARGEST_PAGE, validate_page_size
-from . import registry
 from .lineage import Records
 
-SNAPSHOTS = 50  # of the newest window, by which a namespace says how far it is counted
-MOST_NAMESPACES = 5
 KEYS_OF_A_DAY: Final = 25  # 24 hourly snapshots and the daily one have adjacent keys
 
 _NEXT: Final = re.compile(r"[^#\s]{1,512}(#[^#\s]{1,512}){1,2}")
@@ -291,13 +282,13 @@ def _queries(namespace_state: NamespaceState, asked: Asked, limit: int, behind: 
 class Use(NamedTuple):
     """The consumption of one stream record; ``mark`` sorts in the order of a shard's records.
 
-    ``at_ms``: when the record was written; ``events``: the acquires that the shard had by then.
+    ``at_ms``: when the record was written; ``calls``: the acquires, refused ones as well, that the shard had by then.
     """
 
     mark: str
     consumption: Consumption
     at_ms: int = 0
-    events: int = 0
+    calls: int = 0
 
 
 def count_usage(
@@ -341,7 +332,7 @@ def _counting(
     if now_ms is not None:
         values |= {COUNTED_UNTIL: uses[-1].at_ms, COUNTED_AT: now_ms}
         if shard == 0:
-            values[COUNTED_EVENTS] = uses[-1].events
+            values[COUNTED_CALLS] = uses[-1].calls
     add = additions(use.consumption for use in uses)
     return Update(Key(snapshot.pk, snapshot.sk), add=add, set=values, when=Conditions(below={counted: uses[0].mark}))
 
@@ -455,63 +446,3 @@ def get_top(namespace_state: NamespaceState, asked: Asked, *, by: str, limit: in
     amounts = {place: sums.totals.get(by, sums.milli.get(by, 0)) for place, sums in places.items()}
     ranked = nsmallest(limit, ((-amount, place) for place, amount in amounts.items() if amount > 0))
     return tuple(entity_usage(place, places[place]) for _, place in ranked)
-
-
-class StreamState(NamedTuple):
-    """How far usage is counted: up to a record of ``until_ms``, by a batch at ``batch_ms``; ``None`` if nothing is.
-
-    ``waiting``: acquires that are in buckets and not in usage, of the ``buckets`` that were looked at.
-    """
-
-    until_ms: int | None = None
-    batch_ms: int | None = None
-    waiting: int = 0
-    buckets: int = 0
-
-    def behind_ms(self, now_ms: int) -> int:
-        """Return how far usage is behind at most; 0 if nothing waits."""
-        return max(0, now_ms - self.until_ms) if self.waiting and self.until_ms is not None else 0
-
-
-def stream_state() -> Flow[StreamState]:
-    """Return the state of the first namespaces in use; by a sample of the buckets used last in each."""
-    in_use = yield from registry.in_use()
-    found: list[StreamState] = []
-    for each in in_use[:MOST_NAMESPACES]:
-        state = yield from _state_of(each.namespace_id)
-        found.append(state)
-    return StreamState(
-        max((each.until_ms for each in found if each.until_ms is not None), default=None),
-        max((each.batch_ms for each in found if each.batch_ms is not None), default=None),
-        sum(each.waiting for each in found),
-        sum(each.buckets for each in found),
-    )
-
-
-def _state_of(namespace_id: str) -> Flow[StreamState]:
-    rows = IndexRows(namespace_id)
-    newest = Query("", "GSI4", begins_with=keys.INDEX_USAGE_PREFIX, limit=SNAPSHOTS, descending=True)
-    keyed, first = SortedRows(everywhere(namespace_id, newest)), list[Item]()
-    while not keyed.ended and len(first) < SNAPSHOTS:
-        first += yield from keyed.page()
-    found = yield from read_all([key_of(row) for row in rows.own(first[:SNAPSHOTS])])
-    counted = rows.read((item for item in found.values() if COUNTED_EVENTS in item), _counted)
-    last: dict[BucketId, tuple[int, int, int]] = {}
-    for bucket, until, batch, events in counted:
-        last[bucket] = max(last.get(bucket, (0, 0, 0)), (until, batch, events))
-    items = yield from read_all([bucket_key(bucket) for bucket in last])
-    waiting = rows.read(items.values(), lambda item: (BucketId.parse(item[PK]), number(item, ACQUIRES)))
-    yield from report(rows)
-    if not last:
-        return StreamState()
-    more = sum(max(0, events - last[bucket][2]) for bucket, events in waiting)
-    return StreamState(
-        max(each[0] for each in last.values()), max(each[1] for each in last.values()), more, len(waiting)
-    )
-
-
-def _counted(item: Item) -> tuple[BucketId, int, int, int]:
-    """Return the bucket's first shard, and what a snapshot that counted it says of it."""
-    place = SnapshotId.of_row(item)
-    bucket = BucketId(place.namespace_id, place.entity_id, place.resource)
-    return bucket, number(item, COUNTED_UNTIL), number(item, COUNTED_AT), number(item, COUNTED_EVENTS)
