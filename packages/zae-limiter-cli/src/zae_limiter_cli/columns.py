@@ -14,6 +14,7 @@ WIDTH = 1000
 LEAST_ROOM = 16
 GOES_ON = " \\"
 SCHEMA_VERSION: Final = 1
+_NOTED: Final = "zae_limiter_cli.columns.noted"
 
 
 def counted(number: int, noun: str) -> str:
@@ -165,12 +166,20 @@ def room_of_stdout() -> int | None:
 
 def say_json(value: Mapping[str, Any] | Sequence[Any]) -> None:
     """Print the document of a command, for programs: its ``schema_version`` and ``kind``, then the keys of ``value`` in
-    their order, or its ``items``; then the records that cannot be read, if there are some.
+    their order, or its ``items``; then what was noted, and the records that cannot be read, if there are some.
     """
     from .skipped import document
 
     content = value if isinstance(value, Mapping) else {"items": value}
-    click.echo(json.dumps({**envelope(), **content, **document()}, indent=2))
+    noted = click.get_current_context().find_root().meta.get(_NOTED, {})
+    click.echo(json.dumps({**envelope(), **content, **noted, **document()}, indent=2))
+
+
+def note(line: str, keys: Mapping[str, Any]) -> None:
+    """Have the command print a warning on standard error at its end, and its JSON document have these keys, too."""
+    root = click.get_current_context().find_root()
+    root.meta[_NOTED] = {**root.meta.get(_NOTED, {}), **keys}
+    root.call_on_close(lambda: click.echo(f"Warning: {line}", err=True))
 
 
 def envelope() -> dict[str, Any]:

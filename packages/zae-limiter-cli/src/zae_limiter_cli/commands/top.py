@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 import click
 from click.core import ParameterSource
 
+from ..behind import note_behind
 from ..columns import say_json, say_sentence
 from ..errors import CommandError
 from ..live.rows import ORDERS, Order
@@ -112,6 +113,9 @@ def top(
             say_sentence(f"Buckets count on, and keep no times: this counts from now until {ends} UTC.", err=True)
         sleep(length)
         reading = reader.read()
+        note_behind(
+            repository, [*sorted(reading.usage, key=lambda each: -reading.usage[each].admitted), *reading.buckets]
+        )
     found = first_rows(rows_of(reading, before, by), rows, reading.parents if tree else {})
     if output == "json":
         plain = [plain_row(row, reading.parents.get(row.place.entity_id, ())) for row in found]

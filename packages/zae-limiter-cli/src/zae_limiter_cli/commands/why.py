@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from ..behind import note_behind
 from ..columns import say_json
 from ..data.parsing import consume_option, draw_option
 from ..errors import CommandError
@@ -66,6 +67,7 @@ def why(
         _everywhere(repository, entity_id, output, cascade=cascade)
         return
     report = read_report(repository, entity_id, resource or str(on_resource), consume, draws=draws, cascade=cascade)
+    note_behind(repository, [(each.entity_id, each.resource) for each in report.explanation.buckets])
     steps = next_steps(report, given_options())
     if output == "json":
         say_json(plain_report(report, steps))
@@ -77,6 +79,7 @@ def _everywhere(repository: "SyncRepository", entity_id: str, output: OutputForm
     from ..explanation.everywhere import plain_everywhere, read_everywhere, say_everywhere
 
     found = read_everywhere(repository, entity_id, cascade=cascade)
+    note_behind(repository, found.places)
     steps = found.steps(given_options())
     if output == "json":
         say_json(plain_everywhere(found, steps))

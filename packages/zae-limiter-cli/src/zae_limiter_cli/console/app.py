@@ -3,6 +3,7 @@
 import shlex
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
+from html import escape
 from math import isinf
 from time import monotonic
 from typing import Any, Final
@@ -60,6 +61,7 @@ class Console:
     def overview(self, request: Request) -> Response:
         """Show the rows, as a tree or as a table, and the health of the stack."""
         now = {"verdict": self.pages.verdict(monotonic()), **self._figures()}
+        self.pages.look_how_late(monotonic())
         return self._page("overview.html", request, health=self.pages.health(), **now, **self._rows(request))
 
     def verdict(self, request: Request) -> Response:
@@ -73,6 +75,11 @@ class Console:
     def rows(self, request: Request) -> Response:
         """Return the rows alone, which the page asks for again and again."""
         return self._page("rows.html", request, health=self.pages.health(), **self._rows(request))
+
+    def counted(self, _: Request) -> Response:
+        """Return the line of the header alone, which every page asks for now and then."""
+        self.pages.look_how_late(monotonic())
+        return HTMLResponse(escape(self.pages.late))
 
     async def here(self, _: Request) -> Response:
         """Say that the session goes on, to a page that stays on a screen."""
@@ -192,6 +199,7 @@ class Console:
                 if self.access.identity_header is not None:
                     reason = f"The proxy sent no {self.access.identity_header}."
                 return self._page("denied.html", request, status=403, reason=reason)
+            request.state.inside = True
             try:
                 with collecting():
                     found: Response | Awaitable[Response] = await run_in_threadpool(endpoint, request)
@@ -254,6 +262,7 @@ class Console:
         template = TEMPLATES.get_template(name)
         span = request.query_params.get("span", "24h")
         values.setdefault("unreadable", lines_of(taken()))
+        values.setdefault("inside", getattr(request.state, "inside", False))
         text = template.render(
             console=self,
             path=request.url.path.rpartition("/")[2] or "./",
@@ -284,6 +293,7 @@ def application(console: Console, hosts: Sequence[str]) -> ASGIApp:
         Route("/rows", guarded(console.rows, idle=True)),
         Route("/verdict", guarded(console.verdict, idle=True)),
         Route("/figures", guarded(console.figures, idle=True)),
+        Route("/counted", guarded(console.counted, idle=True)),
         Route("/here", guarded(console.here, idle=True)),
         Route("/bucket", guarded(console.bucket)),
         Route("/usage", guarded(console.usage)),

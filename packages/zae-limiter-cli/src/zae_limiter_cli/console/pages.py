@@ -12,6 +12,8 @@ from threading import Lock, Thread
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from ..audit.changes import changes
+from ..behind import Watch
+from ..errors import one_line
 from ..explanation.next_steps import next_steps
 from ..explanation.report import in_force, read_report, subject_of
 from ..explanation.showing import amounts_of, asked_by, by_draw, served, until
@@ -111,7 +113,8 @@ class Pages:
     ) -> None:
         self.repository, self.options = repository, options
         self._reader, self._health, self._every = reader, health, every
-        self._lock, self._usage_lock = Lock(), Lock()
+        self._lock, self._usage_lock, self._counted_lock = Lock(), Lock(), Lock()
+        self._counted, self.late = Watch(), ""
         self._usage: dict[Span, tuple[float, Usage]] = {}
         self._recent = Recent(every)
         self._minutes = Minutes()
@@ -191,6 +194,23 @@ class Pages:
         """Return the line of the stack's parts."""
         with self._lock:
             return self._health.line()
+
+    def look_how_late(self, now: float) -> None:
+        """Look how far usage is counted, once a minute, once rows were read: ``late`` says that it is behind, in the
+        words of commands. ``now`` as for ``rows``.
+        """
+        from zae_limiter import ZAELimiterError
+
+        with self._lock:
+            reading = self._last
+        if reading is None:
+            return
+        busiest = sorted(reading.usage, key=lambda each: -reading.usage[each].admitted)
+        with self._counted_lock:
+            try:
+                self.late = str(self._counted.look(self.repository, [*busiest, *reading.buckets], now) or "")
+            except ZAELimiterError as error:
+                self.late = f"how far usage is counted is not known: {one_line(str(error))}"
 
     def verdict(self, now: float) -> Verdict:
         """Return whether calls are refused now; ``now`` as for ``rows``."""

@@ -67,13 +67,17 @@ class Refusals:
 
 @dataclass(frozen=True, slots=True)
 class Everywhere:
-    """The resources that refused an entity since ``since``, the begin of an hour, the worst first."""
+    """The resources that refused an entity since ``since``, the begin of an hour, the worst first.
+
+    ``places`` are its buckets, those that refused it first.
+    """
 
     entity_id: str
     since: datetime
     resources: Sequence[Refusals]
     switches: "ResolvedSwitches | None"
     unknown: Sequence[Unknown]
+    places: Sequence[tuple[str, str]] = ()
 
     def steps(self, options: Sequence[str]) -> list[NextStep]:
         """Return the commands that explain the worst."""
@@ -117,7 +121,9 @@ def read_everywhere(repository: "SyncRepository", entity_id: str, *, cascade: bo
     switches = read_effective(repository, entity_id, None, [ALL_RESOURCES])[ALL_RESOURCES].switches
     known = bool(admitted or buckets or (switches is not None and switches.disables))
     unknown = [] if known else [*unknown_entity(repository, entity_id)]
-    return Everywhere(entity_id, since, sorted(worst, key=lambda row: row.rank), switches, unknown)
+    names = dict.fromkeys([*found, *(each.resource for each in buckets), *admitted])
+    places = [(entity_id, name) for name in names]
+    return Everywhere(entity_id, since, sorted(worst, key=lambda row: row.rank), switches, unknown, places)
 
 
 def _windows(repository: "SyncRepository", entity_id: str, since: datetime) -> "Iterator[UsageSnapshot]":

@@ -66,7 +66,7 @@ def test_one_tenant_costs_a_query_for_each_bucket_with_a_budget(spent: Table) ->
     with recorded() as calls:
         assert run("usage", "near", "--budgets", "-e", "acme").exit_code == 0
     actions = [each.action for each in calls if each.action.startswith("dynamodb:")]
-    assert (actions.count("dynamodb:Query"), len(actions)) <= (3, 8)
+    assert (actions.count("dynamodb:Query"), len(actions)) <= (4, 8)  # one where no window says how far it is counted
 
 
 def test_two_rates_contradict_each_other(spent: Table) -> None:

@@ -1,12 +1,14 @@
 """`zae-limiter usage cost`."""
 
+from collections import Counter
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 import click
 
+from ...behind import note_behind
 from ...data.tree import MOST_DEPTH, above_at
 from ...errors import CommandError
 from ...options import FiniteRange, OutputForm, connected, in_namespace, output_option
@@ -22,6 +24,8 @@ if TYPE_CHECKING:
     from ...usage.spending import Spending
 
     By = Literal["root", "entity", "resource", "namespace"]
+
+MOST_LOOKED_AT: Final = 33  # buckets, for how far usage is counted: those of one read
 
 
 @click.command(short_help="Estimate what the limiter itself costs, by tenant.")
@@ -121,13 +125,16 @@ def _tenants(
     from ...usage.spending import Spending
 
     tenants: dict[str, Units] = {}
-    spent = Spending()
+    spent, busiest = Spending(), Counter[tuple[str, str]]()
     for each in _namespaces(repository) if by == "namespace" else (repository,):
         tenant_of = _tenant_of(each, by, depth)
         for snapshot, own in with_own(each, every_row(snapshots_of(each, None, None, "daily", month))):
             tenant = tenant_of(snapshot)
             tenants.setdefault(tenant, Units()).add(snapshot, own, load)
             spent.add(tenant, each, own)
+            if each is repository:
+                busiest[snapshot.entity_id, snapshot.resource] += snapshot.total_events + snapshot.total_refused
+    note_behind(repository, [place for place, _ in busiest.most_common(MOST_LOOKED_AT)], month.end)
     return tenants, spent
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
+from ...behind import note_behind
 from ...columns import say_columns, say_json, say_sentence
 from ...data.shadows import shadow_limits
 from ...data.whose import Whose, whose_options
@@ -128,6 +129,8 @@ def _say_budgets(
     from ...usage.budgets import read_budgets
 
     found, more = read_budgets(repository, buckets, percent or 0, rows)
+    if found:
+        note_behind(repository, [(each.entity_id, each.resource) for each in found])
     if output == "json":
         say_json([_plain_budget(each) for each in found])
     elif found:

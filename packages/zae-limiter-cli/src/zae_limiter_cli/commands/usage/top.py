@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
+from ...behind import note_behind
 from ...columns import say_json
 from ...data.tree import MOST_DEPTH, above_at
 from ...data.whose import Whose, whose_options
@@ -82,6 +83,7 @@ def top(
         if not found and count not in COUNTS.values():
             _refuse_unknown(repository, query, by)
         units = units_of(repository, found)
+        note_behind(repository, [(each.entity_id, each.resource) for each in found] if depth is None else [], query.end)
     if output == "json":
         say_json(plain_top(query, by, found, units))
     elif found:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 from click.core import ParameterSource
 
+from ...behind import note_behind
 from ...columns import say_json, say_sentence
 from ...data.whose import Whose, whose_options
 from ...errors import CommandError
@@ -111,6 +112,7 @@ def _list_idle(
     since = parse_instant("--idle", idle, datetime.now(UTC))
     is_given = click.get_current_context().get_parameter_source("since") is ParameterSource.COMMANDLINE
     found = read_idle(repository, since, query.start if is_given else None, partial(whose.only, repository))
+    note_behind(repository, [])
     if output == "json":
         say_json({"since": iso(since), "entities": [plain_idle(each) for each in found[:rows]], "total": len(found)})
     elif found:
@@ -127,6 +129,7 @@ def _list_never(
     from ...data.never import plain_limit_use, read_never, say_never
 
     found = read_never(repository, query.entity_id, query.resource, every_row(query.pages(repository)), never)
+    note_behind(repository, _asked(query), query.end)
     if output == "json":
         limits = [plain_limit_use(each) for each in found[:rows]]
         say_json({"never": never, "since": iso(query.start), "limits": limits, "total": len(found)})
@@ -151,6 +154,7 @@ def _list_windows(
         found, more = chosen[:rows], len(chosen) > rows
     else:
         found, more = first_rows(pages, rows)
+    note_behind(repository, _asked(query) or [(each.entity_id, each.resource) for each in reversed(found)], query.end)
     if output == "json":
         units = units_of(repository, found)
         say_json([plain_snapshot(each, units) for each in found])
@@ -162,6 +166,13 @@ def _list_windows(
         say_more("windows")
 
 
+def _asked(query: "UsageQuery") -> list[tuple[str, str]]:
+    """Return the bucket that a query is about; none if it is about several."""
+    if query.entity_id is None or query.resource is None or query.is_of_pattern:
+        return []
+    return [(query.entity_id, query.resource)]
+
+
 def _show_total(repository: "SyncRepository", query: "UsageQuery", output: OutputForm, *, plot: bool) -> None:
     from ...usage.own import with_own
     from ...usage.showing import plain_summary, say_summary, summary_line
@@ -170,6 +181,7 @@ def _show_total(repository: "SyncRepository", query: "UsageQuery", output: Outpu
     found = repository.get_usage_summary(**asdict(query))
     first = first_rows(query.pages(repository), 20)[0] if found.windows else ()
     units = units_of(repository, first)
+    note_behind(repository, _asked(query) or [(each.entity_id, each.resource) for each in first], query.end)
     if output == "json":
         say_json(plain_summary(query, found, units))
     elif not found.windows:

@@ -19,7 +19,8 @@ for (const part of document.querySelectorAll("[data-address]")) {
       if (part === rows) fold();
       part.dispatchEvent(new Event("replaced", { bubbles: true }));
     } catch {
-      document.querySelector(".health").textContent = "The console does not answer.";
+      const line = document.querySelector(".health") ?? document.getElementById("counted");
+      line.textContent = "The console does not answer.";
     }
   }, 1000 * Number(part.dataset.every));
 }
