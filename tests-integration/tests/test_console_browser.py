@@ -322,6 +322,19 @@ def test_pictures_are_drawn_without_a_complaint_and_read_by_the_keyboard(page: P
         assert page.says(READ.format(chart)) == ""
 
 
+def test_a_verdict_leads_to_its_limit(page: Page, address: str) -> None:
+    session = enter(page, address)
+    page.go(f"{session}bucket?entity={LONG}&resource=gpt-4")
+    link = "document.querySelector('.verdict strong a')"
+    if page.says(link) is None:  # the minute is over, and a token is there again
+        page.says("location.hash = 'limit-rpm'")
+    else:
+        page.says(f"{link}.click()")
+    assert page.says("location.hash") == "#limit-rpm"
+    assert page.says("document.querySelector('tr:target th').textContent") == "rpm"
+    assert page.says("document.getElementById('counted').textContent") == "", "a file counts usage itself"
+
+
 def test_a_value_is_read_under_the_pointer(page: Page, address: str) -> None:
     page.go(f"{enter(page, address)}usage")
     page.look(width=1440, scheme="light")

@@ -239,7 +239,8 @@ def _forecast(burn: BurnDown) -> str:
         return f"gone {shown(budget.gone_at)} UTC at the last {rate}'s rate, in {_roughly(budget.gone_at - burn.at)}"
     if ends is None:
         return "not used in the last day"
-    return f"about {about(burn.at_end or 0, budget.limit.unit)} left when the window ends, {shown(ends)} UTC"
+    left = about(burn.at_end or 0, budget.limit.unit)
+    return f"about {left} left when the window ends, {shown(ends)} UTC, at the last {burn.rate}'s rate"
 
 
 def _roughly(length: timedelta) -> str:

@@ -64,7 +64,8 @@ class Row:
     ``left`` is that part, negative in debt. ``per_minute``: its tokens used in a minute; ``refused``: the acquires
     refused in this hour and the one before; ``refused_per_minute``: those that its bucket has counted in a minute. A
     rate is ``None`` before a second reading of the bucket.
-    ``blocked_by``: the limit that refused most of them, as ``acme/rpm``; empty if none did.
+    ``blocked_by``: the limit that refused most of them, as ``acme/rpm``; empty if none did. ``blocked_at``: its bucket,
+    if that was read.
     ``until``: the end of the window of which ``available`` is left, as ``until 2026-12-01 00:00``; empty without one.
     ``unit``: the currency of a limit of money, else empty. ``barred``: the limit of ``blocked_by`` is spent now.
     """
@@ -82,6 +83,7 @@ class Row:
     unit: str = ""
     barred: bool = False
     shadow: bool = False
+    blocked_at: Place | None = None
 
     @property
     def is_empty(self) -> bool:
@@ -162,6 +164,7 @@ def _row(place: Place, reading: Reading, before: Reading | None) -> Row:
     limits = () if bucket is None else bucket.limits
     tightest = min([each for each in limits if each.limit.name not in shadows] or limits, key=_left, default=None)
     refuser = _refuser(usage)
+    blocked_at = None if refuser is None else Place(refuser.entity_id, place.resource)
     return Row(
         place=place,
         limit=tightest.limit.name if tightest else "",
@@ -176,6 +179,7 @@ def _row(place: Place, reading: Reading, before: Reading | None) -> Row:
         unit=tightest.limit.unit if tightest else "",
         barred=refuser is not None and _is_spent(refuser, place.resource, reading),
         shadow=tightest is not None and tightest.limit.name in shadows,
+        blocked_at=blocked_at if blocked_at in reading.buckets else None,
     )
 
 

@@ -11,13 +11,14 @@ from .rows import Place, Row
 @dataclass(frozen=True, slots=True)
 class Verdict:
     """``trouble``: calls are refused now. ``text`` says it, ``worst`` is the limit that refuses most of them, and
-    ``more`` what else there is to know.
+    ``more`` what else there is to know. ``at``: the limit's bucket, if that was read.
     """
 
     trouble: bool
     text: str
     worst: str = ""
     more: str = ""
+    at: Place | None = None
 
 
 def verdict_of(rows: Sequence[Row]) -> Verdict:
@@ -30,8 +31,11 @@ def verdict_of(rows: Sequence[Row]) -> Verdict:
     if not refused:
         more = [f"{counted(len(empty), 'bucket')} of {len(rows):,} empty" if empty else "", lately]
         return Verdict(False, "No call is refused now.", more="; ".join(filter(None, more)))
-    by = Counter(row.blocked_by or f"{row.place.entity_id}/{row.limit}" for row in refused)
-    (worst, _), *_ = by.most_common(1)
+    limits = [
+        (row.blocked_by, row.blocked_at) if row.blocked_by else (f"{row.place.entity_id}/{row.limit}", row.place)
+        for row in refused
+    ]
+    ((worst, at), _), *_ = Counter(limits).most_common(1)
     entities = len({row.place.entity_id for row in refused})
     who = refused[0].place.entity_id if entities == 1 else f"{entities:,} entities"
-    return Verdict(True, f"Calls of {who} are refused now, most by", worst, lately)
+    return Verdict(True, f"Calls of {who} are refused now, most by", worst, lately, at)

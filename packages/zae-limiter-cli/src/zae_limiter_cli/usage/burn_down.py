@@ -10,13 +10,12 @@ from typing import TYPE_CHECKING, Final
 
 from zae_limiter.maintenance import window_at
 
-from .forecast import DAY, Budget
+from .forecast import DAY, HOUR, Budget, hour_of
 
 if TYPE_CHECKING:
     from zae_limiter import SyncRepository
     from zae_limiter.values.usage import Window
 
-HOUR: Final = timedelta(hours=1)
 BY_THE_HOUR: Final = timedelta(days=8)  # windows that are at most as long are drawn by the hour
 LONGEST: Final = timedelta(days=366)  # before now, for a total
 SNAPSHOTS: Final = 1000  # of one query
@@ -42,18 +41,26 @@ class BurnDown:
     @property
     def at_end(self) -> int | None:
         """What is left when the window ends, at this rate; ``None`` for a window without an end."""
-        ends = self.budget.window_ends
+        budget, ends = self.budget, self.budget.window_ends
         if ends is None:
             return None
-        return max(0, self.budget.available - round(self.budget.per_day * ((ends - self.at) / DAY)))
+        per_day = budget.per_hour * (DAY / HOUR) if self.rate == "hour" else budget.per_day
+        return max(0, budget.available - round(per_day * ((ends - self.at) / DAY)))
+
+    @property
+    def rate(self) -> str:
+        """By which time's use the end is forecast: that of the last day, or of the last hour in windows below a day."""
+        ends = self.budget.window_ends
+        is_short = self.begins is not None and ends is not None and ends - self.begins < DAY
+        return "hour" if is_short else "day"
 
 
 def read_burn_down(repository: "SyncRepository", budget: Budget, at: datetime) -> BurnDown:
-    """Return how a budget went, as far back as usage of it is kept."""
+    """Return how a budget went, as far back as usage of it is kept; in a window of days, also by its last hour."""
     begins = _begin(budget, at)
     start = max(begins or at - LONGEST, at - LONGEST)
     window: Window = "daily" if at - start > BY_THE_HOUR else "hourly"
-    first = start.replace(minute=0, second=0, microsecond=0)
+    first = hour_of(min(start, at - HOUR) if window == "hourly" else start)
     page = repository.get_usage_snapshots(
         entity_id=budget.entity_id,
         resource=budget.resource,
@@ -62,6 +69,9 @@ def read_burn_down(repository: "SyncRepository", budget: Budget, at: datetime) -
         limit=SNAPSHOTS,
     )
     used = [(each.window_start, each.consumed.get(budget.limit.name, 0)) for each in page.snapshots]
+    if window == "hourly":
+        tokens = dict(used)
+        budget = budget.with_hours(tokens.get(hour_of(at), 0), tokens.get(hour_of(at) - HOUR, 0), at)
     return BurnDown(budget, at, begins, _left(used, budget, begins, at))
 
 

@@ -10,7 +10,7 @@ the same way, is a rate of its own.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -65,6 +65,13 @@ class Budget:
     window_ends: datetime | None
     per_hour: float = 0.0
     by_hour: bool = False
+
+    def with_hours(self, this_hour: int, hour_before: int, now: datetime) -> "Budget":
+        """Return it with the rate of the last hour, by which it is gone if that is before."""
+        per_hour = Spent(this_hour=this_hour, hour_before=hour_before).per_hour(now)
+        soon = _gone_before(self.window_ends, self.limit, self.available, per_hour * (DAY / HOUR), now)
+        by_hour = soon is not None and (self.gone_at is None or soon < self.gone_at)
+        return replace(self, per_hour=per_hour, by_hour=by_hour, gone_at=soon if by_hour else self.gone_at)
 
     @property
     def percent(self) -> float:

@@ -36,6 +36,7 @@ from zae_limiter_cli.main import main
 HOST = "http://127.0.0.1"
 HOSTILE = "<script>alert(1)</script>"
 REFUSED = (403, 404, 405)
+RPM_OF_ACME = "bucket?entity=acme&amp;resource=gpt-4#limit-rpm"
 PAGES = ("/", "/rows", "/bucket?entity=key-1&resource=gpt-4", "/usage?span=30d", "/changes", "/cost")
 
 
@@ -83,7 +84,7 @@ def press_enter(client: TestClient, token: str, origin: str = HOST) -> Any:
 def test_the_table_names_who_is_refused_and_by_whom(repository: SyncRepository, tmp_path: Path) -> None:
     page = browser(console_of(repository, tmp_path)).get("/?shape=list").text
     row = page[page.index(">key-1<") : page.index("</tr>", page.index(">key-1<"))]
-    assert 'data-label="Blocked by">acme/rpm<' in row
+    assert f'data-label="Blocked by"><a href="{RPM_OF_ACME}">acme/rpm<' in row
     assert "58 of 60" in row
     assert 'aria-label="97 percent left"' in row
 
@@ -119,7 +120,7 @@ def test_the_tree_has_entities_below_each_of_their_parents_with_what_is_left(
         assert f"gpt-4, also below {other}" in shown
         assert "59 of 60 rpm" in shown
         assert 'aria-label="98 percent left"' in shown
-    assert "1 refused, by acme/rpm" in below["acme"]
+    assert f'1 refused, by <a href="{RPM_OF_ACME}">acme/rpm<' in below["acme"]
     assert 'aria-label="Entities below acme on gpt-4"' in tree
 
 
@@ -130,7 +131,10 @@ def test_the_start_page_says_who_is_refused_and_when_budgets_are_gone(
     with SyncRateLimiter(repository).acquire("acme", "gpt-4", {"rpm": 1, "usd": 9_500_000}):
         pass
     page = browser(console_of(repository, tmp_path)).get("/").text
-    assert 'Calls of key-1 are refused now, most by <strong class="out">acme/rpm</strong>' in page
+    assert (
+        f'Calls of key-1 are refused now, most by <strong class="out"><a href="{RPM_OF_ACME}">acme/rpm</a></strong>'
+        in page
+    )
     budget = page[page.index('aria-label="Budgets"') :]
     assert ">$0.50</strong>" in budget
     assert "left of $10" in budget
@@ -138,6 +142,21 @@ def test_the_start_page_says_who_is_refused_and_when_budgets_are_gone(
     (spec,) = (json.loads(each) for each in re.findall(r"json\">(.*?)</script>", budget))
     assert spec["left"][-1][1] == 500_000
     assert spec["capacity"] == 10_000_000
+
+
+def test_a_budget_of_an_hour_is_forecast_to_its_end_by_the_last_hour(
+    repository: SyncRepository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """For no query more: the picture of the budget has the hours."""
+    for name, window in (("hourly", "hour UTC"), ("daily", "day UTC"), ("monthly", "month UTC")):
+        repository.set_limits(name, [Limit.parse(f"usd: $1000/{window}")], "gpt-4")
+        with SyncRateLimiter(repository).acquire(name, "gpt-4", {"usd": 20_000_000}):
+            pass
+    reads = usage_reads(monkeypatch)
+    page = browser(console_of(repository, tmp_path)).get("/").text
+    told = dict(re.findall(r">(\w+ly)</a>.*?figcaption.*?the last (hour|day)&#39;s rate", page, re.DOTALL))
+    assert told == {"hourly": "hour", "daily": "day", "monthly": "day"}
+    assert len([each for each in reads if each["window"] == "hourly" and each["entity_id"] == "hourly"]) == 1
 
 
 def test_who_is_refused_is_red_on_every_page(repository: SyncRepository, tmp_path: Path) -> None:
@@ -154,6 +173,9 @@ def test_who_is_refused_is_red_on_every_page(repository: SyncRepository, tmp_pat
     assert why.count('<li class="panel stops">') == 2
     assert "refused above" in why[: why.index(">acme</a>")]
     assert 'aria-label="rpm of acme: ' in why
+    assert f'is refused by <strong class="out"><a href="{RPM_OF_ACME}">acme/rpm</a></strong>' in why
+    assert f'1 by <a href="{RPM_OF_ACME}">acme/rpm</a>' in why
+    assert 'id="limit-rpm"' in client.get(RPM_OF_ACME.replace("&amp;", "&")).text
 
 
 def test_a_page_asks_the_store_for_no_more_than_it_may(
@@ -288,7 +310,7 @@ def until(holds: Callable[[], bool]) -> None:
 
 def test_a_bucket_says_why_with_its_path_usage_changes_and_commands(repository: SyncRepository, tmp_path: Path) -> None:
     page = browser(console_of(repository, tmp_path)).get(PAGES[2]).text
-    assert "2 admitted, 1 refused, 1 by acme/rpm" in page
+    assert f'2 admitted, 1 refused, 1 by <a href="{RPM_OF_ACME}">acme/rpm</a>' in page
     assert page.index("<h3>key-1 ") < page.index(">acme</a>")
     assert "2 admitted, 1 refused, by the hour (UTC)</span>" in page[page.index("Use against the limit") :]
     assert "zae-limiter" in page[page.index("What to do next") :]
