@@ -74,7 +74,10 @@ class BucketChange(NamedTuple):
 
 def use_of(change: BucketChange) -> Use:
     """Return the change as usage counts it."""
-    calls = change.after.get(ACQUIRES, 0) + change.after.get(REFUSED, 0)
+    after = change.after
+    calls = after.get(ACQUIRES, 0)
+    if REFUSED in after:
+        calls += after[REFUSED]
     return Use(change.position.mark, change.consumption, change.at_ms, calls)
 
 

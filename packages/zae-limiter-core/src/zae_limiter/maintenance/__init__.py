@@ -16,8 +16,8 @@ They are versioned apart from core, so that they import no room of core but this
   counted (``StreamState``).
 - **Its alerts**: ``watch`` finds the limits with thresholds in changes of buckets (``BucketUse``), ``find_crossings``
   what was crossed (``Crossing``), and ``remember_told`` that it was reported (``Told``); the last two are flows.
-- **Its usage**: ``usage_pages`` reads all snapshots of a namespace, each row of the index once; ``usage_state`` says
-  how far that of some buckets is counted.
+- **Its usage**: ``usage_pages`` reads all snapshots of a namespace, each row of the index once, ``usage_spans`` its
+  acquires by five minutes (``Span``); ``usage_state`` says how far that of some buckets is counted.
 - **Its migrations**: ``MIGRATIONS``, ``pending``, ``forecast`` and ``migrate``; ``change_version_record`` and
   ``unrecorded_schema``. ``run`` runs such a flow on a table of ``open_table``, and raises public errors.
 - **Its applies**, flows as well: ``begin_apply``, ``end_apply``, ``list_applies`` and ``read_apply`` keep their
@@ -93,6 +93,7 @@ if TYPE_CHECKING:
     from ..flows.records.registry import look_up as look_up
     from ..flows.records.registry import set_trace as set_trace
     from ..flows.records.registry import trace_of as trace_of
+    from ..flows.records.usage import Span as Span
     from ..flows.records.usage import Use as Use
     from ..flows.records.usage import count_usage as count_usage
     from ..flows.skipped import Skipped as Skipped
@@ -155,6 +156,7 @@ if TYPE_CHECKING:
     from ..schema.trace import read_trace as read_trace
     from ..schema.trace import trace_line as trace_line
     from ..schema.trace import traced_write as traced_write
+    from ..schema.usage import SPAN_MINUTES as SPAN_MINUTES
     from ..schema.usage import SnapshotId as SnapshotId
     from ..schema.usage import stream_mark as stream_mark
     from ..sync.maintenance import SyncMaintenance as SyncMaintenance
@@ -185,6 +187,7 @@ if TYPE_CHECKING:
     from .tables import run as run
     from .tables import split_shard as split_shard
     from .tables import usage_pages as usage_pages
+    from .tables import usage_spans as usage_spans
     from .tables import usage_state as usage_state
 
 _NAMES = {
@@ -208,12 +211,12 @@ _NAMES = {
         "APPLIES_KEPT begin_apply end_apply list_applies note_progress peek_state read_apply request_stop"
     ),
     "flows.records.registry": "Known change_version_record look_up set_trace trace_of",
-    "flows.records.usage": "Use count_usage",
+    "flows.records.usage": "Span Use count_usage",
     "flows.skipped": "Skipped",
     "flows.steps": "Flow",
     "maintenance.tables": (
         "METRICS_NAMESPACE RunFlow Upkeep caller_arn copy forecast_copy in_bucket merge_shards open_registered "
-        "open_store open_table open_upkeep over_table run split_shard usage_pages usage_state"
+        "open_store open_table open_upkeep over_table run split_shard usage_pages usage_spans usage_state"
     ),
     "observers.emf": "embedded_metrics",
     "operations.errors": "StoreError is_invalid",
@@ -236,7 +239,7 @@ _NAMES = {
     "schema.limit_fields": "is_plain_limit plain_limit plain_text",
     "schema.table": "INDEXES create_table_request",
     "schema.trace": "TRACE_PREFIX TracePage TracedWrite is_traced read_trace trace_line traced_write",
-    "schema.usage": "SnapshotId stream_mark",
+    "schema.usage": "SPAN_MINUTES SnapshotId stream_mark",
     "sync.maintenance": "SyncMaintenance",
     "values.buckets": "InvalidatedBuckets LiveBuckets",
     "values.provisioner": (

@@ -18,12 +18,13 @@ from ..flows.public_errors import with_public_errors
 from ..flows.records import copying, registry
 from ..flows.records.copying import CopyForecast
 from ..flows.records.counted import StreamState, state_at
-from ..flows.records.usage import next_page, open_pages, validate_usage
+from ..flows.records.usage import Span, next_page, next_spans, open_pages, validate_usage
 from ..flows.steps import Flow
 from ..observers import emf
 from ..operations.values import Scan
 from ..runtime.named_tuple import NamedTuple
 from ..schema.items import BucketId
+from ..schema.usage import SPAN_MINUTES
 from ..settings import Options
 from ..sync.driver import SyncDriver
 from ..sync.store import store_of
@@ -151,12 +152,30 @@ def usage_pages(
         yield repository.driver.run(in_namespace(state, next_page(pages)))
 
 
+def usage_spans(repository: "SyncRepository", resource: str | None, start: datetime) -> Iterator[Span]:
+    """Yield what was admitted and refused from an instant on, by five minutes, the one of the instant included, of a
+    namespace or a resource. An aggregator keeps that for as long as hours; a store that counts usage itself does not.
+
+    Reads what ``usage_pages`` reads. Raises ``ValidationError``, and what a list of the repository raises.
+    """
+    first = start.replace(minute=start.minute // SPAN_MINUTES * SPAN_MINUTES, second=0, microsecond=0)
+    hour = first.replace(minute=0)
+    state, asked = repository.namespace_state, validate_usage(None, resource, "hourly", hour, None)
+    pages = repository.driver.run(in_namespace(state, open_pages(state, asked)))
+    while not pages.ended:
+        found = repository.driver.run(in_namespace(state, next_spans(pages)))
+        yield from (each for each in found if each.at >= first)
+
+
 def usage_state(repository: "SyncRepository", places: Sequence[tuple[str, str]]) -> StreamState:
     """Return how far the usage of buckets is counted, each at an entity and a resource: see ``flows.records.counted``.
 
     Costs one read for the first 33 places, up to three queries more where nothing was counted lately, and without
-    places some queries of the namespace. Raises what a list of the repository raises.
+    places the queries of a list of the namespace; nothing where the store counts usage itself, so that nothing waits.
+    Raises what a list of the repository raises.
     """
+    if repository._store.capabilities.usage:
+        return StreamState()
     state = repository.namespace_state
     return repository.driver.run(in_namespace(state, state_at(state, places)))
 

@@ -28,6 +28,7 @@ from .attributes import (
     GSI2SK,
     GSI4SK,
     PK,
+    REFUSED,
     RESOURCE,
     SK,
     TOTAL_EVENTS,
@@ -49,6 +50,11 @@ _COUNTED: Final = "_counted_"
 COUNTED_UNTIL: Final = "_counted_until"  # epoch ms: the record that was counted last
 COUNTED_AT: Final = "_counted_at"  # epoch ms: the batch that counted it
 COUNTED_CALLS: Final = "_counted_calls"  # the acquires, refused ones as well, that shard 0 of the bucket had by then
+SPAN_MINUTES: Final = 5
+SPANS: Final = {  # of an hour: the acquires admitted and refused in each five minutes
+    counter: tuple(f"{prefix}{minute:02}" for minute in range(0, 60, SPAN_MINUTES))
+    for counter, prefix in ((ACQUIRES, "_a"), (REFUSED, "_r"))
+}
 _REFUSED_BY: Final = "_refused_by_"
 
 
@@ -150,6 +156,17 @@ def additions(uses: Iterable[Consumption]) -> dict[str, int]:
         **{refuser_attribute(refuser): count for refuser, count in refused.items()},
         **{TOTALS[name]: count for name, count in totals.items() if count},
     }
+
+
+@reads
+def read_spans(item: Item) -> dict[int, tuple[int, int]]:
+    """Return the acquires that an hour's snapshot has admitted and refused, by the minute in which five begin."""
+    found: dict[int, tuple[int, int]] = {}
+    for place, names in enumerate(zip(SPANS[ACQUIRES], SPANS[REFUSED], strict=True)):
+        admitted, refused = (_count(item, name) if name in item else 0 for name in names)
+        if admitted or refused:
+            found[place * SPAN_MINUTES] = admitted, refused
+    return found
 
 
 def is_hourly(sk: str) -> bool:

@@ -2,18 +2,21 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
+from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import click
+from click.core import ParameterSource
 
 from ...behind import note_behind
-from ...columns import say_json
+from ...columns import say_json, say_sentence
 from ...data.tree import MOST_DEPTH, above_at
 from ...data.whose import Whose, whose_options
 from ...errors import CommandError
 from ...options import OutputForm, connected, in_namespace, output_option
 from ...paging import ROWS_OF_A_PAGE, every_row, open_namespace, rows_option
+from ...times import both, parse_instant
 from .options import resource_options
 
 if TYPE_CHECKING:
@@ -49,6 +52,11 @@ COUNTS: Final[Mapping[str, str]] = {
     help="Sum up entities so many levels below the root, each with all below it; 0 the root.",
 )
 @partial(rows_option, default=10, most=ROWS_OF_A_PAGE, noun="entities")
+@click.option(
+    "--last",
+    metavar="TIME",
+    help="In place of windows: by admitted or refused acquires of the last 5m, at most 1h, in whole five minutes.",
+)
 @output_option
 def top(
     *,
@@ -59,6 +67,7 @@ def top(
     by: str,
     depth: int | None,
     rows: int,
+    last: str | None,
     output: OutputForm,
 ) -> None:
     """List the entities with the most refusals, or the most consumption, of the namespace or on a resource, the most
@@ -66,6 +75,9 @@ def top(
 
     With --depth 1 each child of a root is a row, with the calls of all below it: which team drives an organization's
     refusals. A call that cascades counts once. RESOURCE may be a pattern, such as 'claude/*'.
+
+    With --last 5m, who was refused in the last minutes: the aggregator counts each hour by five minutes, so it begins
+    with those that hold the instant, and says so. Refusals come up to a minute late.
 
     The command reads the usage of every entity, on each resource, and with --depth all records. Daily windows take the
     fewest reads.
@@ -76,6 +88,12 @@ def top(
     from ...usage.units import units_of
 
     count = COUNTS.get(by, by)
+    if last is not None:
+        if connection.file is not None:
+            raise CommandError("--last: a file counts usage by the hour; `zae-limiter top --for 5m` counts from now on")
+        with open_namespace(connection, namespace) as repository:
+            _say_last(repository, query, whose, by, rows, depth, last, output)
+        return
     if count not in COUNTS.values():
         check_limit_name("--by", by)
     with open_namespace(connection, namespace) as repository:
@@ -91,6 +109,42 @@ def top(
     else:
         of = f" {whose}" if whose else ""
         click.echo(f"No usage by {by}{of}: {query}.")
+
+
+def _say_last(
+    repository: "SyncRepository",
+    query: "UsageQuery",
+    whose: Whose,
+    by: str,
+    rows: int,
+    depth: int | None,
+    last: str,
+    output: OutputForm,
+) -> None:
+    """Print the last minutes. Raises ``CommandError`` for what they do not have."""
+    from zae_limiter.maintenance import usage_spans
+
+    from ...usage.lately import begin, plain_lately, ranked_lately, say_lately
+
+    source = click.get_current_context().get_parameter_source
+    given = [each for each in ("window", "since", "until") if source(each) is ParameterSource.COMMANDLINE]
+    given += ["depth"] if depth is not None else []
+    if given:
+        raise CommandError(f"--last and --{given[0]} exclude each other: pass one of them")
+    if by not in ("refused", "admitted"):
+        raise CommandError(f"--by {by!r}: of the last minutes, only admitted and refused acquires are counted")
+    now = datetime.fromtimestamp(repository.namespace_state.now() / 1000, UTC)  # the store's time
+    start = begin(f"--last {last!r}", parse_instant("--last", last, now), now)
+    resource = None if query.is_of_pattern else query.resource
+    spans = (each for each in usage_spans(repository, resource, start) if query.has(each.resource))
+    found = ranked_lately(whose.only(repository, spans), by, rows)
+    note_behind(repository, [(each.entity_id, each.resource) for each in found])
+    if output == "json":
+        say_json(plain_lately(found, by, start, now))
+    elif found:
+        say_lately(found, start, now)
+    else:
+        say_sentence(f"No call was {by}{f' {whose}' if whose else ''} since {both(start)}, as far as it is counted.")
 
 
 def _top(

@@ -1,6 +1,6 @@
 """`zae-limiter usage list`."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict
 from datetime import UTC, datetime
 from functools import partial
@@ -128,8 +128,15 @@ def _list_never(
 ) -> None:
     from ...data.never import plain_limit_use, read_never, say_never
 
-    found = read_never(repository, query.entity_id, query.resource, every_row(query.pages(repository)), never)
-    note_behind(repository, _asked(query), query.end)
+    places = dict.fromkeys(_asked(query))
+
+    def read() -> "Iterator[UsageSnapshot]":
+        for each in every_row(query.pages(repository)):
+            places[each.entity_id, each.resource] = None
+            yield each
+
+    found = read_never(repository, query.entity_id, query.resource, read(), never)
+    note_behind(repository, reversed(places), query.end)
     if output == "json":
         limits = [plain_limit_use(each) for each in found[:rows]]
         say_json({"never": never, "since": iso(query.start), "limits": limits, "total": len(found)})

@@ -29,12 +29,15 @@ from ...schema.usage import (
     COUNTED_AT,
     COUNTED_CALLS,
     COUNTED_UNTIL,
+    SPAN_MINUTES,
+    SPANS,
     SnapshotId,
     additions,
     counted_attribute,
     is_hourly,
     read_mark,
     read_milli,
+    read_spans,
     read_usage,
 )
 from ...values.limits import MILLI
@@ -70,8 +73,10 @@ from ..steps import Flow
 from ..validation import LARGEST_PAGE, validate_page_size
 from .lineage import Records
 
+MINUTE_MS: Final = 60_000
 KEYS_OF_A_DAY: Final = 25  # 24 hourly snapshots and the daily one have adjacent keys
 
+NO_SPANS: Final[Mapping[int, tuple[int, int]]] = {}
 _NEXT: Final = re.compile(r"[^#\s]{1,512}(#[^#\s]{1,512}){1,2}")
 
 
@@ -145,10 +150,21 @@ class _Row(NamedTuple):
 
 
 class Snapshot(NamedTuple):
-    """A snapshot, and its consumption in millitokens."""
+    """A snapshot, its consumption in millitokens, and its acquires by five minutes if they were asked for."""
 
     usage: UsageSnapshot
     milli: Mapping[str, int]
+    spans: Mapping[int, tuple[int, int]] = NO_SPANS
+
+
+class Span(NamedTuple):
+    """What was admitted and refused of an entity on a resource in the five minutes from ``at`` on."""
+
+    entity_id: str
+    resource: str
+    at: datetime
+    admitted: int
+    refused: int
 
 
 class Sums:
@@ -179,6 +195,7 @@ class SnapshotPages:
     def __init__(self, namespace_state: NamespaceState, asked: Asked, limit: int, behind: str | None = None) -> None:
         self.rows = IndexRows(namespace_state.namespace_id)
         self.next = behind
+        self.spans = False  # whether the pages have the acquires by five minutes
         self._asked = asked
         self._limit = limit
         self._keyed = SortedRows(_queries(namespace_state, asked, limit, behind))
@@ -202,7 +219,7 @@ class SnapshotPages:
             if self._asked.entity_id is None:  # rows of an index: they have the keys alone
                 by_key = yield from read_all([row.key for row in taken])
                 stored = [by_key[row.key] for row in taken if row.key in by_key]
-            found += self.rows.read(stored, partial(_snapshot, {row.key: row.id for row in taken}))
+            found += self.rows.read(stored, partial(_snapshot, {row.key: row.id for row in taken}, spans=self.spans))
             last = taken[-1].id if self._waiting else self._last
             self.next = None if self.ended or last is None else self._place(last)
             if self._waiting:
@@ -241,15 +258,28 @@ def next_page(pages: SnapshotPages) -> Flow[tuple[UsageSnapshot, ...]]:
     return tuple(each.usage for each in found)
 
 
+def next_spans(pages: SnapshotPages) -> Flow[tuple[Span, ...]]:
+    """Return the acquires by five minutes of the next page, and report the rows that it drops."""
+    pages.spans = True
+    found = yield from pages.page()
+    yield from report(pages.rows)
+    pages.rows = IndexRows(pages.rows.namespace_id)
+    return tuple(
+        Span(usage.entity_id, usage.resource, usage.window_start + timedelta(minutes=minute), admitted, refused)
+        for usage, _, spans in found
+        for minute, (admitted, refused) in spans.items()
+    )
+
+
 def _row_of(item: Item) -> _Row:
     return _Row(item, key_of(item), SnapshotId.of_row(item))
 
 
-def _snapshot(ids: Mapping[Key, SnapshotId], item: Item) -> Snapshot:
+def _snapshot(ids: Mapping[Key, SnapshotId], item: Item, *, spans: bool = False) -> Snapshot:
     """Return the snapshot of an item at a key that was read. Raises an error of ``UNREADABLE`` for any other item."""
     ids[key_of(item)].check(item)
     milli = read_milli(item)
-    return Snapshot(read_usage(item, milli), milli)
+    return Snapshot(read_usage(item, milli), milli, read_spans(item) if spans else NO_SPANS)
 
 
 def every_snapshot(namespace_state: NamespaceState, asked: Asked, add: Callable[[Snapshot], None]) -> Flow[None]:
@@ -334,6 +364,14 @@ def _counting(
         if shard == 0:
             values[COUNTED_CALLS] = uses[-1].calls
     add = additions(use.consumption for use in uses)
+    if snapshot.window == "hourly":
+        for use in uses:
+            place = use.at_ms // MINUTE_MS % 60 // SPAN_MINUTES
+            acquires = use.consumption.acquires
+            for counter in SPANS:
+                if counter in acquires:
+                    name = SPANS[counter][place]
+                    add[name] = add[name] + acquires[counter] if name in add else acquires[counter]
     return Update(Key(snapshot.pk, snapshot.sk), add=add, set=values, when=Conditions(below={counted: uses[0].mark}))
 
 
