@@ -219,7 +219,7 @@ async def counted_after(place: str, limit: int) -> Opened:
         await limiter.hit(rate, ENTITY, cost=stream.got)
 
     async def left() -> int:
-        return (await limiter.get_window_stats(rate, ENTITY)).remaining
+        return int((await limiter.get_window_stats(rate, ENTITY)).remaining)
 
     return Opened(call, left)
 
@@ -238,7 +238,7 @@ async def estimated_before(place: str, limit: int) -> Opened:
         await stream.flow()
 
     async def left() -> int:
-        return (await limiter.peek(ENTITY)).remaining
+        return int((await limiter.peek(ENTITY)).remaining)
 
     return Opened(call, left)
 
