@@ -66,11 +66,11 @@ def own_tokens(
     return own
 
 
-def names_of(used: Iterable[tuple[str, Iterable[str]]]) -> dict[str, set[str]]:
+def names_of(used: Iterable[tuple[str, Mapping[str, int]]]) -> dict[str, set[str]]:
     """Return the names of the limits that each entity took from in a window."""
     names: dict[str, set[str]] = {}
     for entity_id, consumed in used:
-        names.setdefault(entity_id, set()).update(consumed)
+        names.setdefault(entity_id, set()).update(name for name, took in consumed.items() if took)
     return names
 
 
