@@ -69,6 +69,7 @@ TEMPLATES |= {
     r"_refused_by_[^/]+/(?:rpm|tpm)": "_refused_by_{entity}/{limit}",
 }
 TEMPLATES |= {r"l_(?:rpm|tpm)": "l_{limit}", r"_rest_(?:rpm|tpm)": "_rest_{limit}", r"_counted_\d+": "_counted_{shard}"}
+TEMPLATES |= {r"_([ar])\d\d": r"_\1{minute}"}
 LIMITS, EVERY = "limits of a config", "every config"
 SHARED = {"l_{limit}_…": LIMITS, "o_{limit}_…": LIMITS, "…": EVERY}  # rows that stand for those of another table
 BUILDERS = {

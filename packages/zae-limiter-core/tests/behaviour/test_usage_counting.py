@@ -78,6 +78,7 @@ def test_a_snapshot_has_all_that_a_reader_and_a_purge_look_for() -> None:
         "window_start": "2024-01-01T14:00:00Z",
         "l_tpm": 5,
         "total_events": 1,
+        "_a00": 1,
         "_counted_0": f"{LABEL}#{7:040}",
         "ttl": 1_800_000_000,
     }
@@ -274,6 +275,6 @@ def test_the_mark_moves_in_the_write_that_adds() -> None:
     flow = counting([use(3, 1), use(4, 1)])
     write = next(flow)
     assert isinstance(write, Update)
-    assert write.add == {"l_tpm": 2, "total_events": 2}
+    assert write.add == {"l_tpm": 2, "total_events": 2, "_a00": 2}
     assert write.set[counted_attribute(0)] == stream_mark(LABEL, "4")
     assert write.when.below == {counted_attribute(0): stream_mark(LABEL, "3")}
