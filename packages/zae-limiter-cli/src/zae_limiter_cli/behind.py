@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from zae_limiter import SyncRepository
     from zae_limiter.maintenance import StreamState
 
-LATE_SECONDS: Final = 120  # a batch has some seconds by default; and a local stream's times are whole minutes
+LATE_SECONDS: Final = 300  # more than any batch window
 WATCH_SECONDS: Final = 60.0
 PAUSES: Final = (1.0, 1.0, 2.0)  # seconds before each further look
 

@@ -10,6 +10,7 @@ from zae_limiter import SyncRepository, ZAELimiterError, maintenance
 from zae_limiter.maintenance import APPLIES_KEPT
 
 from ..artifacts.builder import LAMBDAS, LambdaName
+from ..behind import LATE_SECONDS
 from ..columns import counted
 from ..connection import Connection
 from ..errors import CommandError, one_line
@@ -27,7 +28,6 @@ from .template.functions import FUNCTIONS
 from .throughput import MINUTES, NO_FIGURES, throughput_of
 
 PINGS: Final = 5
-BEHIND_SECONDS: Final = 300  # more than any batch window
 MINUTE: Final = 60  # records of a local stream have their time in whole ones
 BATCH_SECONDS: Final = 10  # in which the last one is read
 WITHIN: Final = "current to the minute, as exact as this stream's times"
@@ -182,7 +182,7 @@ def check_stream(connection: Connection) -> Check:
     ok = state in {"Enabled", "Enabling", "Updating", "Creating"} and not result.startswith("PROBLEM")
     counted, told = _counted(connection, reads=ok)
     problem = f", {result}" if result.startswith("PROBLEM") else ""
-    ok = ok and counted.get("behind_seconds", 0) < BEHIND_SECONDS
+    ok = ok and counted.get("behind_seconds", 0) < LATE_SECONDS
     return Check("stream", ok, f"{state}{problem}, {told}", {**details, **counted})
 
 
