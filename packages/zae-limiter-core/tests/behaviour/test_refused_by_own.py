@@ -1,5 +1,7 @@
 """Which limits of its own refused an entity's calls is counted beside the refusals, at no request."""
 
+from datetime import UTC, datetime, timedelta
+
 import pytest
 
 from support.core.worlds import Process, World, passes, take
@@ -70,3 +72,20 @@ def test_a_table_in_memory_names_them(*, count_units: bool) -> None:
         pass
     usage = repository.get_usage_summary(entity_id="e", resource="r", window="hourly")
     assert (usage.total_refused, usage.refused_by) == (4, {Refuser("e", "tpm"): 4})
+
+
+async def test_what_a_disable_for_a_time_refuses_is_counted_by_no_limit(world: World) -> None:
+    admin, it = await world.process(), await world.process()
+    await admin.repository.set_resource_defaults("r", [RPM, TPM])
+    await take(it.limiter, "e", "r", rpm=1, tpm=1)
+    assert not await passes(it.limiter, "e", "r", tpm=100)
+    nothing = [Limit.per_minute("rpm", 0), Limit.per_minute("tpm", 0)]
+    until = datetime.fromtimestamp(world.clock.now_ms() / 1000, UTC) + timedelta(minutes=5)
+    await admin.repository.set_limits("e", nothing, "r", override_until=until)
+    world.clock.advance(seconds=1)
+    for amounts in ({"tpm": 100}, {"rpm": 1, "tpm": 1}):
+        assert not await passes(it.limiter, "e", "r", **amounts)
+    world.clock.advance(seconds=360)
+    assert not await passes(it.limiter, "e", "r", tpm=100)
+    await it.limiter.close()
+    assert by(world, it) == {"e/tpm": 2, "e/disabled": 2}

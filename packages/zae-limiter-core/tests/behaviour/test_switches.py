@@ -230,7 +230,7 @@ async def test_refusals_are_counted_for_who_asked_and_for_who_is_disabled(world:
     await user.repository.close()
     explained = await admin.limiter.explain("c", "r", {"rpm": 1})
     assert [each.refused for each in explained.buckets] == [3, 3]
-    assert {str(each): n for each, n in explained.buckets[0].refused_by.items()} == {"p/rpm": 3}
+    assert {str(each): n for each, n in explained.buckets[0].refused_by.items()} == {"p/disabled": 3}
 
 
 async def test_bypass_admits_everything_and_counts_it_exactly(world: World) -> None:

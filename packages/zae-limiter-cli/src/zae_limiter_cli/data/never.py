@@ -9,8 +9,7 @@ and a refusal for which an ancestor was short, too, counts at the ancestor alone
 Usage names a limit that refused by its entity alone. It is one of the bucket on the resource of the call, or of a draw:
 of a bucket of the same entity elsewhere, which counts what it refused for others.
 
-A call that a disable refuses counts at every limit. So what the own limits of who is disabled now refused, they may
-have refused. A run's budget is of no level, and left out.
+No limit refused what a disable did. A run's budget is of no level, and left out.
 """
 
 from collections import Counter
@@ -21,7 +20,6 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 from ..columns import say_columns
 from ..paging import is_asked
 from ..rates import amount, in_money, rate
-from .overrides import blocks
 from .places import ALL_RESOURCES, as_level, name_of, places_of
 
 if TYPE_CHECKING:
@@ -41,13 +39,15 @@ class _Bucket(NamedTuple):
 @dataclass(slots=True)
 class _Use:
     """What a bucket used by limit; how often it refused a call of its entity for a limit that is not named, and one of
-    others; and whom it ``named``, with the counts. One without ``windows`` is named alone.
+    others, and how many of those because it was disabled; and whom it ``named``, with the counts. One without
+    ``windows`` is named alone.
     """
 
     windows: int = 0
     consumed: Counter[str] = field(default_factory=Counter)
     refused: int = 0
     refused_below: int = 0
+    disabled_below: int = 0
     named: "Counter[Refuser]" = field(default_factory=Counter)
 
 
@@ -103,9 +103,11 @@ def _uses_of(snapshots: "Iterable[UsageSnapshot]") -> dict[_Bucket, _Use]:
         use.consumed.update(each.consumed)
         use.refused += max(0, each.total_refused - each.total_refused_below - sum(each.refused_by.values()))
         use.refused_below += each.total_refused_below
-        use.named.update({who: count for who, count in each.refused_by.items() if who.entity_id != ALL_RUNS})
-        for refuser in each.refused_by:
-            uses.setdefault(_Bucket(refuser.entity_id, each.resource), _Use())
+        limits = {who: count for who, count in each.refused_by.items() if not who.is_disabled}
+        use.named.update({who: count for who, count in limits.items() if who.entity_id != ALL_RUNS})
+        for refuser, count in each.refused_by.items():
+            other = uses.setdefault(_Bucket(refuser.entity_id, each.resource), _Use())
+            other.disabled_below += count if refuser.is_disabled and refuser.entity_id != each.entity_id else 0
     return uses
 
 
@@ -118,17 +120,14 @@ def _limit_uses(
     used: Counter[tuple[ConfigPlace, str]] = Counter()
     refused, maybe, buckets = used.copy(), used.copy(), used.copy()
     owners = {bucket: _owners(bucket, configs, tiers.get(bucket.entity_id), patterns) for bucket in uses}
-    disabled = {each for each in uses if _is_disabled(each, configs, tiers.get(each.entity_id), patterns)}
     by_name = _refused_by_name(uses, owners)
     for bucket, use in uses.items():
         suspects = [name for name, (_, limit) in owners[bucket].items() if not limit.shadow]
-        unclear = use.refused + max(0, use.refused_below - sum(by_name.below[bucket].values()))
-        is_disabled = bucket in disabled
+        unclear = use.refused + max(0, use.refused_below - use.disabled_below - sum(by_name.below[bucket].values()))
         for name, (place, _) in owners[bucket].items():
             key = place, name
             used[key] += max(0, use.consumed[name])
-            (maybe if is_disabled else refused)[key] += by_name.own[bucket][name]
-            refused[key] += by_name.below[bucket][name]
+            refused[key] += by_name.own[bucket][name] + by_name.below[bucket][name]
             refused[key] += unclear if suspects == [name] else 0
             maybe[key] += unclear if name in suspects and len(suspects) > 1 else 0
             buckets[key] += 1 if use.windows else 0
@@ -179,18 +178,6 @@ def _owners(
         for limit in level.limits:
             owners.setdefault(limit.name, (places[name_of(level)], limit))
     return owners
-
-
-def _is_disabled(
-    bucket: _Bucket, configs: "Mapping[ConfigPlace, StoredConfig]", tier: str | None, patterns: Sequence[str]
-) -> bool:
-    """Whether calls are refused by no limit now: by a switch, or by an override of 0. Each counts at every limit."""
-    from zae_limiter.values.patterns import matching
-
-    places = places_of(bucket.entity_id, bucket.resource, tier, matching(patterns, bucket.resource))
-    found = [config for place in places.values() if (config := configs.get(place)) is not None]
-    switches = [each.switches.disabled for each in found if each.switches.disabled is not None]
-    return switches[:1] == [True] or any(each.override is not None and blocks(each.override) for each in found)
 
 
 def _is_asked(place: "ConfigPlace", entity_id: str | None, resource: str | None) -> bool:

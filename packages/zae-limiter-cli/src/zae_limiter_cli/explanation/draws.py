@@ -71,7 +71,8 @@ class Drawing:
         """
         asked = asked or {}
         own = {(bucket.entity_id, each.limit.name) for bucket in call.buckets for each in bucket.limits}
-        others = sorted(set(refused_by) - own, key=lambda each: (each not in asked, -refused_by[each]))[:MOST]
+        others = [each for each in refused_by if each not in own and not each.is_disabled]
+        others = sorted(others, key=lambda each: (each not in asked, -refused_by[each], each))[:MOST]
         found = [self._drawn(call, refuser, refused_by[refuser], asked.get(refuser)) for refuser in others]
         return min(filter(None, found), key=lambda each: (not each.is_short, -each.refused), default=None)
 

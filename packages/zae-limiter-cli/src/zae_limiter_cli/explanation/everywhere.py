@@ -184,7 +184,7 @@ def plain_everywhere(found: Everywhere, steps: Sequence[NextStep]) -> dict[str, 
 
 
 def _by(each: Refusals) -> str:
-    counts = by_cause(each.now, each.refused_by)
+    counts = by_cause(each.refused_by)
     by = [f"{cause} {count:,}" for cause, count in sorted(counts.items(), key=lambda one: -one[1])]
     if (rest := each.refused - sum(counts.values())) > 0:
         by.append(f"its own limits {rest:,}")

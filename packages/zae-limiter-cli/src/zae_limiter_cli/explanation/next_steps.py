@@ -258,7 +258,8 @@ def _draws(report: Report) -> Iterator[_Step]:
     others = {each: count for each, count in refused_by.items() if each.entity_id not in asked}
     if others:
         whom = max(others, key=lambda each: others[each])
-        does = f"Ask for a draw on {whom.entity_id}, whose {whom.limit_name} refused {others[whom]:,} calls."
+        whose = "which is, or was, disabled for" if whom.is_disabled else f"whose {whom.limit_name} refused"
+        does = f"Ask for a draw on {whom.entity_id}, {whose} {others[whom]:,} calls."
         yield _Step(does, "why", found.entity_id, ["-r", found.resource, "--draw", whom.entity_id])
 
 

@@ -253,17 +253,12 @@ def passes_at(found: "Explanation") -> datetime | None:
     return None if held else found.passes_at
 
 
-def by_cause(found: "Explanation | None", refused_by: "Mapping[Refuser, int]") -> dict[str, int]:
-    """Return the refusals by limit, and of an entity that is disabled for a time by that: there each call is counted
-    by every limit.
-    """
-    buckets = () if found is None else found.buckets
-    disabled = {each.entity_id for each in buckets if is_disabled_for_a_time(each)}
-    counts = dict[str, int]()
-    for refuser, count in refused_by.items():
-        cause = f"{refuser.entity_id} (disabled)" if refuser.entity_id in disabled else f"{refuser}"
-        counts[cause] = max(count, counts.get(cause, 0))
-    return counts
+def by_cause(refused_by: "Mapping[Refuser, int]") -> dict[str, int]:
+    """Return the refusals by limit, and by disabled entity, as text."""
+    return {
+        f"{refuser.entity_id} (disabled)" if refuser.is_disabled else f"{refuser}": count
+        for refuser, count in refused_by.items()
+    }
 
 
 def is_disabled_for_a_time(bucket: "BucketExplanation") -> bool:

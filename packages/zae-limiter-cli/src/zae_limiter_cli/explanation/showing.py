@@ -286,11 +286,11 @@ def _refusals(report: Report) -> Iterator[str]:
     own = found.buckets[0]
     since = f"Since {shown(report.since)} (UTC)"
     if usage.windows:
-        yield f"{since}: {_counts(usage.total_events, usage.total_refused, by_cause(found, usage.refused_by))}"
+        yield f"{since}: {_counts(usage.total_events, usage.total_refused, by_cause(usage.refused_by))}"
     else:
         yield f"{since}: no usage is counted."
     if own.shard_count:
-        yield f"Since its bucket began: {_counts(own.admitted, own.refused, by_cause(found, own.refused_by))}"
+        yield f"Since its bucket began: {_counts(own.admitted, own.refused, by_cause(own.refused_by))}"
 
 
 def _counts(admitted: int, refused: int, refused_by: Mapping[str, int]) -> str:

@@ -128,20 +128,12 @@ def test_a_limit_that_refused_draws_has_refused(table: Table) -> None:
     ]
 
 
-@pytest.mark.parametrize("until", [None, datetime.now(UTC) + timedelta(hours=2)])
-def test_what_a_disable_refused_is_not_known_to_be_of_a_limit(used: Table, until: datetime | None) -> None:
-    """A call that it refuses counts at every limit."""
-    by = {("out", "rpm"): 3, ("out", "tpm"): 3}
-    used.used("out", "gpt-4", TODAY, "daily", refused=3, refused_by=by, rpm=1, tpm=10)
-    assert ("resource", "gpt-4", "tpm") not in never("refused")
-    if until is None:
-        used.repository.set_switches("out", disabled=True)
-    else:
-        zero = [Limit.per_minute("rpm", 0), Limit.per_minute("tpm", 0)]
-        used.repository.set_limits("out", zero, override_until=until)
+def test_what_a_disable_of_a_parent_refused_is_of_no_limit_of_the_parent(used: Table) -> None:
+    used.used("key", "gpt-4", TODAY, "daily", refused=5, refused_by={("team", "disabled"): 5}, rpm=4, tpm=100)
+    used.used("team", "gpt-4", TODAY, "daily", below=1, refused_below=5, rpm=4)
     rows = document("usage", "list", "--never", "refused", *DAYS)["limits"]
-    (tpm,) = (each for each in rows if (each["resource"], each["limit_name"]) == ("gpt-4", "tpm"))
-    assert (tpm["refused"], tpm["may_have_refused"]) == (0, 3)
+    (rpm,) = (each for each in rows if each["entity_id"] == "team")
+    assert (rpm["limit_name"], rpm["refused"], rpm["may_have_refused"]) == ("rpm", 0, 0)
 
 
 def test_the_budget_of_a_run_is_of_no_level(used: Table) -> None:

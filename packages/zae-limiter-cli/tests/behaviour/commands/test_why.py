@@ -124,20 +124,6 @@ def test_a_time_without_access_has_its_end_and_enable_ends_it(table: Table, on: 
     assert document("why", "key-1", "-r", "gpt-4")["buckets"][0]["source"] == "resource"
 
 
-def test_refusals_of_a_key_that_is_disabled_for_a_time_are_by_that_and_no_limit(table: Table) -> None:
-    table.repository.set_resource_defaults("gpt-4", [KEY, Limit.per_day("rpd", 100, shadow=True)])
-    assert passes(table)
-    run("disable", "key-1", "-r", "gpt-4", "--for", "2h", "--yes")
-    by = {("key-1", "rpm"): 100, ("key-1", "rpd"): 99}
-    table.used("key-1", "gpt-4", datetime.now(UTC), events=1, refused=100, refused_by=by, rpm=1)
-    done = " ".join(run("why", "key-1", "-r", "gpt-4").stdout.split())
-    assert "1 acquire admitted, 100 refused (100 by key-1 (disabled))" in done
-    assert ": key-1 is disabled." in done
-    (line,) = [each for each in run("why", "key-1").stdout.splitlines() if each.startswith("gpt-4 ")]
-    assert "key-1 (disabled) 100 " in line
-    assert "refused: key-1 is disabled until " in line
-
-
 def test_a_capacity_of_0_and_another_override_have_their_own_way_out(table: Table) -> None:
     table.repository.set_limits("key-1", [Limit.per_minute("rpm", 0)], "gpt-4")
     assert "Blocked: its capacity is 0" in run("why", "key-1", "-r", "gpt-4").stdout

@@ -10,9 +10,12 @@ from ..exceptions import InvalidIdentifierError, InvalidNameError, ValidationErr
 DEFAULT_RESOURCE: Final = "_default_"
 PATTERN_END: Final = "*"  # no resource ends with it: who writes `openai/*` means a pattern (``patterns``)
 
-# A bucket counts its writes as `wcu`; usage sorts by the others, beside the limits.
+DISABLED: Final = "disabled"  # counts calls that a disable refused, in place of a limit's name
+
+# A bucket counts its writes as `wcu`; usage sorts by the totals, beside the limits.
 RESERVED_LIMIT_NAMES: Final = (
     "wcu", "total_events", "total_refused", "total_shadowed", "total_uncounted", "total_below", "total_refused_below",
+    DISABLED,
 )  # fmt: skip
 
 SYSTEM_SUBJECT: Final = "$SYSTEM"  # what audit events of levels are filed under, beside the entities' ids

@@ -414,6 +414,12 @@ class Resolved:
         """Whether every acquire is refused."""
         return self.switches is not None and self.switches.disables
 
+    @property
+    def disables_for_a_time(self) -> bool:
+        """Whether an override has a capacity of 0 for each limit, which refuses as a disable does."""
+        limits, shadow = self.config.limits, self.config.shadow
+        return self.ends_ms is not None and bool(limits) and not shadow and all(limit.blocks for limit in limits)
+
     def agrees_with(self, other: "Resolved") -> bool:
         """Return whether an acquire would use the same limits, the same switches and the same parents with either."""
         mine, others = self.config, other.config

@@ -8,7 +8,7 @@ from typing import Final, Literal
 from ..exceptions import ValidationError
 from ..runtime.dataclass import dataclass, field
 from ..runtime.named_tuple import NamedTuple
-from .naming import RUN_PREFIX, RUN_RESOURCE
+from .naming import DISABLED, RUN_PREFIX, RUN_RESOURCE
 
 Window = Literal["hourly", "daily"]
 EARLIEST: Final = datetime(1970, 1, 2, tzinfo=UTC)
@@ -24,7 +24,9 @@ _FORMATS: Final[Mapping[Window, str]] = {"hourly": "%Y-%m-%dT%H:00:00Z", "daily"
 
 
 class Refuser(NamedTuple):
-    """A limit that was short for a call: one of the entity that asked, of an ancestor, or of a draw."""
+    """A limit that was short for a call: one of the entity that asked, of an ancestor, or of a draw; or, by the name
+    ``disabled``, which no limit has, a disable of such an entity.
+    """
 
     entity_id: str
     limit_name: str
@@ -37,6 +39,11 @@ class Refuser(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.entity_id}/{self.limit_name}"
+
+    @property
+    def is_disabled(self) -> bool:
+        """Whether it stands for a disable of the entity, which refuses whatever limits there are."""
+        return self.limit_name == DISABLED
 
 
 @dataclass(frozen=True, slots=True)

@@ -163,7 +163,8 @@ def _column(name: str) -> _Column:
             check_identifier("entity", refuser.entity_id)
         except ValidationError:
             return _Column(is_number=False, problem="a count of refusals names no valid ancestor")
-        return _of_limit(refuser.limit_name, _Column(is_number=True, is_of_refuser=True))
+        column = _Column(is_number=True, is_of_refuser=True)
+        return column if refuser.is_disabled else _of_limit(refuser.limit_name, column)
     if attribute is None:
         return _Column(name in _NUMBERS)
     column = _Column(attribute.field not in OF_TEXT, attribute.limit)

@@ -1,5 +1,5 @@
-"""Count refusals: each once on the bucket of the entity that asked, with the limits that were short, and on each other
-bucket that was short of tokens.
+"""Count refusals: each once on the bucket of the entity that asked, with the limits that were short, or the disable in
+their place, and on each other bucket that was short of tokens.
 
 This module chooses the buckets, and says when a separate write is due. ``process.refusals`` keeps the counts.
 """
@@ -11,6 +11,7 @@ from ...operations.errors import BudgetSpent
 from ...schema.attributes import REFUSED, REFUSED_BELOW, parse_refused_by, refused_by
 from ...values.limit_status import LimitStatus
 from ...values.limits import MAX_LIMITS
+from ...values.naming import DISABLED
 from ...values.refusal import LaterStatuses, RateLimitExceeded, short, unread
 from ...values.resolution import OWN_LEVELS, RESOURCE_LEVELS, Config
 from ...values.usage import Refuser
@@ -44,8 +45,9 @@ def count_at_once(namespace_state: NamespaceState, own: CachedShard, statuses: L
     refusals, last = namespace_state.pending_refusals, own.last_refusal
     if own.undecided or not refusals.is_reminded(own, now_ms):
         return False
-    last.statuses, names = statuses, statuses.short_of
-    refusals.add(own, now_ms, last.counted[names] if names in last.counted else _by_own(own, names))
+    last.statuses, names, resolved = statuses, statuses.short_of, own.resolved
+    is_known = names in last.counted and resolved is not None and resolved.ends_ms is None
+    refusals.add(own, now_ms, last.counted[names] if is_known else _by_own(own, names))
     return True
 
 
@@ -55,15 +57,19 @@ def _count(namespace_state: NamespaceState, asker: Place, statuses: Sequence[Lim
     counted = dict[CachedShard, Sequence[str]]()
     # a call that draws on one bucket, and has seen which limits were short, needs no statuses
     if isinstance(statuses, LaterStatuses) and statuses.short_of and statuses.buckets == {asker}:
-        names, known = statuses.short_of, own.last_refusal.counted
-        counted[own] = known[names] if names in known else _by_own(own, names)
+        names, last, resolved = statuses.short_of, own.last_refusal, own.resolved
+        is_known = names in last.counted and resolved is not None and resolved.ends_ms is None
+        counted[own] = last.counted[names] if is_known else _by_own(own, names)
     else:
         violations = short(statuses)
         if not violations:
             return
-        counted[own] = _with(own, [Refuser.of(each.entity_id, each.resource, each.limit_name) for each in violations])
-        for each in violations:
-            counted.setdefault(cached_shard(namespace_state, each.entity_id, each.resource), (REFUSED, REFUSED_BELOW))
+        buckets = [cached_shard(namespace_state, each.entity_id, each.resource) for each in violations]
+        disables = [_refuser(bucket, DISABLED) for bucket in buckets if _is_disabled(bucket)]
+        limits = (_refuser(bucket, each.limit_name) for bucket, each in zip(buckets, violations, strict=True))
+        counted[own] = _with(own, disables or limits)
+        for bucket in buckets:
+            counted.setdefault(bucket, (REFUSED, REFUSED_BELOW))
         if own.state is None:
             own.last_refusal.config = _limits_to_begin_with(own, counted)
     own.last_refusal.statuses = statuses
@@ -92,16 +98,33 @@ def _limits_to_begin_with(own: CachedShard, short_ones: Iterable[CachedShard]) -
 
 
 def _by_own(own: CachedShard, names: Sequence[str]) -> Sequence[str]:
-    """Return what a refusal by these limits of the bucket itself counts, and remember it: most are by the same."""
-    found = _with(own, [Refuser.of(own.id.entity_id, own.id.resource, name) for name in names])
-    if len(own.last_refusal.counted) < MAX_LIMITS:
-        own.last_refusal.counted[names] = found
-    return found
+    """Return what a refusal by these limits of the bucket itself counts, and remember it: most are by the same, unless
+    an override begins or ends.
+    """
+    if _is_disabled(own):
+        return _with(own, [_refuser(own, DISABLED)])
+    known = own.last_refusal.counted
+    if names not in known:
+        found = _with(own, [_refuser(own, name) for name in names])
+        if len(known) >= MAX_LIMITS:
+            return found
+        known[names] = found
+    return known[names]
 
 
-def _with(own: CachedShard, refusers: Sequence[Refuser]) -> Sequence[str]:
-    """Return what a refusal counts in the bucket of its entity: itself, and the limits that were short, no more of them
-    than the bucket has room for.
+def _is_disabled(bucket: CachedShard) -> bool:
+    """Return whether a disable refuses, by a switch or for a time; then no limit counts the call as refused."""
+    resolved = bucket.resolved
+    return resolved is not None and (resolved.disables or resolved.disables_for_a_time)
+
+
+def _refuser(bucket: CachedShard, limit_name: str) -> Refuser:
+    return Refuser.of(bucket.id.entity_id, bucket.id.resource, limit_name)
+
+
+def _with(own: CachedShard, refusers: Iterable[Refuser]) -> Sequence[str]:
+    """Return what a refusal counts in the bucket of its entity: itself, and what refused, no more of it than the bucket
+    has room for.
     """
     names = [*dict.fromkeys(map(refused_by, refusers))]
     known = () if own.state is None else [name for name in own.state.item if parse_refused_by(name) is not None]
