@@ -9,6 +9,9 @@ and a refusal for which an ancestor was short, too, counts at the ancestor alone
 Usage names a limit that refused by its entity alone. It is one of the bucket on the resource of the call, or of a draw:
 of a bucket of the same entity elsewhere, which counts what it refused for others.
 
+Levels are composed as they are now. So what buckets used of a stronger level may have been of a weaker one, whose limit
+of that name is listed with it: it was the weaker one's until the stronger one was set.
+
 No limit refused what a disable did. A run's budget is of no level, and left out.
 """
 
@@ -54,7 +57,8 @@ class _Use:
 @dataclass(frozen=True, slots=True)
 class LimitUse:
     """A limit of a level, with the tokens used and the calls refused, over so many buckets; ``may_have_refused``: the
-    calls that it or another limit of the bucket refused.
+    calls that it or another limit of the bucket refused; ``used_of_stronger``: the tokens that buckets used of limits
+    of its name that stronger levels have now.
     """
 
     place: "ConfigPlace"
@@ -63,6 +67,7 @@ class LimitUse:
     refused: int
     buckets: int
     may_have_refused: int = 0
+    used_of_stronger: int = 0
 
     def is_never(self, never: Never) -> bool:
         """Whether it was never used; or used, and never refused a call, as far as usage says."""
@@ -118,8 +123,9 @@ def _limit_uses(
     patterns: Sequence[str],
 ) -> Iterator[LimitUse]:
     used: Counter[tuple[ConfigPlace, str]] = Counter()
-    refused, maybe, buckets = used.copy(), used.copy(), used.copy()
-    owners = {bucket: _owners(bucket, configs, tiers.get(bucket.entity_id), patterns) for bucket in uses}
+    refused, maybe, buckets, stronger = used.copy(), used.copy(), used.copy(), used.copy()
+    places = {bucket: _places(bucket, tiers.get(bucket.entity_id), patterns) for bucket in uses}
+    owners = {bucket: _owners(each, configs) for bucket, each in places.items()}
     by_name = _refused_by_name(uses, owners)
     for bucket, use in uses.items():
         suspects = [name for name, (_, limit) in owners[bucket].items() if not limit.shadow]
@@ -131,10 +137,13 @@ def _limit_uses(
             refused[key] += unclear if suspects == [name] else 0
             maybe[key] += unclear if name in suspects and len(suspects) > 1 else 0
             buckets[key] += 1 if use.windows else 0
+        for name, (place, _) in owners[bucket].items() if len(places[bucket]) > 1 else ():
+            for weaker in places[bucket].values():
+                stronger[weaker, name] += max(0, use.consumed[name]) if weaker != place else 0
     for place, config in configs.items():
         for limit in config.said.limits:
             key = place, limit.name
-            yield LimitUse(place, limit, used[key], refused[key], buckets[key], maybe[key])
+            yield LimitUse(place, limit, used[key], refused[key], buckets[key], maybe[key], stronger[key])
 
 
 class _ByName(NamedTuple):
@@ -164,14 +173,18 @@ def _refused_by_name(uses: Mapping[_Bucket, _Use], owners: Mapping[_Bucket, Mapp
     return found
 
 
+def _places(bucket: _Bucket, tier: str | None, patterns: Sequence[str]) -> "dict[str, ConfigPlace]":
+    from zae_limiter.values.patterns import matching
+
+    return places_of(bucket.entity_id, bucket.resource, tier, matching(patterns, bucket.resource))
+
+
 def _owners(
-    bucket: _Bucket, configs: "Mapping[ConfigPlace, StoredConfig]", tier: str | None, patterns: Sequence[str]
+    places: "Mapping[str, ConfigPlace]", configs: "Mapping[ConfigPlace, StoredConfig]"
 ) -> "dict[str, tuple[ConfigPlace, Limit]]":
     """Return the limits of a bucket by name, each with its place."""
-    from zae_limiter.values.patterns import matching
     from zae_limiter.values.resolution import SAYS_NOTHING, compose
 
-    places = places_of(bucket.entity_id, bucket.resource, tier, matching(patterns, bucket.resource))
     said = {source: configs[place].said if place in configs else SAYS_NOTHING for source, place in places.items()}
     owners: dict[str, tuple[ConfigPlace, Limit]] = {}
     for level in compose([as_level(source, each) for source, each in said.items()]).levels:
@@ -207,16 +220,19 @@ def described(place: "ConfigPlace") -> tuple[str, str | None, str | None]:
 def say_never(found: Sequence[LimitUse]) -> None:
     """Print a row for each limit; with a column for the refusals of which usage does not say the limit."""
     unclear = any(each.may_have_refused for each in found)
-    head = ("LEVEL", "RESOURCE", "LIMIT", "REFILL", "USED", "BUCKETS", *(["IT OR ANOTHER REFUSED"] if unclear else []))
-    say_columns([head, *(_cells(each, unclear=unclear) for each in found)])
+    stronger = any(each.used_of_stronger and not each.used for each in found)
+    more = *(["IT OR ANOTHER REFUSED"] if unclear else []), *(["USED OF STRONGER LEVELS"] if stronger else [])
+    head = ("LEVEL", "RESOURCE", "LIMIT", "REFILL", "USED", "BUCKETS", *more)
+    say_columns([head, *(_cells(each, unclear=unclear, stronger=stronger) for each in found)])
 
 
-def _cells(each: LimitUse, *, unclear: bool) -> tuple[str, ...]:
+def _cells(each: LimitUse, *, unclear: bool, stronger: bool) -> tuple[str, ...]:
     level, who, on = described(each.place)
     at, name = " ".join(filter(None, (level, who))), each.limit.name
     name = f"{name} (shadow)" if each.limit.shadow else name
     used = amount(each.used, each.limit.unit)
     maybe = [f"{each.may_have_refused:,}"] if unclear else []
+    maybe += [amount(each.used_of_stronger, each.limit.unit)] if stronger else []
     return at, on or "all resources", name, rate(each.limit), used, f"{each.buckets:,}", *maybe
 
 
@@ -232,6 +248,7 @@ def plain_limit_use(each: LimitUse) -> dict[str, Any]:
         "used": each.used,
         "refused": each.refused,
         "may_have_refused": each.may_have_refused,
+        "used_of_stronger": each.used_of_stronger,
         "shadow": each.limit.shadow,
         "buckets": each.buckets,
         **in_money(each.limit.unit, used=each.used),

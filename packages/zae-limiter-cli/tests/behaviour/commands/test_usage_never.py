@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from support.cli.by_hand import document, refused, run, told
+from support.cli.by_hand import document, refused, run
 from support.cli.calls import recorded
 from support.cli.tables import Table
 from zae_limiter import Limit
@@ -44,9 +44,16 @@ def never(*args: str) -> list[tuple[str, str | None, str]]:
     return [(level, name, each["limit_name"]) for level, name, each in who]
 
 
+def lines(never: str) -> list[list[str]]:
+    """The lines of people, who see that the table is new."""
+    done = run("usage", "list", "--never", never, *DAYS)
+    assert "The first count is at " in done.stderr
+    return [line.split() for line in done.stdout.splitlines()]
+
+
 def test_limits_that_were_never_used_are_listed_by_level(used: Table) -> None:
     assert never("used") == [("resource", "idle", "rpm"), ("entity", "gone", "tpm")]
-    head, *rows = told("usage", "list", "--never", "used", *DAYS)
+    head, *rows = lines("used")
     assert head == ["LEVEL", "RESOURCE", "LIMIT", "REFILL", "USED", "BUCKETS"]
     assert rows[1] == ["entity", "gone", "all", "resources", "tpm", "1k/min", "0", "0"]
 
@@ -65,7 +72,7 @@ def test_what_usage_does_not_say_by_limit_has_a_column_and_shadows_are_marked(ta
     table.repository.set_resource_defaults("one", [RPM, Limit.per_minute("day", 9, shadow=True)])
     table.used("key", "gpt-4", TODAY, "daily", refused=5, rpm=4, tpm=100, day=20)
     table.used("key", "one", TODAY, "daily", refused=5, rpm=4, day=20)
-    head, *rows = told("usage", "list", "--never", "refused", *DAYS)
+    head, *rows = lines("refused")
     assert head == ["LEVEL", "RESOURCE", "LIMIT", "REFILL", "USED", "BUCKETS", "IT", "OR", "ANOTHER", "REFUSED"]
     assert [row[:-4] + row[-1:] for row in rows] == [
         ["resource", "gpt-4", "day", "(shadow)", "0"],
@@ -88,7 +95,8 @@ def test_a_longer_time_and_a_subject_can_be_asked_for(used: Table) -> None:
 
 def test_a_list_that_is_cut_says_so(used: Table) -> None:
     done = run("usage", "list", "--never", "refused", "--rows", "1", *DAYS)
-    assert (len(done.stdout.splitlines()), done.stderr) == (2, "There are more limits: raise --rows.\n")
+    assert len(done.stdout.splitlines()) == 2
+    assert done.stderr.startswith("There are more limits: raise --rows.\n")
 
 
 def test_it_costs_the_usage_and_a_request_for_a_hundred_configs(used: Table) -> None:
@@ -144,3 +152,34 @@ def test_the_budget_of_a_run_is_of_no_level(used: Table) -> None:
     rows = document("usage", "list", "--never", "refused", *DAYS)["limits"]
     (found,) = (each for each in rows if each["resource"] == "budget")
     assert (found["used"], found["refused"], found["may_have_refused"], found["buckets"]) == (500, 0, 0, 1)
+
+
+def test_what_was_before_the_first_count_is_not_known(table: Table) -> None:
+    table.repository.set_resource_defaults("gpt-4", [RPM])
+    none = run("usage", "list", "--never", "used", *DAYS)
+    assert none.stderr == "Nothing is counted in these windows: what was before is not known.\n"
+    assert document("usage", "list", "--never", "used", *DAYS)["counted_since"] is None
+    table.used("key", "gpt-4", TODAY, "daily", rpm=1)
+    namespace = table.repository.get_namespace("default")
+    assert namespace is not None
+    today = document("usage", "list", "--never", "used", *DAYS)["counted_since"]
+    assert datetime.fromisoformat(today) == datetime.fromisoformat(namespace.created_at)
+    table.used("key", "gpt-4", TODAY - timedelta(days=3), "daily", rpm=1)
+    copied = run("usage", "list", "--never", "used", *DAYS)
+    assert (
+        copied.stderr
+        == f"The first count is at {TODAY - timedelta(days=3):%Y-%m-%d} 00:00 (UTC): what was before is not known.\n"
+    )
+    table.used("key", "gpt-4", TODAY - timedelta(days=7), "daily", rpm=1)
+    assert run("usage", "list", "--never", "used", *DAYS).stderr == ""
+
+
+def test_what_was_used_before_a_stronger_level_had_limits_may_have_been_of_the_weaker(table: Table) -> None:
+    table.repository.set_resource_defaults("gpt-4", [RPM, TPM])
+    table.used("key", "gpt-4", TODAY, "daily", rpm=30)
+    table.repository.set_limits("key", [RPM], "gpt-4")
+    head, rpm, tpm = lines("used")
+    assert head[-4:] == ["USED", "OF", "STRONGER", "LEVELS"]
+    assert (rpm[1:3], rpm[-3:], tpm[-3:]) == (["gpt-4", "rpm"], ["0", "0", "30"], ["0", "0", "0"])
+    rows = document("usage", "list", "--never", "used", *DAYS)["limits"]
+    assert [each["used_of_stronger"] for each in rows] == [30, 0]

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING
@@ -70,7 +70,8 @@ def list_usage(
 
     With --never it reads every config, and says of each limit whether the usage has it: `usage list --never refused
     --window daily --since 30d`. Where usage does not say which of a bucket's limits refused, a column says how
-    often it or another one did. A shadow limit, which refuses nothing, is marked.
+    often it or another one did. A shadow limit, which refuses nothing, is marked. Levels are composed as they are now:
+    a column has what buckets used of a stronger level's limit of the name, which may have been of this one before.
 
     With --idle, those without any call first: `never` is in all the usage that is kept. It reads the daily windows of
     90 days, or from --since on, and for each idle entity a page for each resource that it has used.
@@ -128,18 +129,21 @@ def _list_never(
 ) -> None:
     from ...data.never import plain_limit_use, read_never, say_never
 
-    places = dict.fromkeys(_asked(query))
+    places, starts = dict.fromkeys(_asked(query)), set[datetime]()
 
     def read() -> "Iterator[UsageSnapshot]":
         for each in every_row(query.pages(repository)):
             places[each.entity_id, each.resource] = None
+            starts.add(each.window_start)
             yield each
 
     found = read_never(repository, query.entity_id, query.resource, read(), never)
     note_behind(repository, reversed(places), query.end)
+    since = _counted_since(repository, query, min(starts, default=None))
     if output == "json":
         limits = [plain_limit_use(each) for each in found[:rows]]
-        say_json({"never": never, "since": iso(query.start), "limits": limits, "total": len(found)})
+        start = {"since": iso(query.start), "counted_since": None if since is None else iso(since)}
+        say_json({"never": never, **start, "limits": limits, "total": len(found)})
     elif found:
         say_never(found[:rows])
     else:
@@ -147,6 +151,22 @@ def _list_never(
         click.echo(f"{told}: {query}.")
     if output == "table" and len(found) > rows:
         say_more("limits")
+    if output == "table" and since != query.start:
+        first = "Nothing is counted in these windows" if since is None else f"The first count is at {both(since)}"
+        say_sentence(f"{first}: what was before is not known.", err=True)
+
+
+def _counted_since(repository: "SyncRepository", query: "UsageQuery", first: datetime | None) -> datetime | None:
+    """Return from when on the windows of a query have counts, of which ``first`` begins the first: from when the
+    namespace was created, if that was in it.
+    """
+    from zae_limiter.values.usage import WINDOW_SECONDS
+
+    if first is None or first <= query.start:
+        return None if first is None else query.start
+    namespace = repository.get_namespace(repository.name)
+    created = first if namespace is None else datetime.fromisoformat(namespace.created_at)
+    return max(first, created) if created - first < timedelta(seconds=WINDOW_SECONDS[query.window]) else first
 
 
 def _list_windows(
