@@ -151,7 +151,8 @@ class Costs:
             text = "Not run: its cost cannot be computed from these arguments. Correct them, then call again."
             raise ToolRefused(text, {"error": "invalid_arguments", "retry_after_seconds": None}) from None
         except Exception as error:
-            raise _failed("the cost of a call of the tool %r cannot be computed", name[:100], error=error) from error
+            log.exception("the cost of a call of the tool %r cannot be computed", name[:100])
+            raise _limiter_failed() from error
 
     def depends(self, name: str) -> bool:
         """Return whether other arguments may cost less."""
@@ -166,9 +167,8 @@ class Costs:
         return [each for each, cost in self._costs.items() if each != name and not callable(cost) and _fits(cost, left)]
 
 
-def _failed(said: str, *values: object, error: BaseException) -> ToolRefused:
-    """Log a fault of the server, and return the refusal, which says nothing of it."""
-    log.error(said, *values, exc_info=error)
+def _limiter_failed() -> ToolRefused:
+    """Return the refusal for a fault of the server, which its log has: the refusal says nothing of it."""
     text = "Not run: the limits of this server do not work. Do not repeat the call; report this to the user."
     return ToolRefused(text, {"error": "limiter_failed", "retry_after_seconds": None})
 
@@ -267,7 +267,8 @@ class ToolRule:
             text = "Not run: the id of the caller, or its key, is not valid. Do not repeat the call."
             raise ToolRefused(text, {"error": "invalid_caller", "retry_after_seconds": None}) from error
         except ZAELimiterError as error:
-            raise _failed("the limits of the tool %r could not be applied", name[:100], error=error) from error
+            log.exception("the limits of the tool %r could not be applied", name[:100])
+            raise _limiter_failed() from error
 
     async def _enter(
         self,
@@ -290,7 +291,8 @@ class ToolRule:
         except ZAELimiterError:
             raise
         except Exception as error:
-            raise _failed("%s= failed for a call of the tool %r", what, call.tool[:100], error=error) from error
+            log.exception("%s= failed for a call of the tool %r", what, call.tool[:100])
+            raise _limiter_failed() from error
 
     async def _draws_of(self, call: ToolCall, name: str, user: str, parts: list[Part]) -> Sequence[Draw]:
         """Return the draws of a call, and note which part of it each of the first ones is of."""
