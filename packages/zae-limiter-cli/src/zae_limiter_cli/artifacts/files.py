@@ -12,6 +12,8 @@ METADATA: Final = frozenset({"METADATA", "entry_points.txt"})
 PATH_FILE: Final = ".pth"
 # Folders of core that no Lambda loads: Lambdas block, the command line replays, and a file of SQLite is of one host.
 NOT_FOR_LAMBDAS: Final = frozenset({"aio", "integrations", "replay", "sqlite", "streams", "testing"})
+# The module of core by which integrations answer over HTTP.
+NOT_OF_CORE: Final = "zae_limiter/http.py"
 # Modules of the manifest with which the command line alone shows plans.
 NOT_OF_MANIFEST: Final = frozenset({"as_json", "as_markdown", "as_text", "consequences", "sections", "views"})
 
@@ -37,6 +39,8 @@ def _belongs(name: PurePosixPath) -> bool:
     if ".." in name.parts or "__pycache__" in name.parts or name.suffix in LEFT_OUT | {PATH_FILE}:
         return False  # scripts are outside, and a path file stands for what is elsewhere
     if name.parts[0] == "zae_limiter" and not NOT_FOR_LAMBDAS.isdisjoint(name.parts[1:-1]):
+        return False
+    if str(name) == NOT_OF_CORE:
         return False
     if name.parts[0] == "zae_limiter_manifest" and name.stem in NOT_OF_MANIFEST:
         return False
