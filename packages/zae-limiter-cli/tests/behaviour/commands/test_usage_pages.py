@@ -63,10 +63,11 @@ def test_the_page_on_costs_shows_what_a_month_has_cost(table: Table) -> None:
 def test_the_commands_of_the_page_on_the_aggregator_run(table: Table) -> None:
     used(table)
     shown_by = [text for line, text in shown("aggregator.md").items() if line.startswith("usage top")]
-    of_all, by_refusals, by_limit = shown_by
+    of_all, by_refusals, of_minutes, by_limit = shown_by
     assert of_all.splitlines()[1].startswith("refused")
     assert by_refusals.splitlines()[1].startswith("refused")
     assert by_limit.splitlines()[1].startswith("spared")
+    assert of_minutes.startswith("No call was refused since")
 
 
 def test_the_guide_on_billing_sums_the_days_of_a_customer(table: Table) -> None:
