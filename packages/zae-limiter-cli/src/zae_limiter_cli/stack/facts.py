@@ -6,8 +6,8 @@ from ..connection import Connection
 from ..errors import CommandError, message_of
 from . import cloudformation
 from .deploy import earlier_options
+from .status import alarms_of
 from .template.alarms import metrics_of
-from .template.build import plain
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +24,7 @@ class Facts:
 def facts_of(connection: Connection) -> Facts:
     """Return what is known of a stack. It raises nothing: the costs of the tenants do not depend on it."""
     facts = Facts()
-    for what, ask in (("storage", _table), ("lambda and alarms", _stack)):
+    for what, ask in (("storage", _table), ("lambda", _stack), ("alarms", _alarms)):
         try:
             facts = ask(connection, facts)
         except Exception as error:
@@ -46,10 +46,10 @@ def _stack(connection: Connection, facts: Facts) -> Facts:
     if stack is None:
         raise CommandError("there is no stack of this name")
     options = earlier_options(cloudformation.template_of(client, connection.name), stack)
-    resources = plain(connection.name, options)["Resources"].values()
-    return replace(
-        facts,
-        aggregator=options.aggregator,
-        alarms=sum(metrics_of(each["Properties"]) for each in resources if each["Type"] == "AWS::CloudWatch::Alarm"),
-        backups=options.point_in_time_recovery,
-    )
+    return replace(facts, aggregator=options.aggregator, backups=options.point_in_time_recovery)
+
+
+def _alarms(connection: Connection, facts: Facts) -> Facts:
+    """Count those that are there: a local stack has none, whatever its options say."""
+    found = alarms_of(connection.client("cloudwatch"), connection.name)
+    return replace(facts, alarms=sum(map(metrics_of, found)))

@@ -10,6 +10,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import boto3
 import pytest
 from click.testing import CliRunner, Result
 
@@ -196,8 +197,22 @@ def test_the_cost_is_by_tenant_and_says_what_is_counted_and_what_is_estimated(us
     assert tenants["acme"]["usd"] == round((132 * 0.625 + 230 * 0.125) / 1e6, 6)
     assert (bill["total"]["admitted"], bill["counted"]) == (42, ["admitted", "refused"])
     assert bill["prices"]["as_of"] == "2026-11"
-    assert bill["unknown"] == ["lambda and alarms: there is no stack of this name"]
+    assert bill["unknown"] == ["lambda: there is no stack of this name"]
     assert bill["all_usd"] == pytest.approx(bill["total"]["usd"] + sum(bill["fixed_usd"].values()), abs=1e-5)
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("aws")
+def test_alarms_cost_as_many_as_there_are_whatever_the_options_of_the_stack_say() -> None:
+    done = CliRunner().invoke(main, ["deploy", "--yes", "-n", "my-app", "-q", "--alarms"])
+    assert done.exit_code == 0, done.output
+    assert json_of("cost", *MONTH)["fixed_usd"]["alarms"] == 0  # a local AWS makes none
+    metric = {"Namespace": "AWS/Lambda", "MetricName": "Errors", "Period": 300, "Statistic": "Sum"}
+    rule = {"EvaluationPeriods": 1, "Threshold": 1, "ComparisonOperator": "GreaterThanThreshold"}
+    for name in ("my-app-AggregatorErrorsAlarm-1A2B", "my-app-2-AggregatorErrorsAlarm-OTHER"):
+        boto3.client("cloudwatch").put_metric_alarm(AlarmName=name, **metric, **rule)
+    bill = json_of("cost", *MONTH)
+    assert (bill["fixed_usd"]["alarms"], bill["unknown"]) == (bill["prices"]["alarm_month"], [])
 
 
 def test_what_runs_took_is_billed_once_to_the_tenant_that_they_are_within(used: Table) -> None:
