@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from support.core.shards import aim_at, split_into
 from support.core.worlds import Process, World, go_on, outcomes, stand_still, take, until
 from zae_limiter import Limit, RateLimiter, RateLimitExceeded, SyncRateLimiter, SyncRepository, ValidationError
 from zae_limiter.clock.system import SystemClock
@@ -110,6 +111,26 @@ async def test_a_crowd_costs_about_one_request_for_each_admission(world: World) 
     limiter, wire = await drained(world)
     await asyncio.gather(*(waits(limiter) for _ in range(60)))
     assert wire.sent().count("Update") <= 66
+
+
+async def test_one_of_many_leaves_small_parts_of_shards_to_ripen(world: World) -> None:
+    stand_still(world)
+    limiter, wire = await world.process(default_limits=[Limit.per_second("rpm", 20)])
+    await take(limiter, "e", "r", rpm=4)
+    split_into(world, limiter, 4)
+    for shard in range(4):  # 1 token of 5 stays on each
+        aim_at(limiter, shard)
+        await take(limiter, "e", "r", rpm=3)
+    wire.sent()
+    wire.hold(Update)
+    alone = asyncio.ensure_future(waits(limiter, 2))
+    await until(lambda: wire.in_flight == 2)
+    others = [asyncio.ensure_future(waits(limiter, 2)) for _ in range(2)]
+    await until(lambda: world.clock.waiting == 2)
+    wire.let_go()
+    assert await alone == 0
+    assert await go_on(world, others, 2)
+    assert wire.sent() == ["Update"] * 4
 
 
 async def test_two_processes_grant_the_rate_and_no_more(world: World) -> None:

@@ -25,7 +25,8 @@ ends, the later one is served first.
 takes every fraction as soon as the sum is enough writes to all shards for one token, collides with every other one, and
 gives back. So for a caller from a line a shard counts only once it is *ready*: it has the whole amount, or most of what
 it can ever hold. One that has been due for long settles for smaller parts (``Turn.parts``), and the first of a line for
-any at the end of its time. Those of one process take different shards (``WaitingLine.asked``).
+any at the end of its time. Those of one process take different shards (``WaitingLine.asked``). One that may
+wait does so before it is in the line, if others are, or ask several shards: many come at once while none is in it.
 
 ``waiting`` has the pauses of a caller, ``group_commit`` writes a shard, ``splitting`` splits it.
 """
@@ -230,24 +231,36 @@ def _take_from_shards(namespace_state: NamespaceState, claim: Claim) -> Flow[Non
 
 def _take_from_many(namespace_state: NamespaceState, claim: Claim) -> Flow[None]:
     """Serve a request from several shards. Keep what some of them gave while asking others for the rest."""
-    line, turn = claim.home.line, claim.turn
-    for _ in range(ROUNDS):
-        view = yield from read_view(namespace_state, claim)
-        parts = view.divided(claim.missing) if turn is None else _ripe_parts(namespace_state, claim, view, turn)
-        if parts is None and not any(request.admitted for request in claim.last):
-            claim.decided_by_view = view if view.states else None
-        if not parts:
-            return
-        asked = [(shard_of(namespace_state, claim.home, shard), part) for shard, part in parts.items()]
-        if turn is not None:
-            line.asked[turn] = parts
-        try:
-            yield from enqueue_and_wait(claim.new_requests(asked))
-        finally:
+    line, turn = claim.home.line, claim.turn or _turn_before_any_line(namespace_state, claim)
+    try:
+        for _ in range(ROUNDS):
             if turn is not None:
-                line.asked.pop(turn, None)
-        if claim.admitted or not claim.refused:
-            return
+                line.asked[turn] = {}  # shows others already that it asks
+            view = yield from read_view(namespace_state, claim)
+            parts = view.divided(claim.missing) if turn is None else _ripe_parts(namespace_state, claim, view, turn)
+            if parts is None and not any(request.admitted for request in claim.last):
+                claim.decided_by_view = view if view.states else None
+            if not parts:
+                return
+            asked = [(shard_of(namespace_state, claim.home, shard), part) for shard, part in parts.items()]
+            if turn is not None:
+                line.asked[turn] = parts
+            yield from enqueue_and_wait(claim.new_requests(asked))
+            if claim.admitted or not claim.refused:
+                return
+    finally:
+        if turn is not None:
+            line.asked.pop(turn, None)
+
+
+def _turn_before_any_line(namespace_state: NamespaceState, claim: Claim) -> Turn | None:
+    """Return the turn of the first attempt of a caller that may wait: it takes any parts, unless it is one of many."""
+    if not (claim.call.max_wait and any(claim.checked.values())):
+        return None
+    turn = Turn(0, namespace_state.now())
+    if not claim.home.line.is_crowded:
+        turn.parts = ANY_PARTS
+    return turn
 
 
 def _ripe_parts(namespace_state: NamespaceState, claim: Claim, view: View, turn: Turn) -> Mapping[int, Amounts] | None:

@@ -145,7 +145,7 @@ class WaitingLine:
     Threads may share it. A forked child begins with an empty line.
 
     ``seed``: of the moments at which a crowd acquires, so that those of two processes do not coincide.
-    ``asked``: what those that are awake ask of each shard, where the bucket has several.
+    ``asked``: what those that are awake ask of each shard, where the bucket has several, also before they are in line.
     """
 
     __slots__ = (
@@ -181,6 +181,12 @@ class WaitingLine:
 
     def __len__(self) -> int:
         return len(self._waiting) if self._generation == forks.generation else 0
+
+    @property
+    def is_crowded(self) -> bool:
+        """Whether others wait, or ask several shards."""
+        self._leave_parent()
+        return bool(self._waiting or self.asked)
 
     def __contains__(self, turn: Turn) -> bool:
         return turn in self._waiting and self._generation == forks.generation
