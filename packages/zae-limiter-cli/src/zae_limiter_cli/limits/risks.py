@@ -25,6 +25,7 @@ from ..columns import counted
 from ..connection import Connection
 from ..paging import open_namespace
 from ..rates import amount
+from .busiest import SNAPSHOTS, Use, of_day, of_hour
 
 if TYPE_CHECKING:
     from zae_limiter import SyncRepository, UsageSnapshot
@@ -51,15 +52,17 @@ AFFECTED: Final = 3
 LOOKED_AT: Final = 10
 """The most buckets whose limits are resolved for one change."""
 
-SNAPSHOTS: Final = 1000
-"""The most windows of usage, of a resource or of all, that are compared."""
-
 SHARED_CUTS: Final = 10
 """The most cuts for many callers, of one namespace, of which the entities that they bind now are counted."""
 
 CHECKED: Final = 10
 """The most entities over such a cut whose limits are resolved, the one with the largest use first."""
 
+NAMED: Final = 5
+"""The entities that are named of those that a cut binds."""
+
+MINUTES: Final = 60
+SPAN: Final = 5 * MINUTES
 HOUR: Final = 3600
 DAY: Final = 24 * HOUR
 
@@ -221,55 +224,58 @@ def _shared_cuts(plan: Plan) -> list[Change]:
 
 
 def _binds(repository: "SyncRepository", change: Change, now: datetime) -> str:
-    """Return how many entities a cut for many binds now: those with this limit that have used more than it gives."""
+    """Return which entities a cut for many binds: those with this limit that have used more than it gives, or that it
+    refused, the busiest first.
+    """
     cut, address = largest_cut(change), change.address
     before, after = (getattr(side, "limits", {}) for side in (change.before, change.after))
     name = None if cut is None else cut.limit
     if name is None or name not in before or name not in after:
         return ""
     limit = Limit(name, **after[name].values)
-    over, is_whole, by = _over(repository, address, limit, now)
+    given, use = _use(repository, address, limit, now)
+    bound = {*use.refused, *(caller for caller, amount_used in use.used.items() if amount_used > given)}
+    on_it = [caller for caller in bound if _is_on(address, caller[1])]
+    over = sorted(on_it, key=lambda caller: (-use.used[caller], caller))
     looked_at = [caller for caller in over[:CHECKED] if _names_of(repository, address, caller, {name: before[name]})]
-    number = len({entity for entity, _ in looked_at})
-    at_least = "" if is_whole and len(over) <= CHECKED else "at least "
-    return f"{name}: binds {at_least}{number:,} {'entity' if number == 1 else 'entities'} now, by {by}"
+    most: dict[str, str] = {}
+    for caller in looked_at:
+        is_over = use.used[caller] > given
+        most.setdefault(caller[0], _said(use.used[caller], limit, use.per) if is_over else "which it refused")
+    is_whole = use.is_whole and len(over) <= CHECKED and not _is_of_minutes(limit)
+    if not most:
+        return f"{name}: binds {'no entity' if is_whole else 'no entity that is known'}, by {use.by}"
+    known = ", ".join(f"{entity} ({said})" for entity, said in [*most.items()][:NAMED])
+    more = f" and {len(most) - NAMED} more" if len(most) > NAMED else ""
+    number = f"{len(most)} {'entity' if len(most) == 1 else 'entities'}"
+    return f"{name}: binds {'' if is_whole else 'at least '}{number}, by {use.by}: {known}{more}"
 
 
-_Caller = tuple[str, str]  # an entity, and a resource
+def _said(used: float, limit: Limit, per: str) -> str:
+    """Return an amount that was used, of a limit by the minute in a minute."""
+    if per == "an hour" and _is_of_minutes(limit):
+        return f"{amount(round(used / MINUTES), limit.unit)} a minute"
+    return f"{amount(round(used), limit.unit)} {per}".strip()
 
 
-def _over(
-    repository: "SyncRepository", address: Address, limit: Limit, now: datetime
-) -> tuple[list[_Caller], bool, str]:
-    """Return who used more of a limit than it gives or was refused by it, the largest use first; whether those are all;
-    and how it is known: of a limit whose time is a day at most from usage, of others from live buckets.
+def _use(repository: "SyncRepository", address: Address, limit: Limit, now: datetime) -> tuple[int, Use]:
+    """Return what a limit gives in the time that is compared, and who used how much: of a limit whose time is a day at
+    most by usage, of others by live buckets.
     """
     on = None if address.is_pattern or address.resource == DEFAULT_RESOURCE else address.resource
-    used: dict[_Caller, float] = {}
-    refused = set[_Caller]()
     if _fits_in_a_day(limit):
         given, _ = _given(limit)
-        span, length = ("hour", HOUR) if _is_hourly(limit) else ("24 hours", DAY)
-        end = now.replace(minute=0, second=0, microsecond=0)
-        start = end - timedelta(seconds=length)
-        page = repository.get_usage_snapshots(resource=on, start=start, end=end, limit=SNAPSHOTS)
-        for each in page.snapshots:
-            caller = each.entity_id, each.resource
-            used[caller] = used.get(caller, 0) + each.consumed.get(limit.name, 0)
-            if _refused_by_own(each, limit.name):
-                refused.add(caller)
-        mean, is_whole = _is_of_minutes(limit), page.next is None and not _is_of_minutes(limit)
-        by = f"the {'mean' if mean else 'use'} of the last whole {span}"
-    else:
-        given, listed = limit.capacity, repository.list_buckets(on, limit=BUCKETS)
-        for bucket in listed.buckets:
-            for held in bucket.limits:
-                if held.limit.name == limit.name:
-                    used[bucket.entity_id, bucket.resource] = held.limit.capacity - held.available
-        is_whole, by = listed.next is None, "what live buckets have used"
-    bound = {*refused, *(caller for caller, amount_used in used.items() if amount_used > given)}
-    over = [caller for caller in bound if _is_on(address, caller[1])]
-    return sorted(over, key=lambda caller: (-used[caller], caller)), is_whole, by
+        if not _is_hourly(limit):
+            return given, of_day(repository, on, limit.name, now)
+        by_minutes = _is_of_minutes(limit) and limit.refill_period <= SPAN
+        return given, of_hour(repository, on, limit.name, now, by_minutes=by_minutes)
+    listed, use = repository.list_buckets(on, limit=BUCKETS), Use("what live buckets have used", "")
+    for bucket in listed.buckets:
+        for held in bucket.limits:
+            if held.limit.name == limit.name:
+                use.used[bucket.entity_id, bucket.resource] = held.limit.capacity - held.available
+    use.is_whole = listed.next is None
+    return limit.capacity, use
 
 
 def _is_of_minutes(limit: Limit) -> bool:

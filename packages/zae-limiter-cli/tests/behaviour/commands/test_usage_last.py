@@ -9,10 +9,13 @@ from click.testing import CliRunner
 
 from support.cli.by_hand import document, refused, run
 from support.cli.tables import Table
-from zae_limiter import SyncRepository
+from zae_limiter import Limit, SyncRepository
 from zae_limiter.maintenance import Consumption, SnapshotId, Use, count_usage, stream_mark
 from zae_limiter.values.usage import Window
+from zae_limiter_cli.connection import Connection
+from zae_limiter_cli.limits.risks import risks_of
 from zae_limiter_cli.main import main
+from zae_limiter_manifest import Address, Change, LimitDecl, LimitsManifest, Plan, ResourceDecl
 
 WINDOWS: tuple[Window, ...] = ("hourly", "daily")
 
@@ -78,3 +81,15 @@ def test_a_file_says_what_to_use(tmp_path: Path) -> None:
     done = CliRunner().invoke(main, ["usage", "top", "--last", "5m", "--store", f"sqlite:///{tmp_path / 'limits.db'}"])
     told = "Error: --last: a file counts usage by the hour; `zae-limiter top --for 5m` counts from now on\n"
     assert (done.exit_code, done.stderr) == (1, told)
+
+
+def test_a_cut_by_the_minute_binds_those_whose_busiest_five_minutes_are_over_it(table: Table) -> None:
+    """The mean of the hour, 3 a minute, is below the new limit."""
+    table.repository.set_resource_defaults("gpt-4", [Limit.per_minute("rpm", 60)])
+    count(table, "peak", 61, 150)
+    count(table, "even", 61, 40)
+    sides = [ResourceDecl({"rpm": LimitDecl(each)}) for each in (60, 20)]
+    plan = Plan("default", (Change(Address("gpt-4"), *sides),))
+    manifest = LimitsManifest.of("default", {Address("gpt-4"): sides[1]})
+    line = risks_of(Connection("my-app"), [plan], [manifest])["default"][Address("gpt-4")]
+    assert "; rpm: binds at least 1 entity, by the busiest five minutes: peak (30 a minute)" in line

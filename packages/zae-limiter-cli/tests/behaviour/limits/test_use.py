@@ -91,7 +91,7 @@ def test_a_cut_of_a_resource_counts_the_entities_that_used_more(limit: LimitDecl
     found = risks(plan, datetime.now(UTC) + timedelta(hours=1))
     said, bound = found[Address("gpt-4")].split("; rpm: binds ")
     assert said.startswith(f"{line} used more, also those with limits of their own")
-    assert bound.startswith(f"{binds} entit")
+    assert bound.startswith(f"{binds} entit" if binds else "no entity")
 
 
 @pytest.mark.parametrize(("capacity", "verdict"), [(39, ": over it"), (41, "")], ids=["over it", "who knows"])
@@ -181,10 +181,8 @@ def test_use_shows_the_buckets_of_a_shared_quota_that_have_least_afterwards() ->
     Path("limits.yaml").write_text(SHARED.format(50))
     plan = told("plan", "-f", "limits.yaml", "--use")
     assert "! e4/s calls: 60 of 100 left -> 10 of 50\n        e3/s calls: 70 of 100 left -> 20 of 50\n" in plan
-    assert (
-        "! g1/t calls: 40 of 100 left -> 0 of 50\n        calls: binds 1 entity now, by what live buckets have used\n"
-        in plan
-    )
+    binds = "calls: binds 1 entity, by what live buckets have used: g1 (60)\n"
+    assert f"! g1/t calls: 40 of 100 left -> 0 of 50\n        {binds}" in plan
     assert "g1/r usd: $30 of $100 left -> $0 of $50\n" in plan
     assert max(map(len, plan.splitlines())) <= 80
     assert "more buckets with a limit of that name" in plan
@@ -282,27 +280,38 @@ def bound(changes: list[Change]) -> dict[Address, str]:
 def test_a_cut_of_a_tier_or_the_system_says_how_many_entities_it_binds_now(reads: Counter[str]) -> None:
     changes = use_on_levels(gold=2, others=3)
     reads.clear()
-    by = "now, by the use of the last whole hour"
+    by = "by the busiest hour of the last day"
     assert bound(changes) == {
-        changes[0].address: f"rpm: binds 2 entities {by}",
-        changes[1].address: f"rpm: binds 3 entities {by}",
+        changes[0].address: f"rpm: binds 2 entities, {by}: g0 (60 an hour), g1 (60 an hour)",
+        changes[1].address: f"rpm: binds 3 entities, {by}: o0 (60 an hour), o1 (60 an hour), o2 (60 an hour)",
     }
-    assert reads == {"get_usage_snapshots": 2, "resolve_limits": 12, "get_entity": 6}
+    assert reads == {"get_usage_snapshots": 4, "resolve_limits": 12, "get_entity": 6}
+
+
+def test_a_plan_names_those_that_a_cut_of_a_tier_binds_while_the_hour_runs() -> None:
+    use_on_levels(gold=2, others=1)
+    tiers, _, rest = Path("limits.yaml").read_text().partition("\nentities")
+    Path("limits.yaml").write_text("50".join(tiers.rsplit("100", 1)) + "\nentities" + rest)
+    plan = " ".join(told("plan", "-f", "limits.yaml", "--use").split())
+    assert "rpm: binds 2 entities, by the busiest hour of the last day: g0 (60 an hour), g1 (60 an hour)" in plan
 
 
 def test_a_cut_of_a_pattern_binds_those_on_its_resources_alone() -> None:
     use_on_levels(gold=1, others=3)
     limits = [{"rpm": LimitDecl(each, refill_period=3600)} for each in (100, 50)]
     pattern = Change(Address("other/*"), *map(ResourceDecl, limits))
-    assert bound([pattern])[pattern.address].startswith("rpm: binds 0 entities now")
+    assert bound([pattern])[pattern.address].startswith("rpm: binds no entity, by")
 
 
 def test_it_reads_a_bounded_number_of_entities_and_says_at_least_where_it_stops(reads: Counter[str]) -> None:
     tier, _ = use_on_levels(gold=CHECKED + 3, others=0)
     reads.clear()
     (line,) = bound([tier]).values()
-    assert line.startswith("rpm: binds at least ")
-    assert reads["get_usage_snapshots"] == 1
+    assert line.startswith("rpm: binds at least 10 entities, ")
+    assert line.endswith(
+        ": g0 (60 an hour), g1 (60 an hour), g10 (60 an hour), g11 (60 an hour), g12 (60 an hour) and 5 more"
+    )
+    assert reads["get_usage_snapshots"] == 2
     assert (reads["resolve_limits"], reads["list_buckets"]) == (CHECKED, 0)
 
 
@@ -376,7 +385,7 @@ def test_a_cut_for_many_names_those_that_the_limit_refused() -> None:
     plan = Plan("a", (Change(Address("gpt-4"), *sides),))
     line = risks(plan, datetime.now(UTC) + timedelta(hours=1))[Address("gpt-4")]
     assert "0 of 3 entities used more and 1 was refused by it, also" in line
-    assert "rpm: binds at least 1 entity now, by the mean of the last whole hour" in line
+    assert "rpm: binds at least 1 entity, by the busiest hour of the last day: burst (which it refused)" in line
 
 
 def test_a_plan_says_that_an_override_stays_and_what_holds_from_its_end_on() -> None:
