@@ -69,7 +69,8 @@ class Caller:
     """One user of a process, who acquires once, for an entity on a resource; 0 of everything, if he ``checks``.
 
     ``calls``: how often each bucket is to count him; ``refusals``: how often he was refused, by bucket and
-    attribute that is to count it; ``shadowed``: how often shadow limits of a bucket would have.
+    attribute that is to count it, ``perhaps`` where a bucket may have been disabled; ``shadowed``: how often shadow
+    limits of a bucket would have.
     """
 
     def __init__(
@@ -98,6 +99,7 @@ class Caller:
         self.began = False
         self.degraded = False
         self.refusals: Counter[tuple[tuple[str, str], str]] = Counter()
+        self.perhaps: Counter[tuple[tuple[str, str], str]] = Counter()
         self.shadowed: Counter[tuple[str, str]] = Counter()
         self.refusal: Refusal | None = None
         self.max_wait = 0.0
@@ -464,8 +466,8 @@ class Caller:
         return None
 
     def _note_refusal(self, error: RateLimitExceeded) -> None:
-        """He counts it, by each limit of another bucket that was short, and so does each bucket that was short; the
-        same on the resource that would have served him then.
+        """He counts it, by each limit that was short, or by the disable in their place, and so does each bucket that
+        was short; the same on the resource that would have served him then.
         """
         overflow = [each for each in error.overflow or () if each.exceeded and not each.limit.shadow]
         for asker, violations in ((error.resource, error.violations), (OVERFLOW, overflow)):
@@ -473,8 +475,20 @@ class Caller:
             short = {((each.entity_id, each.resource), each.limit_name) for each in violations}
             counting = {own, *(place for place, _ in short)} if short else ()
             self.refusals.update((place, "rj") for place in counting)
-            named = {f"rj_{place[0]}/{name}" for place, name in short}
-            self.refusals.update((own, name) for name in named)
+            limits = {f"rj_{place[0]}/{name}" for place, name in short}
+            disables = {f"rj_{place[0]}/disabled" for place, _ in short if self._may_be_disabled(place)}
+            sure = set() if disables else limits
+            if isinstance(error, AccessDisabled) and asker == error.resource:
+                limits, sure = set(), {f"rj_{error.disabled_id}/disabled"}
+            self.refusals.update((own, name) for name in sure)
+            self.perhaps.update((own, name) for name in (limits | disables) - sure)
+
+    def _may_be_disabled(self, place: tuple[str, str]) -> bool:
+        """Whether a switch disabled a bucket at any time."""
+        try:
+            return bool(self._switches.value("disabled", place, 0, self._kernel.now_ms))
+        except Unknown:
+            return True
 
     def _note(self, grant: Grant, amounts: Mapping[str, int], known: Collection[BucketRequest] = ()) -> None:
         shadowed = statuses.shadowed(grant.claims, known)

@@ -633,16 +633,18 @@ class World:
 
     def _check_refusals(self) -> None:
         """No bucket counts more refusals than callers got; none is lost where nothing goes wrong."""
-        told, pending = Counter[tuple[str, str]](), Counter[tuple[str, str]]()
+        told, perhaps, pending = (Counter[tuple[str, str]]() for _ in range(3))
         for _, caller, _ in self.callers:
-            for (place, name), times in caller.refusals.items():
-                told[keys.pk_bucket("ns", *place, 0)[:-2], name] += times
+            for found, noted in ((told, caller.refusals), (perhaps, caller.perhaps)):
+                for (place, name), times in noted.items():
+                    found[keys.pk_bucket("ns", *place, 0)[:-2], name] += times
         for process in self.processes:
             for cached, waiting in process.namespace_state.pending_refusals.counts.items():
                 pending.update({(cached.id.pk[:-2], name): number for name, number in waiting.counts.items()})
         for bucket in told | self.oracle.refused:
             counted = self.oracle.refused[bucket]
-            if counted > told[bucket] or (self.plan.forgets_no_refusal and counted + pending[bucket] < told[bucket]):
+            most = told[bucket] + perhaps[bucket]
+            if counted > most or (self.plan.forgets_no_refusal and counted + pending[bucket] < told[bucket]):
                 raise Violation(
                     f"{bucket}: {told[bucket]} refusals, {counted} of them counted, {pending[bucket]} to be counted"
                 )
