@@ -89,3 +89,13 @@ async def test_what_a_disable_for_a_time_refuses_is_counted_by_no_limit(world: W
     assert not await passes(it.limiter, "e", "r", tpm=100)
     await it.limiter.close()
     assert by(world, it) == {"e/tpm": 2, "e/disabled": 2}
+
+
+async def test_a_limit_of_0_beside_an_override_of_a_weaker_level_is_named(world: World) -> None:
+    it = await world.process()
+    await it.limiter.set_limits("e", [Limit.per_minute("rpm", 0)], "r")
+    until = datetime.fromtimestamp(world.clock.now_ms() / 1000, UTC) + timedelta(minutes=5)
+    await it.limiter.repository.set_limits("e", [RPM], override_until=until)
+    assert not await passes(it.limiter, "e", "r", rpm=1)
+    await it.limiter.close()
+    assert by(world, it) == {"e/rpm": 1}

@@ -368,7 +368,7 @@ class Resolved:
     ``on_refused`` is that of the strongest level that has one, whichever level's limits hold. ``tier``: that of the
     entity, whether or not its limits hold. ``dropped``: the limits that other levels have and the winning level leaves
     out; it decided that they are not limited. ``sources``: the level of each limit. ``pattern``: the longest of those
-    that its limits come from. ``is_plain``: a call without limits
+    that its limits come from. ``by_override``: the limits end with overrides. ``is_plain``: a call without limits
     of its own is held to the config as it is: no schedule and no switch changes it, and a bucket has room for it.
     """
 
@@ -386,6 +386,7 @@ class Resolved:
     on_refused: OnRefused | None = None
     tier: str | None = None
     dropped: frozenset[str] = NO_NAMES
+    by_override: bool = False
     sources: Mapping[str, ConfigSource] = field(default_factory=dict, compare=False)
     pattern: str | None = None
     is_plain: bool = field(init=False, repr=False, compare=False)
@@ -418,7 +419,7 @@ class Resolved:
     def disables_for_a_time(self) -> bool:
         """Whether an override has a capacity of 0 for each limit, which refuses as a disable does."""
         limits, shadow = self.config.limits, self.config.shadow
-        return self.ends_ms is not None and bool(limits) and not shadow and all(limit.blocks for limit in limits)
+        return self.by_override and bool(limits) and not shadow and all(limit.blocks for limit in limits)
 
     def agrees_with(self, other: "Resolved") -> bool:
         """Return whether an acquire would use the same limits, the same switches and the same parents with either."""

@@ -459,6 +459,7 @@ class ConfigRecords(NamedTuple):
             on_refused=next((level.on_refused for level in levels if level.on_refused is not None), None),
             tier=read_tier(self.meta.item),
             dropped=frozenset(named - config.by_name.keys()) or NO_NAMES,
+            by_override=ends_ms is not None and all(level.ends_ms is not None for level in composed.levels),
             sources=composed.sources,
             pattern=composed.pattern,
         )
