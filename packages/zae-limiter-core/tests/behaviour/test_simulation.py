@@ -108,8 +108,11 @@ def test_a_history_of_an_outage_that_once_went_wrong_is_sound(seed: int) -> None
 # a caller whom the overflow served before the one who waited; one who waits for a bucket that its process forgot;
 # a switch that lets a call pass behind a boundary, where there is more than the ceiling before it; a block that was
 # lifted for an entity without a bucket; a boundary that nobody told; a correction that was sent again; a crowd in
-# lines that its process forgot, asking without a pause; a path that ended before what is disabled on it
-@pytest.mark.parametrize("seed", [106689, 107234, 804033, 804810, 820964, 951815, 4409733, 4413808, 4440806, 4633654])
+# lines that its process forgot, asking without a pause; a path that ended before what is disabled on it; a refusal of
+# a disable that its process forgot, counted by a limit
+@pytest.mark.parametrize(
+    "seed", [106689, 107234, 804033, 804810, 820964, 951815, 4409733, 4413808, 4440806, 4633654, 7400177]
+)
 def test_a_history_of_all_kinds_mixed_that_once_went_wrong_is_sound(seed: int) -> None:
     simulate(seed, changes={"scenario": "mixed"})
 

@@ -12,7 +12,7 @@ from ...schema.attributes import REFUSED, REFUSED_BELOW, parse_refused_by, refus
 from ...values.limit_status import LimitStatus
 from ...values.limits import MAX_LIMITS
 from ...values.naming import DISABLED
-from ...values.refusal import LaterStatuses, RateLimitExceeded, short, unread
+from ...values.refusal import AccessDisabled, LaterStatuses, RateLimitExceeded, short, unread
 from ...values.resolution import OWN_LEVELS, RESOURCE_LEVELS, Config
 from ...values.usage import Refuser
 from ..bucket.serving import cached_shard
@@ -33,7 +33,8 @@ def count_refusal(namespace_state: NamespaceState, refusal: RateLimitExceeded) -
     The next write of this process to the bucket adds it. If no write comes within five seconds, a separate write does;
     without a waiting caller.
     """
-    yield from _count(namespace_state, (refusal.entity_id, refusal.resource), unread(refusal))
+    disabled_id = refusal.disabled_id if refusal.__class__ is AccessDisabled else None
+    yield from _count(namespace_state, (refusal.entity_id, refusal.resource), unread(refusal), disabled_id)
     if refusal.overflow:
         yield from _count(namespace_state, (refusal.entity_id, refusal.overflow[0].resource), refusal.overflow)
 
@@ -51,8 +52,12 @@ def count_at_once(namespace_state: NamespaceState, own: CachedShard, statuses: L
     return True
 
 
-def _count(namespace_state: NamespaceState, asker: Place, statuses: Sequence[LimitStatus]) -> Flow[None]:
-    """Count the refusal of a call that drew on these limits, its own bucket first."""
+def _count(
+    namespace_state: NamespaceState, asker: Place, statuses: Sequence[LimitStatus], disabled_id: str | None = None
+) -> Flow[None]:
+    """Count the refusal of a call that drew on these limits, its own bucket first. ``disabled_id``: whom a switch that
+    refused it disables; this process may have forgotten that, or read another one since.
+    """
     now, own = namespace_state.now(), cached_shard(namespace_state, *asker)
     counted = dict[CachedShard, Sequence[str]]()
     # a call that draws on one bucket, and has seen which limits were short, needs no statuses
@@ -65,7 +70,11 @@ def _count(namespace_state: NamespaceState, asker: Place, statuses: Sequence[Lim
         if not violations:
             return
         buckets = [cached_shard(namespace_state, each.entity_id, each.resource) for each in violations]
-        disables = [_refuser(bucket, DISABLED) for bucket in buckets if _is_disabled(bucket)]
+        disables = [
+            _refuser(bucket, DISABLED)
+            for bucket in buckets
+            if _is_disabled(bucket) or (disabled_id is not None and bucket.id.entity_id == disabled_id)
+        ]
         limits = (_refuser(bucket, each.limit_name) for bucket, each in zip(buckets, violations, strict=True))
         counted[own] = _with(own, disables or limits)
         for bucket in buckets:
