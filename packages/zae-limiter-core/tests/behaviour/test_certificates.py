@@ -134,7 +134,8 @@ def test_a_store_that_served_is_away_while_its_certificate_does_not_verify(
     run = in_sync if variant == "sync" else in_async
     with caplog.at_level(logging.ERROR, "zae_limiter.operations.health"):
         stats = run(url, transport, reason)
-    assert (stats.untrusted, stats.unanswered, stats.opened, stats.denied) == (3, 3, 1, 0)
+    assert (stats.untrusted, stats.opened, stats.denied) == (stats.unanswered, 1, 0)
+    assert stats.unanswered in {3, 4}, "the breaker may probe before the figures are read"
     lines = [record.getMessage() for record in caplog.records if "certificate" in record.getMessage()]
     assert "served this process before" in lines[0]
     assert host in lines[0]
