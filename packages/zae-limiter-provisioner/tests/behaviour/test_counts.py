@@ -4,7 +4,10 @@ A figure above its ceiling is a path that has grown: lower the ceiling whenever 
 raise it. The ceilings are the exact figures on Python 3.11; other versions may make some calls more.
 """
 
+import os
+import subprocess
 import sys
+from pathlib import Path
 
 from support.core.calls import CountedCalls
 from support.provisioner.provisions import World, limits, manifest
@@ -34,9 +37,19 @@ def counts() -> tuple[int, int]:
     return calls.number, len(store.seen)
 
 
+def counts_alone() -> tuple[int, int]:
+    """The counts in a process of its own: behind other tests, which leave caches full or empty, they differ by some."""
+    code = "from test_counts import counts; counts(); print(*counts())"  # the first has what is made once in a process
+    path = os.pathsep.join([str(Path(__file__).parent), *sys.path])
+    done = subprocess.run(
+        [sys.executable, "-c", code], env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True, check=True
+    )
+    calls, requests = map(int, done.stdout.split())
+    return calls, requests
+
+
 def test_an_apply_of_one_limit_makes_no_more_calls_and_requests() -> None:
-    counts()  # what is made once in a process
-    calls, requests = min(counts() for _ in range(3))  # another test may have emptied a cache
+    calls, requests = counts_alone()
     assert calls <= CALLS + SPARE, "lower the ceiling when you can; argue in the commit to raise it"
     assert requests <= REQUESTS, "lower the ceiling when you can; argue in the commit to raise it"
 
